@@ -1,0 +1,1 @@
+"""Numerical core: arrays in, arrays out; NumPy and SciPy only."""

@@ -1,0 +1,207 @@
+"""Covariance of average test accuracies: instances share competitors and classes.
+
+A class takes part as a test class and as a competitor. Deleting one class at a time sees both
+parts but counts every pair (test class, competitor) twice; the dyadic estimate takes the pairs
+off once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.core.losses import LossBlock, Ties, loss_blocks, row_groups
+from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.subsample import accuracy_given_losses
+from classex_bayes.typing import FloatArray, IntArray
+
+
+class StreamedLosses(NamedTuple):
+    """What one pass over the scores leaves behind."""
+
+    losses: IntArray  # (n,)
+    tied: int  # number of tied pairs
+    covariance: FloatArray  # (n_k, n_k), dyadic, before the repair of `repair_covariance`
+
+
+def stream_losses(
+    source: ScoreSource,
+    y: IntArray,
+    class_weight: FloatArray,
+    k: IntArray,
+    ties: Ties = "random",
+    seed: int = 0,
+) -> StreamedLosses:
+    r"""Losses and the dyadic covariance of ATA_k, in one pass and O(block + k1 n_k) memory.
+
+    With :math:`\psi_j = (k_1 - 1)(\overline{ATA^{(-\cdot)}} - ATA^{(-j)})` the influence of class j
+    and :math:`\phi_{lj}` the part of it due to test class l meeting competitor j,
+
+    .. math:: \Sigma = \frac{\sum_j \psi_j \psi_j'}{k_1 (k_1 - 1)} - \sum_{lj} \phi_{lj}\phi_{lj}'.
+
+    Deleting competitor j from an instance that it beat raises the instance's chance from
+    f(L; k1 - 1) to f(L - 1; k1 - 1), so all deletions come from one product of the matrix of
+    defeats with these gains.
+
+    Parameters
+    ----------
+    source : ScoreSource
+        Scores of n instances on k1 classes.
+    y : int array of shape (n,)
+        True classes, 0..k1 - 1.
+    class_weight : array of shape (k1,)
+        Weights of the test classes, summing to 1; 0 for classes without instances.
+    k : int array of shape (n_k,)
+        Numbers of classes, 2..k1 (k1 is treated as k1 - 1 in the deletions).
+    ties, seed
+        See `classex_bayes.core.losses.loss_blocks`.
+
+    Returns
+    -------
+    StreamedLosses
+
+    References
+    ----------
+    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
+    variance; Efron and Stein (1981), bias of the jackknife variance.
+    """
+    n_classes = source.shape[1]
+    influence = _Influence(y, n_classes, class_weight, k)
+    losses = np.empty(source.shape[0], dtype=np.int64)
+    tied = 0
+    for block in loss_blocks(source, y, row_groups(y, n_classes), ties, seed):
+        losses[block.rows] = block.losses
+        tied += block.tied
+        influence.add(block)
+    return StreamedLosses(losses, tied, influence.covariance())
+
+
+class _Influence:
+    """Accumulates what the covariance needs; every block holds whole classes, in order."""
+
+    def __init__(self, y: IntArray, n_classes: int, class_weight: FloatArray, k: IntArray) -> None:
+        self.y, self.n_classes = y, n_classes
+        self.class_weight = class_weight
+        self.repeats = np.bincount(y, minlength=n_classes)
+        self.k = np.minimum(k, n_classes - 1)
+        self.as_test = np.zeros((n_classes, k.size))  # weighted accuracy with a beaten rival gone
+        self.as_rival = np.zeros((n_classes, k.size))  # gain of the others when the class goes
+        self.pair_sum = np.zeros((k.size, k.size))
+
+    def add(self, block: LossBlock) -> None:
+        y = self.y[block.rows]
+        weight = (self.class_weight[y] / self.repeats[y])[:, None]
+        remaining = self.n_classes - 1
+        stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, self.k)
+        stays[block.losses == remaining] = 0.0
+        goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, self.k)
+        np.add.at(self.as_test, y, weight * stays)
+
+        erring = np.flatnonzero(block.losses)
+        beaten_by = block.beaten_by[erring].astype(np.float32)
+        gain = (weight * (goes - stays))[erring]
+        self.as_rival += beaten_by.T @ gain.astype(np.float32)
+        self._add_pairs(y[erring], beaten_by, block.losses[erring], gain)
+
+    def _add_pairs(
+        self, y: IntArray, beaten_by: FloatArray, losses: IntArray, gain: FloatArray
+    ) -> None:
+        """Sum phi phi' over pairs; within a class the instances' centred defeats are added."""
+        remaining = self.n_classes - 1
+        single = self.repeats[y] == 1
+        alone = gain[single]
+        self.pair_sum += (alone * (losses * (1 - losses / remaining))[single, None]).T @ alone
+        several = np.flatnonzero(~single)
+        for rows in np.split(several, np.flatnonzero(np.diff(y[several])) + 1):
+            if rows.size > self.k.size:
+                defeats = beaten_by[rows].T @ gain[rows].astype(np.float32)
+                product = defeats.T.astype(float) @ defeats
+            else:
+                common = beaten_by[rows] @ beaten_by[rows].T
+                product = gain[rows].T @ common @ gain[rows]
+            total = losses[rows] @ gain[rows]
+            self.pair_sum += product - np.outer(total, total) / remaining
+
+    def covariance(self) -> FloatArray:
+        deleted = self.as_test.sum(axis=0) - self.as_test + self.as_rival
+        deleted /= 1 - self.class_weight[:, None]
+        psi = (self.n_classes - 1) * (deleted.mean(axis=0) - deleted)
+        return psi.T @ psi / (self.n_classes * (self.n_classes - 1)) - self.pair_sum
+
+
+def clustered_covariance(
+    losses: IntArray, y: IntArray, n_classes: int, k: IntArray, class_weight: FloatArray
+) -> FloatArray:
+    r"""Covariance of ATA_k from differences between test classes alone.
+
+    :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - ATA)(m_l - ATA)'` with m_l the mean chance
+    f_k of the instances of class l and c the number of tested classes. It misses the competitor
+    part and so is somewhat too small.
+
+    Parameters
+    ----------
+    losses, y : int arrays of shape (n,)
+        Losses and true classes of the instances.
+    n_classes : int
+        k1.
+    k : int array of shape (n_k,)
+        Numbers of classes, 2..k1.
+    class_weight : array of shape (k1,)
+        Weights of the test classes, summing to 1.
+
+    Returns
+    -------
+    array of shape (n_k, n_k)
+    """
+    repeats = np.bincount(y, minlength=n_classes)
+    tested = repeats > 0
+    means = np.zeros((n_classes, k.size))
+    np.add.at(means, y, accuracy_given_losses(losses, n_classes, k))
+    means = means[tested] / repeats[tested, None]
+    weight = class_weight[tested, None]
+    deviation = weight * (means - (weight * means).sum(axis=0))
+    n_tested = int(tested.sum())
+    return n_tested / max(n_tested - 1, 1) * deviation.T @ deviation
+
+
+def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
+    """Replace variances that came out nonpositive by the clustered ones and project to PSD.
+
+    The dyadic estimate is a difference and may fail to be a covariance when there is little
+    to estimate it from.
+    """
+    covariance = dyadic.copy()
+    bad = np.diag(covariance) <= 0
+    covariance[bad, :] = 0.0
+    covariance[:, bad] = 0.0
+    covariance[bad, bad] = np.diag(clustered)[bad]
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def independent_variance(
+    losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+) -> FloatArray:
+    """Variance of ATA_k if the n test instances were independent: weighted variance of f_k / n."""
+    chance = accuracy_given_losses(losses, n_classes, k)
+    return weights @ (chance - weights @ chance) ** 2 / losses.size
+
+
+def design_effect(variance: FloatArray, clustered: FloatArray, independent: FloatArray) -> float:
+    """Design effect: how many times the dependence between instances inflates the variance.
+
+    The median over k of variance / independent variance, at least the same ratio of the
+    clustered variance and at least 1, rounded to 6 digits.
+
+    Parameters
+    ----------
+    variance, clustered, independent : arrays of shape (n_k,)
+        Variances of ATA_k on one grid of k.
+
+    Returns
+    -------
+    float
+    """
+    usable = independent > 0
+    dyadic_ratio = float(np.median(variance[usable] / independent[usable]))
+    clustered_ratio = float(np.median(clustered[usable] / independent[usable]))
+    return round(max(dyadic_ratio, clustered_ratio, 1.0), 6)

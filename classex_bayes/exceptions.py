@@ -1,0 +1,27 @@
+"""Errors and warnings of the package: one place, each inheriting from the built-in it refines."""
+
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+class DataError(ValueError):
+    """An argument does not have the form the function needs; the message says which and where."""
+
+
+class NotFittedError(RuntimeError):
+    """A fitted quantity was asked for before `fit`."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """A prediction lies so far beyond the observed classes that the prior decides it."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The sampler's diagnostics say that the posterior draws should not be trusted yet."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning located at the first line outside the package, whatever the call's depth."""
+    warnings.warn(message, category, stacklevel=2, skip_file_prefixes=(_PACKAGE,))
