@@ -1,0 +1,1 @@
+"""Source tasks: validation, construction, simulation and packaged data."""

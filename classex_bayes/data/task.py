@@ -1,0 +1,501 @@
+"""SourceTask: the tested classes, reduced to what extrapolation needs."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from classex_bayes.core.losses import Ties
+from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatrix, ScoreSource
+from classex_bayes.data import validation
+from classex_bayes.data.curve import AccuracyCurve
+from classex_bayes.data.evidence import LossEvidence
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+Untested = Literal["error", "competitors"]
+Kind = Literal["scores", "embeddings", "losses", "accuracies"]
+
+
+class SourceTask:
+    r"""A classifier tested on k1 source classes.
+
+    Make one by `from_scores`, `from_embeddings`, `from_losses` or `from_accuracies`. Losses and
+    the covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the scores; the
+    task keeps a reference to what it was made from, never a copy.
+
+    Attributes
+    ----------
+    n_classes : int
+        k1, the number of source classes.
+    n_test : int
+        Number of test instances.
+    losses : int array of shape (n_test,)
+        Number of wrong classes that score above the true class (ties broken).
+    y : int array of shape (n_test,)
+        Position of the true class of each instance.
+    classes : list or None
+        Names of the classes, if given.
+    n_tied : int
+        Number of (instance, competitor) pairs with equal scores.
+
+    Notes
+    -----
+    The scores must be *marginal*: the score of a class may not depend on which other classes are
+    present (jmlr2018, section 2.2). Softmax outputs of fixed logits keep the ranking and are fine.
+    """
+
+    def __init__(
+        self, evidence: LossEvidence | AccuracyCurve, kind: Kind, classes: list[Any] | None = None
+    ) -> None:
+        self._evidence, self.kind, self.classes = evidence, kind, classes
+        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Any,
+        y: Any,
+        *,
+        classes: Any = None,
+        higher_is_better: bool = True,
+        ties: Ties = "random",
+        class_weight: Any = None,
+        untested: Untested = "error",
+        random_seed: RandomSeed = None,
+    ) -> "SourceTask":
+        """Make a task from a matrix of scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, k1) or DataFrame
+            Score of every class for every test instance, like scikit-learn's `predict_proba` or
+            `decision_function`. A DataFrame's columns name the classes.
+        y : array-like of shape (n,)
+            True classes: positions of columns, or names if the classes are named.
+        classes : sequence of k1 names, optional
+            Names of the columns.
+        higher_is_better : bool
+            False for distances.
+        ties : {"random", "pessimistic", "optimistic"}
+            Does a competitor with the true class's score beat it? By one infinitesimal noise per
+            (seed, instance, class); always; never.
+        class_weight : array-like of shape (k1,) or mapping from class to weight, optional
+            Prior probabilities of the test classes; equal by default.
+        untested : {"error", "competitors"}
+            What to do with classes that no test instance belongs to.
+        random_seed : int, SeedSequence or None
+            Seed of the tie-breaking noise.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            NaN or infinite scores, wrong shapes, labels outside the classes, fewer than 3 classes,
+            a class without test instances; the message names the first offending place.
+
+        References
+        ----------
+        Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.
+
+        Examples
+        --------
+        >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
+        >>> task = SourceTask.from_scores(scores, [0, 1, 2])
+        >>> task.losses.tolist(), task.accuracy([2, 3]).round(3).tolist()
+        ([0, 1, 0], [0.833, 0.667])
+        """
+        validation.refuse_swapped(scores, y, ("scores", "y"))
+        if classes is None and hasattr(scores, "columns"):
+            classes = list(scores.columns)
+        matrix = validation.as_matrix(scores, "scores")
+        n_classes = matrix.shape[1]
+        validation.enough_classes(n_classes, "scores")
+        return cls._from_source(
+            ScoreMatrix(matrix, bool(higher_is_better)),
+            "scores",
+            y,
+            validation.class_names(classes, n_classes),
+            ties,
+            class_weight,
+            untested,
+            random_seed,
+        )
+
+    @classmethod
+    def from_embeddings(
+        cls,
+        probes: Any,
+        gallery: Any,
+        y: Any,
+        *,
+        metric: Metric = "sqeuclidean",
+        gallery_y: Any = None,
+        reduce: Reduce = "max",
+        classes: Any = None,
+        ties: Ties = "random",
+        class_weight: Any = None,
+        untested: Untested = "error",
+        random_seed: RandomSeed = None,
+    ) -> "SourceTask":
+        """Make a task from embeddings of test instances and class templates.
+
+        The score matrix is never formed: blocks of rows are compared in single precision, and
+        pairs too close to call are decided by the formula in double precision, so the losses are
+        those of double precision.
+
+        Parameters
+        ----------
+        probes : array-like of shape (n, d)
+            Embeddings of the test instances.
+        gallery : array-like of shape (n_templates, d)
+            Embeddings of the templates; without `gallery_y`, one row for each class.
+        y : array-like of shape (n,)
+            True classes: rows of `gallery`, or names (of `classes` or in `gallery_y`).
+        metric : {"sqeuclidean", "cosine", "dot"}
+            Score: minus the squared Euclidean distance, the cosine, or the dot product.
+        gallery_y : array-like of shape (n_templates,), optional
+            Class of each template where classes have several.
+        reduce : {"max", "mean"}
+            Score of a class from those of its templates.
+        classes, ties, class_weight, untested, random_seed
+            As in `from_scores`.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            As `from_scores`; also for zero vectors under the cosine.
+
+        Examples
+        --------
+        >>> gallery = np.eye(3)
+        >>> task = SourceTask.from_embeddings(gallery + 0.1, gallery, [0, 1, 2])
+        >>> task.losses.tolist()
+        [0, 0, 0]
+        """
+        validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
+        validation.one_of(reduce, ("max", "mean"), "reduce")
+        probes = validation.as_matrix(probes, "probes")
+        gallery = validation.as_matrix(gallery, "gallery")
+        if probes.shape[1] != gallery.shape[1]:
+            raise DataError(
+                f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
+                "expected the same number"
+            )
+        validation.finite_embeddings(probes, "probes", metric)
+        validation.finite_embeddings(gallery, "gallery", metric)
+        if gallery_y is None:
+            template_class = np.arange(gallery.shape[0])
+        else:
+            if classes is None:
+                classes = np.unique(np.asarray(gallery_y)).tolist()
+            classes = validation.class_names(classes, len(classes))
+            template_class = validation.encode_templates(gallery_y, gallery.shape[0], classes)
+        n_classes = int(template_class.max()) + 1
+        validation.enough_classes(n_classes, "gallery")
+        return cls._from_source(
+            EmbeddingScores(probes, gallery, template_class, metric, reduce),
+            "embeddings",
+            y,
+            validation.class_names(classes, n_classes),
+            ties,
+            class_weight,
+            untested,
+            random_seed,
+        )
+
+    @classmethod
+    def _from_source(
+        cls,
+        source: ScoreSource,
+        kind: Kind,
+        y: Any,
+        classes: list[Any] | None,
+        ties: Ties,
+        class_weight: Any,
+        untested: Untested,
+        random_seed: RandomSeed,
+    ) -> "SourceTask":
+        validation.one_of(ties, ("random", "pessimistic", "optimistic"), "ties")
+        n, n_classes = source.shape
+        labels = validation.encode_labels(y, n, n_classes, classes)
+        validation.tested_classes(labels, n_classes, classes, untested)
+        weight = validation.class_weights(class_weight, labels, n_classes, classes)
+        tie_seed = int(validation.seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+        evidence = LossEvidence(
+            n_classes, labels, weight, source=source, ties=ties, tie_seed=tie_seed
+        )
+        return cls(evidence, kind, classes)
+
+    @classmethod
+    def from_losses(
+        cls,
+        losses: Any,
+        y: Any,
+        *,
+        n_classes: int,
+        classes: Any = None,
+        class_weight: Any = None,
+        untested: Untested = "error",
+    ) -> "SourceTask":
+        """Make a task from losses: for each instance, how many wrong classes scored higher.
+
+        Losses are all that the model needs; without the scores the competitors' part of the
+        variance is set by a factor of 1.25 on the class-clustered variance, and `KDE` is
+        unavailable.
+
+        Parameters
+        ----------
+        losses : array-like of int, shape (n,)
+            Losses in 0..n_classes - 1.
+        y : array-like of shape (n,)
+            True classes: positions 0..n_classes - 1, or names.
+        n_classes : int
+            k1.
+        classes, class_weight, untested
+            As in `from_scores`.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            Losses that are not whole numbers in 0..n_classes - 1; labels as in `from_scores`.
+
+        Examples
+        --------
+        >>> SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
+        [0.5]
+        """
+        n_classes = int(validation.class_counts(n_classes, "n_classes", smallest=0)[0])
+        validation.enough_classes(n_classes, "n_classes")
+        names = validation.class_names(classes, n_classes)
+        counts = validation.loss_counts(losses, n_classes)
+        labels = validation.encode_labels(y, counts.size, n_classes, names)
+        validation.tested_classes(labels, n_classes, names, untested)
+        weight = validation.class_weights(class_weight, labels, n_classes, names)
+        return cls(LossEvidence(n_classes, labels, weight, losses=counts), "losses", names)
+
+    @classmethod
+    def from_accuracies(
+        cls,
+        k: Any,
+        accuracy: Any,
+        *,
+        n_test: int,
+        n_classes: int,
+        design_effect: float = 2.0,
+    ) -> "SourceTask":
+        """Make a task from a bare accuracy curve.
+
+        Parameters
+        ----------
+        k : array-like of int, shape (n_k,)
+            Numbers of classes, 2..n_classes.
+        accuracy : array-like of shape (n_k,)
+            Average test accuracy at each k.
+        n_test : int
+            Number of test instances behind the curve.
+        n_classes : int
+            k1, the number of source classes behind the curve.
+        design_effect : float
+            How many times larger the variance is than that of independent instances.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            Accuracies outside [0, 1], or rising in k by more than 4 standard deviations.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            Accuracies rising in k by more than 2 standard deviations.
+
+        Examples
+        --------
+        >>> task = SourceTask.from_accuracies([2, 10], [0.99, 0.95], n_test=50, n_classes=10)
+        >>> task.accuracy(10).tolist()
+        [0.95]
+        """
+        n_classes = int(validation.class_counts(n_classes, "n_classes", smallest=0)[0])
+        validation.enough_classes(n_classes, "n_classes")
+        return cls(
+            AccuracyCurve.checked(k, accuracy, n_test, n_classes, design_effect), "accuracies"
+        )
+
+    @property
+    def losses(self) -> IntArray:
+        """Losses of the test instances, shape (n_test,)."""
+        return self._loss_evidence.losses
+
+    @property
+    def y(self) -> IntArray:
+        """Positions of the true classes, shape (n_test,)."""
+        return self._loss_evidence.y
+
+    @property
+    def class_weight(self) -> FloatArray:
+        """Weights of the test classes, summing to 1, shape (n_classes,)."""
+        return self._loss_evidence.class_weight
+
+    @property
+    def instance_weight(self) -> FloatArray:
+        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
+        return self._loss_evidence.instance_weight
+
+    @property
+    def source(self) -> ScoreSource | None:
+        """Where the scores come from; None where they are not known."""
+        return self._evidence.source if isinstance(self._evidence, LossEvidence) else None
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return self._evidence.n_tied if isinstance(self._evidence, LossEvidence) else 0
+
+    @property
+    def _loss_evidence(self) -> LossEvidence:
+        if isinstance(self._evidence, AccuracyCurve):
+            raise DataError(
+                "task: it was made from accuracies alone and has no losses; make it with "
+                "from_scores, from_embeddings or from_losses"
+            )
+        return self._evidence
+
+    def grid(self, number: int = 12) -> IntArray:
+        """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve."""
+        return self._evidence.grid(number)
+
+    def accuracy(self, k: ClassCounts) -> FloatArray:
+        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            At k = k1 the plain (class-weighted) test accuracy.
+
+        Raises
+        ------
+        DataError
+            k outside 2..n_classes, not whole, or not among the known ones of a bare curve.
+
+        See Also
+        --------
+        classex_bayes.core.subsample.average_test_accuracy : The formula.
+        """
+        return self._evidence.accuracy(validation.class_counts(k, largest=self.n_classes))
+
+    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
+        """Covariance of the average test accuracies at `k`.
+
+        Dyadic-cluster-robust where scores are known (one more pass over them, but for `grid()`);
+        1.25 times the class-clustered covariance where only losses are known;
+        Cov(k <= k') = a_k' (1 - a_k) deff / n for a bare curve.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k, n_k)
+            Positive semidefinite.
+
+        See Also
+        --------
+        classex_bayes.core.covariance.stream_losses : The dyadic formula.
+        """
+        return self._evidence.covariance(validation.class_counts(k, largest=self.n_classes))
+
+    def design_effect(self) -> float:
+        """How many times the dependence between instances inflates the variance of ATA_k.
+
+        Instances share competitors and, with repeats, classes. With fewer than 5 classes that have
+        errors the ratio of variances is unreliable and the mean number of repeats stands in.
+
+        Returns
+        -------
+        float
+            At least 1.
+
+        See Also
+        --------
+        classex_bayes.core.covariance.design_effect : The formula.
+        """
+        return self._evidence.design_effect
+
+    def histogram(self, last_loss: IntArray) -> FloatArray:
+        """Number of instances in each bin of losses, every class weighing the same: sums to n_test.
+
+        Parameters
+        ----------
+        last_loss : int array of shape (n_bins,)
+            Largest loss of each bin (`classex_bayes.core.basis.loss_bins`).
+
+        Returns
+        -------
+        array of shape (n_bins,)
+        """
+        return self._loss_evidence.histogram(last_loss)
+
+    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> "SourceTask":
+        """Task on some of the classes, drawn at random without replacement.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes to keep, 3..k1.
+        random_seed : int, SeedSequence or None
+            Seed of the draw.
+
+        Returns
+        -------
+        SourceTask
+            The test instances of the drawn classes, scored on the drawn classes.
+
+        Notes
+        -----
+        A task made from losses alone has forgotten who beat whom. There each instance keeps a
+        hypergeometric share of its losses, which is right for every ATA_k on average but loses
+        the dependence between instances.
+        """
+        few, many = validation.FEWEST_CLASSES, self.n_classes
+        size = int(validation.class_counts(n_classes, "n_classes", many, few)[0])
+        rng = np.random.default_rng(validation.seed_sequence(random_seed))
+        kept = np.sort(rng.choice(self.n_classes, size, replace=False))
+        return self.select(kept, rng)
+
+    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> "SourceTask":
+        """Task on the classes at positions `kept`; `rng` thins losses whose scores are unknown."""
+        evidence = self._loss_evidence.select(kept, rng or np.random.default_rng())
+        names = None if self.classes is None else [self.classes[j] for j in kept]
+        return SourceTask(evidence, self.kind, names)
+
+    def __repr__(self) -> str:
+        """One line: size, accuracy, and what the user should know about the data."""
+        last = self.grid()[-1]
+        text = (
+            f"<SourceTask: {self.n_classes} classes, {self.n_test} test instances from "
+            f"{self.kind}, accuracy {self.accuracy(last)[0]:.4f} at k = {last}"
+        )
+        if isinstance(self._evidence, LossEvidence) and self.n_tied:
+            text += f", {self.n_tied} ties broken ({self._evidence.ties})"
+        return text + ">"

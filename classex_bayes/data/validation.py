@@ -1,0 +1,248 @@
+"""Validation at the boundary: one small function a rule, each naming argument, place and remedy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+FEWEST_CLASSES = 3
+LARGEST_K = 10**12
+# Squares of larger coordinates would overflow double precision.
+_LARGEST_COORDINATE = 1e140
+
+
+def as_matrix(values: Any, name: str) -> Any:
+    """Numeric array with two axes, neither empty; memory-mapped arrays stay as they are."""
+    array = as_numeric(values, name)
+    if array.ndim != 2:
+        raise DataError(
+            f"{name}: expected a matrix with two axes, found an array of shape {array.shape}"
+        )
+    if 0 in array.shape:
+        raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
+    return array
+
+
+def as_numeric(values: Any, name: str) -> Any:
+    """Real numeric array of a native type."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{name}: rows have different lengths ({error})") from None
+    if array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{name}: expected real numbers, found an array of type {array.dtype}; "
+            "convert it with np.asarray(..., dtype=float)"
+        )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        raise DataError(f"{name}: at most double precision, found {array.dtype}")
+    return array
+
+
+def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
+    """Raise where the label vector comes first and the matrix second."""
+    if np.ndim(first) == 1 and np.ndim(second) == 2:
+        raise DataError(
+            f"{names[0]}, {names[1]}: the arguments look swapped; found shapes "
+            f"{np.shape(first)} and {np.shape(second)}, expected {names[0]} as a matrix first"
+        )
+
+
+def finite_embeddings(array: FloatArray, name: str, metric: str) -> None:
+    """Raise at the first NaN, infinity, far too large number, or zero vector under the cosine."""
+    good = np.isfinite(array)
+    if array.dtype == np.float64:
+        good &= np.abs(array) <= _LARGEST_COORDINATE
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
+        raise DataError(
+            f"{name}: found {array[row, column]} at row {row}, column {column}; expected finite "
+            f"numbers of at most {_LARGEST_COORDINATE:g}"
+        )
+    if metric == "cosine":
+        zero = ~np.any(array, axis=1)
+        if zero.any():
+            raise DataError(
+                f"{name}: row {np.argmax(zero)} is the zero vector, which has no cosine"
+            )
+
+
+def class_names(classes: Any, n_classes: int) -> list[Any] | None:
+    """Return the names of the columns, unique and as many as there are columns."""
+    if classes is None:
+        return None
+    names = list(np.asarray(classes).tolist()) if not isinstance(classes, list) else classes
+    if len(names) != n_classes:
+        raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
+    seen: dict[Any, int] = {}
+    for position, name in enumerate(names):
+        if name in seen:
+            raise DataError(
+                f"classes: names must be unique, found {name!r} at positions {seen[name]} "
+                f"and {position}"
+            )
+        seen[name] = position
+    return names
+
+
+def enough_classes(n_classes: int, name: str) -> None:
+    """Raise where there are too few classes to extrapolate from."""
+    if n_classes < FEWEST_CLASSES:
+        raise DataError(
+            f"{name}: found {n_classes} class{'' if n_classes == 1 else 'es'}, expected at least "
+            f"{FEWEST_CLASSES}; extrapolation needs wrong answers to differ"
+        )
+
+
+def encode_labels(
+    y: Any, n: int | None, n_classes: int, classes: Sequence[Any] | None, name: str = "y"
+) -> IntArray:
+    """Positions 0..k1 - 1 of the true classes, from positions or from names."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
+    if labels.size == 0:
+        raise DataError(f"{name}: expected at least one label, found none")
+    if n is not None and labels.size != n:
+        raise DataError(f"{name}: found {labels.size} labels for {n} rows")
+    if classes is not None:
+        position = {label: place for place, label in enumerate(classes)}
+        encoded = np.empty(labels.size, dtype=np.int64)
+        for row, label in enumerate(labels.tolist()):
+            if label not in position:
+                raise DataError(
+                    f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; "
+                    f"the first classes are {list(classes[:3])!r}"
+                )
+            encoded[row] = position[label]
+        return encoded
+    if labels.dtype.kind not in "iuf":
+        raise DataError(
+            f"{name}: expected positions 0..{n_classes - 1} of the classes, found type "
+            f"{labels.dtype}; pass classes= to use names"
+        )
+    outside = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise DataError(
+            f"{name}: found {labels[row]} at row {row}, expected whole numbers in "
+            f"0..{n_classes - 1}; pass classes= if the labels are names"
+        )
+    return labels.astype(np.int64)
+
+
+def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -> IntArray:
+    """Positions of the templates' classes; every class needs a template."""
+    template_class = encode_labels(gallery_y, n_templates, len(classes), classes, "gallery_y")
+    counts = np.bincount(template_class, minlength=len(classes))
+    if not counts.all():
+        raise DataError(f"gallery_y: class {classes[int(np.argmin(counts))]!r} has no template")
+    return template_class
+
+
+def loss_counts(losses: Any, n_classes: int) -> IntArray:
+    """Losses as whole numbers in 0..n_classes - 1."""
+    array = as_numeric(losses, "losses")
+    if array.ndim != 1:
+        raise DataError(f"losses: expected one number per test instance, found shape {array.shape}")
+    bad = ~((array >= 0) & (array < n_classes) & (array == np.floor(array)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"losses: found {array[row]} at row {row}; expected whole numbers in "
+            f"0..{n_classes - 1}, how many of the {n_classes - 1} wrong classes scored higher"
+        )
+    return array.astype(np.int64)
+
+
+def tested_classes(
+    y: IntArray, n_classes: int, classes: Sequence[Any] | None, untested: str
+) -> None:
+    """Raise where a class has no test instance and the caller has not said that this is meant."""
+    one_of(untested, ("error", "competitors"), "untested")
+    repeats = np.bincount(y, minlength=n_classes)
+    if untested == "error" and not repeats.all():
+        first = int(np.argmin(repeats))
+        name = first if classes is None else classes[first]
+        raise DataError(
+            f"y: class {name!r} (column {first}) has no test instance, like "
+            f"{int((repeats == 0).sum())} of {n_classes} classes; drop these columns, or pass "
+            "untested='competitors' to keep them as competitors"
+        )
+    if np.count_nonzero(repeats) < 2:
+        raise DataError("y: expected test instances of at least 2 classes, found 1")
+
+
+def class_weights(
+    class_weight: Any, y: IntArray, n_classes: int, classes: Sequence[Any] | None
+) -> FloatArray:
+    """Weights of the test classes, summing to 1, 0 where a class has no test instance."""
+    tested = np.bincount(y, minlength=n_classes) > 0
+    if class_weight is None:
+        return tested / tested.sum()
+    if isinstance(class_weight, Mapping):
+        names = list(range(n_classes)) if classes is None else classes
+        for name in names:
+            if name not in class_weight:
+                raise DataError(f"class_weight: no weight for class {name!r}")
+        class_weight = [class_weight[name] for name in names]
+    weight = as_numeric(class_weight, "class_weight").astype(float)
+    if weight.shape != (n_classes,):
+        raise DataError(f"class_weight: expected shape ({n_classes},), found {weight.shape}")
+    bad = ~((weight >= 0) & np.isfinite(weight))
+    if bad.any():
+        raise DataError(
+            f"class_weight: found {weight[np.argmax(bad)]} for class {np.argmax(bad)}; expected "
+            "finite weights, none negative"
+        )
+    weight = np.where(tested, weight, 0.0)
+    if np.count_nonzero(weight) < 2:
+        raise DataError("class_weight: at least 2 tested classes need a positive weight")
+    return weight / weight.sum()
+
+
+def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: int = 2) -> IntArray:
+    """Numbers of classes as whole numbers in smallest..largest, none twice: shape (n_k,)."""
+    array = np.atleast_1d(np.asarray(k))
+    if array.ndim != 1 or array.size == 0:
+        raise DataError(f"{name}: expected one or more numbers of classes, found {array.shape}")
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{name}: expected whole numbers, found {k!r}")
+    for value in array:
+        if not (np.isfinite(value) and value == np.floor(value)):
+            raise DataError(f"{name}: expected whole numbers of classes, found {value}")
+        if not smallest <= value <= largest:
+            raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value}")
+    counts = array.astype(np.int64)
+    values, repeats = np.unique(counts, return_counts=True)
+    if np.any(repeats > 1):
+        raise DataError(f"{name}: found {values[np.argmax(repeats)]} more than once")
+    return counts
+
+
+def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
+    """Raise where an option is not one of its choices."""
+    if value not in choices:
+        raise DataError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}")
+
+
+def probability(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise DataError(f"{name}: expected a number between 0 and 1, found {value!r}")
+    if not 0 < value < 1:
+        raise DataError(f"{name}: expected a number between 0 and 1, found {value}")
+    return float(value)
+
+
+def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
+    """Seed sequence of a `random_seed` argument."""
+    if isinstance(random_seed, np.random.SeedSequence):
+        return random_seed
+    whole = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
+    if random_seed is not None and not (whole and random_seed >= 0):
+        raise DataError(f"random_seed: expected a whole number >= 0 or None, found {random_seed!r}")
+    return np.random.SeedSequence(None if random_seed is None else int(random_seed))
