@@ -1,0 +1,1 @@
+"""Point-estimate references of the literature; no PyMC in this room."""

@@ -1,0 +1,104 @@
+"""Bandwidth selectors against R 4.2.2 (`bw.nrd0`, `bw.ucv`, `bw.bcv`, `bw.SJ`)."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.estimators.bandwidth import SELECTORS, bcv, fixed, nrd0, sj, ucv
+from classex_bayes.exceptions import DataError
+
+REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
+ALL = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
+
+with np.load(REFERENCE) as stored:
+    VECTORS = {str(name): stored[f"vec_{name}"] for name in stored["vec_names"]}
+    EXPECTED = dict(zip(VECTORS, stored["vec_bandwidths"], strict=True))
+
+
+def sample(seed: int, n: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=n)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_equals_r(name):
+    x = VECTORS[name]
+    r_nrd0, r_ucv, r_bcv, r_sj, widest = EXPECTED[name]
+    np.testing.assert_allclose([nrd0(x), ucv(x), bcv(x)], [r_nrd0, r_ucv, r_bcv], rtol=1e-9)
+    # R stops its root search within this distance; here the root is exact.
+    assert abs(sj(x) - r_sj) < 0.01 * widest
+
+
+def test_cross_validation_is_minimal_without_bins():
+    """The binned minimiser is near the minimum of the criterion over all pairs of points."""
+    x = VECTORS["bimodal_99"]
+    n = x.size
+    apart = np.abs(np.subtract.outer(x, x))[np.triu_indices(n, 1)]
+
+    def criterion(h):
+        kernel = np.exp(-((apart / h) ** 2) / 4)
+        pairs = np.sum(kernel - np.sqrt(8) * np.exp(-((apart / h) ** 2) / 2))
+        return (0.5 + pairs / n) / (n * h * np.sqrt(np.pi))
+
+    grid = np.linspace(0.5, 1.5, 21) * ucv(x)
+    assert abs(np.argmin([criterion(h) for h in grid]) - 10) <= 1
+
+
+@ALL
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 200), exponent=st.integers(-900, 900))
+def test_order_sign_and_unit_do_not_matter(selector, seed, n, exponent):
+    x = sample(seed, n)
+    expected = selector(x)
+    shuffled = np.random.default_rng(seed).permutation(x)
+    np.testing.assert_allclose(selector(-shuffled), expected, rtol=1e-6)
+    # Powers of two are exact, down to numbers whose squares vanish or overflow.
+    assert selector(np.ldexp(x, exponent)) == np.ldexp(expected, exponent)
+
+
+@ALL
+def test_location_matters_little(selector):
+    x = sample(1, 300)
+    assert abs(selector(x + 100) / selector(x) - 1) < 0.02
+
+
+@ALL
+def test_many_equal_points(selector):
+    """With an interquartile range of 0 the standard deviation stands in."""
+    assert 0 < selector([0.0] * 30 + [1.0, 2.0, 3.0]) < 1
+
+
+@ALL
+def test_range_of_one_rounding_unit(selector):
+    assert selector([1.0, np.nextafter(1.0, 2.0)] * 10) > 0
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([2.0, 2.0, 2.0], "all 3 numbers equal 2"),
+        ([1.0], "at least two numbers"),
+        ([1.0, np.nan], "found nan, expected finite"),
+        ([1.0, -np.inf], "found -inf, expected finite"),
+        ([[1.0, 2.0]], "found shape"),
+        (["a", "b"], "real numbers"),
+    ],
+)
+def test_refuses(selector, bad, message):
+    with pytest.raises(DataError, match=message):
+        selector(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, True, "1", None, [1.0]])
+def test_fixed_refuses(bad):
+    with pytest.raises(DataError, match="bandwidth: found"):
+        fixed(bad)
+
+
+def test_fixed_limits():
+    assert fixed(np.float32(0.5), 0.1, 1.0) == 0.5
+    with pytest.raises(DataError, match=r"in 0\.1\.\.1"):
+        fixed(2, 0.1, 1.0)

@@ -1,0 +1,342 @@
+"""ClassExReg against the R package ClassEx 0.0.0.9000 on simulated Gaussian tasks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+from scipy.special import ndtri
+from sklearn.base import clone
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators import classexreg
+from classex_bayes.estimators.classexreg import (
+    BANDWIDTHS,
+    ClassExReg,
+    choose_bandwidth,
+    extrapolate_halves,
+    random_halves,
+)
+from classex_bayes.exceptions import DataError, NotFittedError
+
+REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
+GAUSSIANS = pytest.mark.parametrize("name", ["gauss2", "gauss3"])
+
+
+@pytest.fixture(scope="module")
+def stored():
+    with np.load(REFERENCE) as file:
+        return dict(file)
+
+
+def gaussian_task(stored, name):
+    difference = stored[f"{name}_y"][:, None] - stored[f"{name}_train"]
+    return SourceTask.from_scores(-(difference**2).sum(axis=2), np.arange(60))
+
+
+def random_task(seed=0, k1=15, repeats=2):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(k1), repeats)
+    scores = rng.normal(size=(y.size, k1))
+    scores[np.arange(y.size), y] += 1.5
+    return scores, y, SourceTask.from_scores(scores, y, random_seed=1)
+
+
+def losses_task(k1=40, seed=0):
+    losses = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1)
+    return SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+
+
+# The R package's numbers
+
+
+@GAUSSIANS
+def test_losses_and_accuracies_equal_r(stored, name):
+    task = gaussian_task(stored, name)
+    np.testing.assert_array_equal(task.losses, stored[f"{name}_rank_top"] - 1)
+    np.testing.assert_allclose(
+        task.accuracy(np.arange(2, 61)), stored[f"{name}_ata"][1:], rtol=0, atol=1e-13
+    )
+
+
+@GAUSSIANS
+@pytest.mark.parametrize("first_k", [1, 2])
+def test_predictions_equal_r(stored, name, first_k):
+    task = gaussian_task(stored, name)
+    for bandwidth, expected in zip(BANDWIDTHS, stored[f"{name}_nnls"][first_k - 1], strict=True):
+        model = ClassExReg(bandwidth, k=np.arange(1, 61) if first_k == 1 else None).fit(task)
+        np.testing.assert_allclose(
+            model.predict(stored[f"{name}_k"]).mean, expected, rtol=0, atol=1e-8
+        )
+
+
+@GAUSSIANS
+def test_choice_of_bandwidth_replays_r(stored, name):
+    task = gaussian_task(stored, name)
+    halves = [task.select(subset) for subset in stored[f"{name}_subsets"].astype(int)]
+    for half, expected in zip(halves, stored[f"{name}_boot_ata"], strict=True):
+        np.testing.assert_allclose(
+            half.accuracy(np.arange(2, 31)), expected[1:], rtol=0, atol=1e-13
+        )
+    k = np.arange(1, 61)
+    predicted = extrapolate_halves(task, halves, k=k)
+    # R integrates the basis by 10,000 midpoints, which limits the agreement.
+    np.testing.assert_allclose(predicted, stored[f"{name}_boot_pred"], rtol=0, atol=2e-5)
+    rmse = np.sqrt(np.mean((predicted - task.accuracy(60)) ** 2, axis=0))
+    np.testing.assert_allclose(rmse, stored[f"{name}_cv_rmse"], rtol=0, atol=1e-6)
+    assert choose_bandwidth(task, halves, k=k) == BANDWIDTHS[np.argmin(rmse)]
+    assert BANDWIDTHS[np.argmin(rmse)] == BANDWIDTHS[np.argmin(stored[f"{name}_cv_rmse"])]
+
+
+def test_knots_equal_r(stored):
+    model = ClassExReg(0.3).fit(gaussian_task(stored, "gauss2"))
+    np.testing.assert_allclose(model.knots_, stored["knots_60_0.3"], atol=1e-12)
+    assert model.coef_.shape == (model.knots_.size + 1,)
+
+
+# What the parameters mean
+
+
+def test_atom_0_is_the_regression_of_errors_with_an_intercept():
+    task, h = losses_task(), 0.5
+    sizes = np.arange(2, 41)
+    model = ClassExReg(h, atom=0).fit(task)
+    errors = 1 - RadialBasis(model.knots_, h).accuracy(np.append(sizes, 400))
+    design = np.column_stack([errors, np.ones(40)])
+    coef, _ = nnls(design[:-1], 1 - task.accuracy(sizes))
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-12)
+    expected = 1 - (errors[-1] @ coef[:-1] + coef[-1])
+    assert model.predict(400).mean.item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_an_atom_there_is_a_coefficient_per_knot():
+    task = losses_task()
+    model = ClassExReg(0.5, atom=None).fit(task)
+    assert model.coef_.shape == model.knots_.shape
+    np.testing.assert_allclose(model.predict([2, 40]).mean, task.accuracy([2, 40]), atol=5e-3)
+
+
+@pytest.mark.parametrize("atom", [0, 1])
+def test_atoms_are_where_they_should_be(atom):
+    """Instances that never or always win go to the atom, whatever k."""
+    losses = np.repeat([0, 29], 15)
+    task = SourceTask.from_losses(losses, np.arange(30), n_classes=30)
+    model = ClassExReg(0.5, atom=atom).fit(task)
+    if atom == 1:
+        np.testing.assert_allclose(model.predict([30, 10**9]).mean, 0.5, atol=0.01)
+        assert model.coef_[-1] == pytest.approx(0.5, abs=0.01)
+    else:
+        assert model.predict(30).mean.item() == pytest.approx(0.5, abs=0.01)
+
+
+def test_unconstrained_fit_is_at_least_as_close():
+    task = losses_task()
+    sizes = np.arange(2, 41)
+    error = [
+        np.abs(
+            ClassExReg(0.5, nonnegative=sign).fit(task).predict(sizes).mean - task.accuracy(sizes)
+        )
+        for sign in (True, False)
+    ]
+    assert np.square(error[1]).sum() <= np.square(error[0]).sum() + 1e-12
+    assert ClassExReg(0.5, nonnegative=False).fit(task).coef_.min() < 0
+
+
+def test_one_class_pulls_the_sum_of_coefficients_to_one():
+    task = losses_task()
+    sums = [ClassExReg(1.0, k=np.arange(first, 41)).fit(task).coef_.sum() for first in (1, 2)]
+    assert abs(sums[0] - 1) <= abs(sums[1] - 1)
+
+
+def test_truth_inside_the_model_is_recovered():
+    knots = ClassExReg(0.5).fit(losses_task(50)).knots_
+    basis, k, far = RadialBasis(knots, 0.5), np.arange(2, 51), np.array([200, 1000])
+    weight = np.where(np.isin(np.arange(knots.size), [7, 10, 12]), 1 / 3, 0.0)
+    task = SourceTask.from_accuracies(k, basis.accuracy(k) @ weight, n_test=1000, n_classes=50)
+    predicted = ClassExReg(0.5).fit(task).predict(far).mean
+    np.testing.assert_allclose(predicted, basis.accuracy(far) @ weight, atol=1e-6)
+
+
+def test_a_perfect_classifier_stays_perfect():
+    task = SourceTask.from_losses(np.zeros(20, int), np.arange(20), n_classes=20)
+    result = ClassExReg(random_seed=0).fit(task).predict([2, 20, 10**12])
+    np.testing.assert_allclose(result.mean, 1.0, atol=1e-9)
+    assert result.notes == ()
+
+
+def test_a_hopeless_classifier_stays_hopeless():
+    task = SourceTask.from_losses(np.full(20, 19), np.arange(20), n_classes=20)
+    result = ClassExReg(random_seed=0).fit(task).predict([2, 20, 10**12])
+    np.testing.assert_allclose(result.mean, 0.0, atol=1e-9)
+
+
+def test_leaving_the_unit_interval_is_noted():
+    losses = np.random.default_rng(0).binomial(99, 0.2, size=100)
+    task = SourceTask.from_losses(losses, np.arange(100), n_classes=100)
+    result = ClassExReg(0.5, atom=0, k=[90, 100]).fit(task).predict([100, 10**9])
+    outside = (result.mean < -1e-9) | (result.mean > 1 + 1e-9)
+    assert bool(result.notes) == outside.any()
+    model = ClassExReg(0.5).fit(task)
+    model.coef_ = 2 * model.coef_
+    noted = model.predict([2, 3, 100]).notes
+    assert len(noted) == 1 and "k = 2, 3:" in noted[0]
+
+
+# The choice of bandwidth
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    for task in (random_task()[2], losses_task()):
+        first, second = (ClassExReg(random_seed=5).fit(task) for _ in range(2))
+        assert first.bandwidth_ == second.bandwidth_ and first.bandwidth_ in BANDWIDTHS
+        np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+def test_halves():
+    _, _, task = random_task(k1=15)
+    halves = list(random_halves(task, 3, random_seed=0))
+    assert [half.n_classes for half in halves] == [7, 7, 7]
+    assert [half.n_classes for half in random_halves(losses_task(4), 2)] == [3, 3]
+
+
+def test_halves_without_tested_classes_are_drawn_again():
+    task = SourceTask.from_losses([0, 5], [3, 70], n_classes=80, untested="competitors")
+    halves = list(random_halves(task, 20, random_seed=0))
+    assert all(half.n_test == 2 for half in halves)
+
+
+def test_the_choice_follows_the_errors(monkeypatch):
+    _, _, task = random_task()
+    truth = task.accuracy(15)[0]
+    # The second candidate is worse on average but nearer by root mean square.
+    made_up = truth + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
+    monkeypatch.setattr(classexreg, "extrapolate_halves", lambda *arguments: made_up)
+    assert choose_bandwidth(task, [], (0.2, 0.5, 0.7)) == 0.5
+
+
+def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(monkeypatch):
+    task = losses_task(k1=1500)
+    every = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
+    monkeypatch.setattr(classexreg, "_MOST_TRAINING_SIZES", 300)
+    sizes, weight = classexreg._training_sizes(task, None)
+    assert sizes.size < 300 and weight.sum() == pytest.approx(1499)
+    fewer = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
+    np.testing.assert_allclose(fewer, every, atol=2e-4)
+
+
+def test_shared_matrices_cannot_be_changed():
+    matrix = classexreg._basis_accuracy(20, 0.5, (2, 3, 20))
+    assert matrix is classexreg._basis_accuracy(20, 0.5, (2, 3, 20))
+    with pytest.raises(ValueError, match="read-only"):
+        matrix[0, 0] = 0.0
+
+
+# Properties
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_only_the_ranking_matters(seed):
+    scores, y, task = random_task(seed)
+    transformed = SourceTask.from_scores(np.exp(scores / 2) - 7, y, random_seed=1)
+    first, second = (
+        ClassExReg(n_resamples=3, random_seed=2).fit(one) for one in (task, transformed)
+    )
+    assert first.bandwidth_ == second.bandwidth_
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), bandwidth=st.sampled_from(BANDWIDTHS))
+def test_names_of_the_classes_do_not_matter(seed, bandwidth):
+    scores, y, task = random_task(seed)
+    order = np.random.default_rng(seed).permutation(15)
+    permuted = SourceTask.from_scores(scores[:, order], np.argsort(order)[y])
+    k = [2, 15, 60]
+    np.testing.assert_allclose(
+        ClassExReg(bandwidth).fit(permuted).predict(k).mean,
+        ClassExReg(bandwidth).fit(task).predict(k).mean,
+        atol=1e-9,
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    k1=st.integers(4, 60),
+    bandwidth=st.sampled_from([None, 0.01, 0.3, 10.0]),
+)
+def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
+    rng = np.random.default_rng(seed)
+    losses = rng.binomial(k1 - 1, rng.beta(0.5, 2, size=k1))
+    task = SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+    model = ClassExReg(bandwidth, n_resamples=2, random_seed=0).fit(task)
+    predicted = model.predict([2, 3, k1 + 1, 100, 10**5, 10**12]).mean
+    assert model.coef_.min() >= 0 and predicted.min() >= 0
+    assert (np.diff(predicted) <= 1e-9).all()
+
+
+# The boundary
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bandwidth": 0.001}, r"bandwidth: found 0.001, expected .* in 0.01..10"),
+        ({"bandwidth": "ucv"}, "bandwidth: found 'ucv'"),
+        ({"k": [2, 41]}, "k: expected numbers in 1..40"),
+        ({"k": [0, 3]}, "k: expected numbers in 1..40"),
+        ({"k": [5]}, "k: found 1 numbers"),
+        ({"k": [5, 30, 40]}, "k: found 1 numbers of classes up to 20"),
+        ({"atom": 2}, "atom: found 2"),
+        ({"n_resamples": 0}, "n_resamples: found 0"),
+        ({"n_resamples": 2.5}, "n_resamples: found 2.5"),
+        ({"random_seed": -1}, "random_seed"),
+    ],
+)
+def test_refuses(parameters, message):
+    with pytest.raises(DataError, match=message):
+        ClassExReg(**parameters).fit(losses_task(40))
+
+
+def test_bare_curve():
+    task = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
+    with pytest.raises(DataError, match="pass bandwidth="):
+        ClassExReg().fit(task)
+    with pytest.raises(DataError, match="was not given"):
+        ClassExReg(0.5, k=[2, 20]).fit(task)
+    model = ClassExReg(0.5).fit(task)
+    np.testing.assert_allclose(model.predict([2, 10, 30]).mean, [0.99, 0.9, 0.8], atol=0.01)
+    single = SourceTask.from_accuracies([30], [0.8], n_test=300, n_classes=30)
+    with pytest.raises(DataError, match="at least 2"):
+        ClassExReg(0.5).fit(single)
+
+
+def test_three_classes_need_a_bandwidth():
+    task = SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3)
+    with pytest.raises(DataError, match="at least 4 classes"):
+        ClassExReg().fit(task)
+    assert 0 < ClassExReg(0.5).fit(task).predict(10).mean.item() < 1
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError, match="call fit"):
+        ClassExReg().predict(10)
+
+
+def test_parameters_are_stored_and_cloned():
+    model = ClassExReg(0.5, k=[2, 5, 40], atom=None).fit(losses_task())
+    copy = clone(model)
+    assert copy.get_params() == model.get_params() and not hasattr(copy, "coef_")
+    # Parameters set after the fit leave the fit as it is.
+    before = model.predict(80).mean.item()
+    assert model.set_params(atom=1, bandwidth=1.0).predict(80).mean.item() == before
+
+
+def test_knots_reach_the_largest_resolvable_favorability():
+    knots = ClassExReg(0.25).fit(losses_task(40)).knots_
+    assert knots[-1] == pytest.approx(ndtri(1 - 1 / 40**2)) and knots[0] == -knots[-1]
+    assert knots.size % 2 == 1 and np.all(np.diff(knots) > 0.25)

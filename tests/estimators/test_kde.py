@@ -1,0 +1,202 @@
+"""KDE against the R package ClassEx 0.0.0.9000 on simulated Gaussian tasks, and its properties."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+from sklearn.base import clone
+
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators import kde
+from classex_bayes.estimators.bandwidth import ucv
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.exceptions import DataError, NotFittedError
+
+REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
+SELECTORS = ["ucv", "bcv", "sj", "nrd0"]
+
+
+@pytest.fixture(scope="module")
+def stored():
+    with np.load(REFERENCE) as file:
+        return dict(file)
+
+
+def gaussian_scores(stored, name, kind):
+    difference = stored[f"{name}_y"][:, None] - stored[f"{name}_train"]
+    squared = (difference**2).sum(axis=2)
+    return -squared if kind == "negsq" else -np.sqrt(squared)
+
+
+def random_task(seed=0, k1=12, repeats=1, **options):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(k1), repeats)
+    scores = rng.normal(size=(y.size, k1))
+    scores[np.arange(y.size), y] += 1.5
+    return scores, y, SourceTask.from_scores(scores, y, random_seed=1, **options)
+
+
+@pytest.mark.parametrize("kind", ["negsq", "negdist"])
+@pytest.mark.parametrize("name", ["gauss2", "gauss3"])
+def test_equals_r(stored, name, kind):
+    scores = gaussian_scores(stored, name, kind)
+    task = SourceTask.from_scores(scores, np.arange(60))
+    data = f"{name}_{kind}"
+    r_nrd0, r_ucv, r_bcv, r_sj = stored[f"{data}_bandwidths"]
+    by_name = {rule: KDE(rule).fit(task) for rule in SELECTORS}
+    for rule, expected in (("nrd0", r_nrd0), ("ucv", r_ucv), ("bcv", r_bcv)):
+        np.testing.assert_allclose(by_name[rule].bandwidths_, expected, rtol=1e-9)
+    np.testing.assert_allclose(by_name["sj"].bandwidths_, r_sj, rtol=0.01)
+    for rule, expected in zip(("ucv", "bcv"), stored[f"{data}_favorability"], strict=True):
+        np.testing.assert_allclose(by_name[rule].favorability_, expected, atol=1e-10)
+    for rule, expected in zip(("nrd0", "ucv", "bcv"), stored[f"{data}_kde"], strict=True):
+        predicted = by_name[rule].predict(stored[f"{name}_k"]).mean
+        np.testing.assert_allclose(predicted, expected, atol=1e-9)
+
+
+def test_embeddings_give_the_same(stored):
+    task = SourceTask.from_embeddings(
+        stored["gauss2_y"], stored["gauss2_train"], np.arange(60), metric="sqeuclidean"
+    )
+    _, expected, _ = stored["gauss2_negsq_kde"]
+    predicted = KDE("ucv").fit(task).predict(stored["gauss2_k"]).mean
+    # Scores from a matrix product differ in the last digits, and a bin may hold one point more.
+    np.testing.assert_allclose(predicted, expected, atol=1e-3)
+
+
+def test_blocks_of_rows_do_not_matter(monkeypatch):
+    _, _, task = random_task(k1=12, repeats=3)
+    whole = KDE().fit(task)
+    monkeypatch.setattr(kde, "_BLOCK_ELEMENTS", 60)
+    np.testing.assert_array_equal(KDE().fit(task).favorability_, whole.favorability_)
+
+
+def test_distances_and_scores_are_the_same():
+    scores, y, task = random_task()
+    distances = SourceTask.from_scores(-scores, y, higher_is_better=False)
+    np.testing.assert_array_equal(KDE().fit(distances).favorability_, KDE().fit(task).favorability_)
+
+
+def test_classes_weigh_the_same_whatever_their_repeats():
+    rng = np.random.default_rng(3)
+    y = np.array([0, 0, 0, 0, 1, 2, 2, 3])
+    task = SourceTask.from_scores(rng.normal(size=(8, 4)), y)
+    model = KDE(0.5).fit(task)
+    power = model.favorability_**9
+    expected = np.mean([power[y == label].mean() for label in range(4)])
+    assert model.predict(10).mean.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_class_weight():
+    weight = np.arange(12.0)
+    _, _, task = random_task(class_weight=weight)
+    model = KDE("nrd0").fit(task)
+    expected = np.average(model.favorability_**4, weights=weight)
+    assert model.predict(5).mean.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_ruled_out_competitors_count_as_beaten():
+    scores, y, _ = random_task(k1=12)
+    scores[3, [5, 6, 7]] = -np.inf
+    model = KDE("ucv").fit(SourceTask.from_scores(scores, y))
+    finite = np.delete(scores[3], [3, 5, 6, 7])
+    h = ucv(finite)
+    assert model.bandwidths_[3] == h
+    expected = (ndtr((scores[3, 3] - finite) / h).sum() + 3) / 11
+    assert model.favorability_[3] == pytest.approx(expected, rel=1e-14)
+
+
+def test_ruled_out_true_class_ties_with_the_ruled_out():
+    scores, y, _ = random_task(k1=12)
+    scores[3, [3, 5, 6]] = -np.inf
+    model = KDE().fit(SourceTask.from_scores(scores, y, random_seed=0))
+    assert model.favorability_[3] == pytest.approx(1 / 11)
+
+
+@pytest.mark.parametrize(("row", "wrong"), [(4, 0.25), (7, -np.inf)])
+@pytest.mark.parametrize("rule", SELECTORS)
+def test_names_the_row_without_a_bandwidth(rule, row, wrong):
+    scores, y, _ = random_task()
+    scores[row] = np.where(np.arange(12) == row, 1.0, wrong)
+    task = SourceTask.from_scores(scores, y)
+    with pytest.raises(DataError, match=rf"no {rule} bandwidth.* row {row} "):
+        KDE(rule).fit(task)
+    assert KDE(0.5).fit(task).favorability_[row] > 0.5
+
+
+def test_needs_scores():
+    task = SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3)
+    with pytest.raises(DataError, match="made from losses and has no scores"):
+        KDE().fit(task)
+
+
+@pytest.mark.parametrize("bad", ["silverman", 0, -1.0, np.nan, None, True])
+def test_refuses_bandwidth(bad):
+    _, _, task = random_task()
+    with pytest.raises(DataError, match="bandwidth: found"):
+        KDE(bad).fit(task)
+
+
+@pytest.mark.parametrize("bad", [1, 2.5, [], "10"])
+def test_refuses_k(bad):
+    _, _, task = random_task()
+    with pytest.raises(DataError, match="k: "):
+        KDE().fit(task).predict(bad)
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError, match="call fit"):
+        KDE().predict(10)
+
+
+def test_clone_name_and_result():
+    _, _, task = random_task()
+    model = KDE(bandwidth="bcv").fit(task)
+    copy = clone(model)
+    assert copy.get_params() == {"bandwidth": "bcv"} and not hasattr(copy, "favorability_")
+    result = model.predict([5, 100])
+    assert (result.estimator, result.n_classes) == ("KDE(bcv)", 12)
+    assert result.interval_type == "none" and result.k.tolist() == [5, 100]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), k1=st.integers(4, 30), rule=st.sampled_from([*SELECTORS[:2], 0.3])
+)
+def test_predictions_are_shares_that_fall_with_k(seed, k1, rule):
+    _, _, task = random_task(seed, k1)
+    predicted = KDE(rule).fit(task).predict([2, 3, k1 + 1, 100, 10**4, 10**9, 10**12]).mean
+    assert predicted.between(0, 1).all()
+    assert (np.diff(predicted) <= 1e-15).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
+def test_unit_and_location_of_the_scores(seed, exponent, shift):
+    scores, y, task = random_task(seed)
+    rescaled = SourceTask.from_scores(np.ldexp(scores, exponent), y)
+    shifted = SourceTask.from_scores(scores + shift, y)
+    for rule in ("ucv", "nrd0"):
+        expected = KDE(rule).fit(task).favorability_
+        np.testing.assert_array_equal(KDE(rule).fit(rescaled).favorability_, expected)
+        found = KDE(rule).fit(shifted).favorability_
+        if rule == "nrd0":
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+        else:
+            # The cells of the cross-validation stay where they are when the sample moves, and a
+            # few bandwidths may jump to another local minimum.
+            assert found.mean() == pytest.approx(expected.mean(), abs=0.05)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_names_of_the_classes_do_not_matter(seed):
+    scores, y, task = random_task(seed)
+    order = np.random.default_rng(seed).permutation(12)
+    permuted = SourceTask.from_scores(scores[:, order], np.argsort(order)[y])
+    np.testing.assert_allclose(
+        KDE().fit(permuted).favorability_, KDE().fit(task).favorability_, atol=1e-9
+    )
