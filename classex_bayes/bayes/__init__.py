@@ -1,0 +1,1 @@
+"""The Bayesian model; the only room that imports PyMC."""

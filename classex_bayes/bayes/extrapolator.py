@@ -1,0 +1,360 @@
+"""BayesianExtrapolator: posterior of the accuracy on more classes."""
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from classex_bayes.bayes import predictive
+from classex_bayes.bayes.likelihoods import (
+    BernsteinData,
+    LikelihoodData,
+    likelihood_data,
+)
+from classex_bayes.bayes.model import build_model, prior_draws
+from classex_bayes.bayes.priors import MixturePrior, Prior
+from classex_bayes.bayes.sampling import (
+    SamplerSettings,
+    diagnose,
+    sample_posterior,
+    warn_of_problems,
+)
+from classex_bayes.bayes.tree import data_groups, predictive_group, provenance
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import LARGEST_K, class_counts, probability, seed_sequence
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.typing import ClassCounts, RandomSeed
+
+_DEFAULT_PRIOR = MixturePrior()
+
+
+class BayesianExtrapolator(Parameters):
+    r"""Posterior of the accuracy on more classes, from the losses on k1 classes.
+
+    The discriminability function is a mixture of radial-basis CDFs,
+    :math:`D(u) = \sum_l w_l \Phi((\Phi^{-1}(u) - t_l) / h)`, with a prior on the weights; the
+    losses enter through the moment likelihood; expected accuracy on k classes is
+    :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
+
+    Parameters
+    ----------
+    prior : MixturePrior or DirichletPrior
+        Prior on the weights. `MixturePrior(deviation=0)` is the two-parameter family.
+    likelihood : {"auto", "bernstein", "power"}
+        Histogram of losses (quasi-multinomial), or accuracies at 12 numbers of classes (normal).
+        "auto" takes the first where losses are known.
+
+    Attributes
+    ----------
+    idata : DataTree
+        Groups posterior, sample_stats, observed_data and constant_data, and those that other
+        methods add; dimensions chain, draw, knot, bin, k.
+    model : pymc.Model
+        The PyMC model of the fitted task.
+    task : SourceTask or None
+        The fitted task; None after `classex_bayes.load`.
+    diagnosis_ : Diagnosis
+        Convergence of the sampler.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018 (D(u), radial basis); Zheng, thesis (2017),
+    Lemma 1 (the family at the centre of the prior).
+
+    Examples
+    --------
+    >>> from classex_bayes.data.task import SourceTask
+    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> model = BayesianExtrapolator().fit(
+    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ... )
+    >>> pred = model.predict([50, 500])
+    >>> bool(pred.mean[500] < pred.mean[50])
+    True
+    """
+
+    def __init__(self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto") -> None:
+        self.prior = prior
+        self.likelihood = likelihood
+
+    def fit(
+        self,
+        task: SourceTask,
+        *,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        target_accept: float = 0.95,
+        random_seed: RandomSeed = None,
+        nuts_sampler: str = "nutpie",
+        cores: int | None = None,
+        progressbar: bool = True,
+    ) -> Self:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The tested classes.
+        draws, tune, chains : int
+            Draws to keep and to adapt on, in each chain, and number of chains.
+        target_accept : float
+            Target acceptance probability of NUTS.
+        random_seed : int, SeedSequence or None
+            Seed of the draws.
+        nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
+            Sampler. nutpie compiles once in a process; the others compile at every fit.
+        cores : int, optional
+            Chains to run at the same time; as many as there are processors by default.
+        progressbar : bool
+            Show progress.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            The likelihood needs losses and the task has accuracies alone; bad settings.
+
+        Warns
+        -----
+        ConvergenceWarning
+            r_hat, effective sample size or divergences are not as they should be.
+        """
+        settings = SamplerSettings(
+            draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
+        )
+        if not isinstance(task, SourceTask):
+            raise DataError(f"task: expected a SourceTask, found {type(task).__name__}")
+        data = likelihood_data(task, self.prior.basis, self.likelihood)
+        seed = int(seed_sequence(random_seed).generate_state(1)[0])
+        tree = sample_posterior(self.prior, data, settings, seed)
+        described = data_groups(task, data, self.prior.basis)
+        tree.update(described.children)
+        tree.attrs.update(described.attrs)
+        tree.attrs.update(provenance(self.prior, self.likelihood, settings, seed))
+        self._adopt(tree, data, task)
+        warn_of_problems(self.diagnosis_)
+        return self
+
+    def _adopt(self, tree: xr.DataTree, data: LikelihoodData, task: SourceTask | None) -> None:
+        """Take over a posterior, fresh from the sampler or from a file."""
+        self.__dict__.pop("model", None)
+        self._tree, self._data, self.task = tree, data, task
+        self.diagnosis_ = diagnose(tree)
+
+    @property
+    def idata(self) -> xr.DataTree:
+        """All draws and data, as an ArviZ DataTree."""
+        return self._require("_tree")
+
+    @cached_property
+    def model(self) -> pm.Model:
+        """The PyMC model of the fitted task."""
+        return build_model(self.prior, self._require("_data"))
+
+    @property
+    def _weights(self) -> xr.DataArray:
+        return self.idata["posterior"].to_dataset()["weights"]
+
+    @property
+    def _n_classes(self) -> int:
+        return int(self.idata.attrs["n_classes"])
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        r"""Posterior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, 2..10^12, smaller or larger than k1.
+
+        Returns
+        -------
+        Extrapolation
+            With draws; the latest is also kept as the group "predictions" of `idata`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        DataError
+            k is not a whole number in 2..10^12.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            k lies more than 100 times beyond the source classes.
+        """
+        counts = class_counts(k)
+        draws = np.clip(self._weights.values @ self.prior.basis.accuracy(counts).T, 0.0, 1.0)
+        prediction = Extrapolation.from_draws(
+            counts, draws, self.name, "credible", self._n_classes, self._notes()
+        )
+        self.idata["predictions"] = xr.DataTree(prediction.accuracy.to_dataset())
+        return prediction
+
+    def _notes(self) -> tuple[str, ...]:
+        kind = self.idata.attrs["task_kind"]
+        notes = [f"not converged: {problem}" for problem in self.diagnosis_.problems]
+        if kind == "losses":
+            notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")
+        if kind == "accuracies":
+            notes.append(
+                "losses unknown: fitted to accuracies with design effect "
+                f"{self.idata.attrs['design_effect']:g}"
+            )
+        return tuple(notes)
+
+    def discriminability(self, u: Any) -> xr.DataArray:
+        r"""Posterior of D(u), the CDF of the favorability U*.
+
+        Parameters
+        ----------
+        u : float or array-like of shape (n_u,)
+            Levels in [0, 1].
+
+        Returns
+        -------
+        DataArray with dimensions (chain, draw, u)
+        """
+        levels = np.atleast_1d(np.asarray(u, dtype=float))
+        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
+            raise DataError(f"u: expected numbers in [0, 1], found {u!r}")
+        draws = self._weights.values @ self.prior.basis.cdf(levels).T
+        coords = {name: self._weights[name].values for name in ("chain", "draw")}
+        return xr.DataArray(
+            draws, dims=("chain", "draw", "u"), coords={**coords, "u": levels}, name="D"
+        )
+
+    def classes_until(self, accuracy: float) -> ClassesUntil:
+        """Posterior of the number of classes at which expected accuracy falls to `accuracy`.
+
+        Parameters
+        ----------
+        accuracy : float
+            Level in (0, 1).
+
+        Returns
+        -------
+        ClassesUntil
+            Draws, median and interval; "more than 10^12" is an answer.
+        """
+        level = probability(accuracy, "accuracy")
+        k = predictive.classes_until(level, self._weights.values, self.prior.basis, LARGEST_K)
+        return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
+
+    def sample_prior_predictive(
+        self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
+    ) -> xr.DataTree:
+        """Draw parameters from the prior, and what they predict for a task of this size.
+
+        Parameters
+        ----------
+        task : SourceTask, optional
+            Sets k1 and n (its losses are not looked at); the fitted task by default.
+        draws : int
+            Number of draws.
+        random_seed : int, SeedSequence or None
+            Seed.
+
+        Returns
+        -------
+        DataTree
+            Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
+            accuracy over k); added to `idata` too where the fitted task was used.
+        """
+        basis = self.prior.basis
+        if task is None:
+            data, described = self._require("_data"), self.idata
+        else:
+            data = likelihood_data(task, basis, self.likelihood)
+            described = data_groups(task, data, basis)
+        seeds = seed_sequence(random_seed).spawn(2)
+        prior = prior_draws(self.prior, data, draws, seeds[0])
+        rng = np.random.default_rng(seeds[1])
+        groups = {
+            "prior": prior,
+            "prior_predictive": predictive_group(prior["weights"], described, basis, rng),
+        }
+        if task is None:
+            self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
+        return xr.DataTree.from_dict(groups)
+
+    def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
+        """Replicate the task: loss histograms and average test accuracies that could have been.
+
+        Parameters
+        ----------
+        random_seed : int, SeedSequence or None
+            Seed.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
+            losses are known, accuracy (chain, draw, k) at the observed numbers of classes.
+        """
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        group = predictive_group(self._weights, self.idata, self.prior.basis, rng)
+        self.idata["posterior_predictive"] = xr.DataTree(group)
+        return self.idata
+
+    def compute_log_likelihood(self) -> xr.DataTree:
+        """Pointwise log-likelihood by class, so that leaving one out leaves a class out.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group log_likelihood: loss_histogram (chain, draw, class), adding up
+            to the log-likelihood of the model.
+
+        Raises
+        ------
+        DataError
+            The power form, whose accuracies have no classes, or a model loaded from a file.
+        """
+        data = self._require("_data")
+        if self.task is None or not isinstance(data, BernsteinData):
+            raise DataError("task: the log-likelihood by class needs a fitted task with losses")
+        values, classes = predictive.class_log_likelihood(self._weights.values, data, self.task)
+        names = self.task.classes
+        coords = {name: self._weights[name].values for name in ("chain", "draw")}
+        coords["class"] = np.array(classes if names is None else [names[c] for c in classes])
+        group = xr.Dataset({data.observed: (("chain", "draw", "class"), values)}, coords=coords)
+        self.idata["log_likelihood"] = xr.DataTree(group)
+        return self.idata
+
+    def compute_log_prior(self) -> xr.DataTree:
+        """Log prior density of every parameter at every draw.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group log_prior.
+        """
+        with self.model:
+            found = pm.stats.compute_log_prior(
+                self.idata, extend_inferencedata=False, progressbar=False
+            )
+        self.idata["log_prior"] = xr.DataTree(found)
+        return self.idata
+
+    def __repr__(self) -> str:
+        """Parameters and, once fitted, data size and convergence."""
+        text = super().__repr__()
+        if getattr(self, "_tree", None) is None:
+            return text
+        found, size = self.diagnosis_, self.idata["posterior"].sizes
+        return (
+            f"<{text}, fitted to {self._n_classes} classes and {self.idata.attrs['n_test']} "
+            f"instances, design effect {self.idata.attrs['design_effect']:g}; {size['chain']} x "
+            f"{size['draw']} draws, r_hat {found.r_hat:.3f}, ess {found.ess_bulk:.0f}, "
+            f"{found.divergences} divergent>"
+        )

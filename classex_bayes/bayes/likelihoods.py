@@ -1,0 +1,187 @@
+"""Two forms of the moment likelihood: what the model is told about a task, and how likely it is.
+
+Both are linear in the weights: a fixed matrix times w gives the expectation of the data.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import one_of
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray
+
+N_BINS = 48
+_N_POWERS = 12
+# The floor keeps the logarithm finite in bins that only pad the shape.
+_SMALLEST = 1e-300
+# Directions of the accuracies whose variance is below this share of the largest are noise.
+_SMALLEST_DIRECTION = 1e-3
+
+
+@dataclass(frozen=True)
+class BernsteinData:
+    r"""Histogram of losses and the matrix of its expectation: the default likelihood.
+
+    :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
+    Bernstein moments of the basis elements over bins of losses, deff the design effect.
+
+    Attributes
+    ----------
+    matrix : array of shape (n_bins, m)
+        Probability of each bin under each basis element.
+    counts : array of shape (n_bins,)
+        Weighted number of instances in each bin.
+    design_effect : float
+        Inflation of the variance by dependence between instances.
+    """
+
+    kind: ClassVar[str] = "bernstein"
+    observed: ClassVar[str] = "loss_histogram"
+    matrix: FloatArray
+    counts: FloatArray
+    design_effect: float
+
+    @classmethod
+    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
+        """Data of a task whose losses are known."""
+        last_loss = loss_bins(task.n_classes, N_BINS)
+        return cls(
+            basis.bin_probabilities(last_loss, task.n_classes),
+            task.histogram(last_loss),
+            task.design_effect(),
+        )
+
+    def padded(self) -> Self:
+        """Return the same data with 48 bins, so that one compiled model serves every k1."""
+        missing = N_BINS - self.counts.size
+        return replace(
+            self,
+            matrix=np.pad(self.matrix, ((0, missing), (0, 0))),
+            counts=np.pad(self.counts, (0, missing)),
+        )
+
+    @property
+    def effective_sample(self) -> int:
+        """Number of independent instances that hold the information of the histogram."""
+        return max(round(self.counts.sum() / self.design_effect), 1)
+
+    @staticmethod
+    def register(data: dict[str, Any], weights: Any) -> None:
+        """Register the observed histogram in the current PyMC model."""
+        matrix, deff, counts = data["matrix"], data["design_effect"], data["counts"]
+        share = pt.dot(matrix, weights)
+        pm.CustomDist(
+            BernsteinData.observed,
+            share,
+            deff,
+            pt.sum(counts),
+            logp=_histogram_logp,
+            random=_histogram_random,
+            signature="(b),(),()->(b)",
+            observed=counts,
+            dims="bin",
+        )
+
+
+def _histogram_logp(value: Any, share: Any, deff: Any, total: Any) -> Any:
+    return pt.sum(value * pt.log(pt.maximum(share, _SMALLEST))) / deff
+
+
+def _histogram_random(
+    share: FloatArray,
+    deff: FloatArray,
+    total: FloatArray,
+    rng: np.random.Generator | None = None,
+    size: Any = None,
+) -> FloatArray:
+    """Histograms with the information of n / deff independent instances, rescaled to n."""
+    rng = rng or np.random.default_rng()
+    effective = np.maximum(np.rint(total / deff), 1).astype(int)
+    share = np.maximum(share, 0)
+    draws = rng.multinomial(effective, share / share.sum(-1, keepdims=True), size=size)
+    return draws * (total / effective)[..., None]
+
+
+@dataclass(frozen=True)
+class PowerData:
+    r"""Accuracies at some k, whitened: for tasks that know no losses.
+
+    With Sigma the covariance of ATA on a grid of k and A the accuracy matrix of the basis,
+    :math:`T (ATA - A w) \sim N(0, I)` where T whitens Sigma and drops directions that are noise.
+
+    Attributes
+    ----------
+    matrix : array of shape (n_k, m)
+        T A; zero rows where directions were dropped.
+    whitened : array of shape (n_k,)
+        T ATA.
+    """
+
+    kind: ClassVar[str] = "power"
+    observed: ClassVar[str] = "whitened_accuracy"
+    matrix: FloatArray
+    whitened: FloatArray
+
+    @classmethod
+    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
+        """Data of a task, on its grid of k."""
+        k = task.grid(_N_POWERS)
+        accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
+        # Half an instance of doubt: an accuracy without errors is not known without error.
+        share = (accuracy * task.n_test + 0.5) / (task.n_test + 1)
+        floor = share * (1 - share) / task.n_test
+        covariance = covariance + np.diag(np.maximum(floor - np.diag(covariance), 0))
+        sd = np.sqrt(np.diag(covariance))
+        values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
+        kept = values > _SMALLEST_DIRECTION * values[-1]
+        scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+        whiten = (scale * vectors).T / sd
+        return cls(whiten @ basis.accuracy(k), whiten @ accuracy)
+
+    def padded(self) -> Self:
+        """Return the data as they are: the number of accuracies seldom varies."""
+        return self
+
+    @staticmethod
+    def register(data: dict[str, Any], weights: Any) -> None:
+        """Register the observed accuracies in the current PyMC model."""
+        pm.Normal(
+            PowerData.observed,
+            pt.dot(data["matrix"], weights),
+            1.0,
+            observed=data["whitened"],
+            dims="direction",
+        )
+
+
+LikelihoodData = BernsteinData | PowerData
+LIKELIHOODS: dict[str, type[BernsteinData] | type[PowerData]] = {
+    kind.kind: kind for kind in (BernsteinData, PowerData)
+}
+
+
+def likelihood_data(task: SourceTask, basis: RadialBasis, likelihood: str) -> LikelihoodData:
+    """Data of a task in the form `likelihood`: "bernstein", "power", or "auto".
+
+    "auto" is the Bernstein form where losses are known and the power form for a bare curve.
+    """
+    one_of(likelihood, ("auto", *LIKELIHOODS), "likelihood")
+    curve_only = task.kind == "accuracies"
+    if likelihood == "auto":
+        likelihood = PowerData.kind if curve_only else BernsteinData.kind
+    if likelihood == BernsteinData.kind and curve_only:
+        raise DataError(
+            "likelihood: 'bernstein' needs losses and the task has accuracies alone; use 'power'"
+        )
+    return LIKELIHOODS[likelihood].of(task, basis)
+
+
+def arrays(data: LikelihoodData) -> dict[str, Any]:
+    """Fields of the data by name."""
+    return {field.name: getattr(data, field.name) for field in fields(data)}

@@ -1,0 +1,173 @@
+"""Drawing from the posterior: compile once for each shape, then refit with new data."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import nutpie
+import pymc as pm
+import xarray as xr
+
+from classex_bayes.bayes.likelihoods import LikelihoodData, arrays
+from classex_bayes.bayes.model import build_model
+from classex_bayes.bayes.priors import Prior
+from classex_bayes.data.validation import one_of
+from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
+
+SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
+_FEWEST_DRAWS = 4
+_LARGEST_R_HAT = 1.01
+_SMALLEST_ESS_PER_CHAIN = 100
+_LARGEST_SHARE_DIVERGENT = 0.001
+
+
+@dataclass(frozen=True)
+class SamplerSettings:
+    """How to draw; every argument is passed to the sampler explicitly."""
+
+    draws: int = 1000
+    tune: int = 1000
+    chains: int = 4
+    cores: int | None = None
+    target_accept: float = 0.95
+    nuts_sampler: str = "nutpie"
+    progressbar: bool = True
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        for name in ("draws", "tune", "chains"):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < 1:
+                raise DataError(f"{name}: expected a positive whole number, found {value!r}")
+        if not 0 < self.target_accept < 1:
+            raise DataError(
+                f"target_accept: expected a number between 0 and 1, found {self.target_accept!r}"
+            )
+        one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
+
+
+# Compiled posteriors of this process, for any data of one prior, likelihood and shape.
+_COMPILED: dict[Any, Any] = {}
+
+
+def _compiled(prior: Prior, data: LikelihoodData) -> Any:
+    key = (prior, data.kind, data.matrix.shape)
+    if key not in _COMPILED:
+        _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, data))
+    return _COMPILED[key].with_data(**arrays(data))
+
+
+def sample_posterior(
+    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+) -> xr.DataTree:
+    """Posterior draws of the parameters and weights.
+
+    Parameters
+    ----------
+    prior : Prior
+        Prior on the mixture weights.
+    data : BernsteinData or PowerData
+        What the task says.
+    settings : SamplerSettings
+        How to draw. With nutpie the posterior is compiled once in a process for each prior,
+        likelihood and shape; other samplers compile it anew.
+    seed : int
+        Seed; the same seed gives the same draws.
+
+    Returns
+    -------
+    DataTree
+        Groups posterior and sample_stats.
+    """
+    if settings.nuts_sampler == "nutpie":
+        tree = nutpie.sample(
+            _compiled(prior, data.padded()),
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.cores,
+            seed=seed,
+            target_accept=settings.target_accept,
+            save_warmup=False,
+            progress_bar=settings.progressbar,
+        )
+    else:
+        with build_model(prior, data):
+            tree = pm.sample(
+                draws=settings.draws,
+                tune=settings.tune,
+                chains=settings.chains,
+                cores=settings.cores,
+                random_seed=seed,
+                nuts={"target_accept": settings.target_accept},
+                nuts_sampler=settings.nuts_sampler,
+                progressbar=settings.progressbar,
+                quiet=not settings.progressbar,
+                compute_convergence_checks=False,
+            )
+    return xr.DataTree.from_dict(
+        {group: tree[group].to_dataset() for group in ("posterior", "sample_stats")}
+    )
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether the draws can be trusted.
+
+    Attributes
+    ----------
+    r_hat : float
+        Largest over the parameters; nan with a single chain.
+    ess_bulk, ess_tail : float
+        Smallest over the parameters.
+    divergences : int
+        Number of divergent draws.
+    problems : tuple of str
+        What is wrong, in words; empty when nothing is.
+    """
+
+    r_hat: float
+    ess_bulk: float
+    ess_tail: float
+    divergences: int
+    problems: tuple[str, ...]
+
+
+def diagnose(tree: xr.DataTree) -> Diagnosis:
+    """Convergence diagnostics of all parameters but the weights, which follow from them."""
+    parameters = tree["posterior"].to_dataset().drop_vars("weights")
+    chains, draws = parameters.sizes["chain"], parameters.sizes["draw"]
+
+    def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
+        return float(of([of(values) for values in statistic.data_vars.values()]))
+
+    r_hat = bulk = tail = np.nan
+    if draws >= _FEWEST_DRAWS:
+        bulk = extreme(arviz_stats.ess(parameters, method="bulk"), np.min)
+        tail = extreme(arviz_stats.ess(parameters, method="tail"), np.min)
+        if chains > 1:
+            r_hat = extreme(arviz_stats.rhat(parameters), np.max)
+    divergent = int(tree["sample_stats"]["diverging"].sum())
+    problems = []
+    if r_hat > _LARGEST_R_HAT:
+        problems.append(f"r_hat is {r_hat:.3f}, above {_LARGEST_R_HAT}")
+    if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:
+        problems.append(
+            f"the effective sample size is {min(bulk, tail):.0f}, below "
+            f"{_SMALLEST_ESS_PER_CHAIN} for each of {chains} chains"
+        )
+    if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
+        problems.append(f"{divergent} of {chains * draws} draws diverged")
+    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems))
+
+
+def warn_of_problems(diagnosis: Diagnosis) -> None:
+    """Issue one ConvergenceWarning that lists the problems and the remedy."""
+    if diagnosis.problems:
+        warn(
+            f"{'; '.join(diagnosis.problems)}. Draw more (draws=, tune=) or raise target_accept",
+            ConvergenceWarning,
+        )
