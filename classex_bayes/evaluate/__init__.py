@@ -1,0 +1,1 @@
+"""Comparison and evaluation of estimators."""

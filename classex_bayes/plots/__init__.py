@@ -1,0 +1,1 @@
+"""Thin functions over `arviz_plots.PlotCollection`."""

@@ -1,0 +1,107 @@
+"""Accuracy against the number of classes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from arviz_plots import PlotCollection
+
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import probability
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots._common import Panel
+from classex_bayes.results import Extrapolation, interval_settings, known_accuracy
+
+OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
+_COLORS = {OBSERVED: "black", TRUTH: "red", TARGET: "gray"}
+
+
+def plot_accuracy(
+    predictions: Extrapolation | Sequence[Extrapolation],
+    task: SourceTask | None = None,
+    truth: Any = None,
+    target: float | None = None,
+    *,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw expected accuracy against the number of classes, on a logarithmic axis.
+
+    Parameters
+    ----------
+    predictions : Extrapolation or sequence of Extrapolation
+        Ribbon and mean for those with draws, a line for point estimates.
+    task : SourceTask, optional
+        Source task, whose average test accuracies are drawn as points.
+    truth : SourceTask or mapping from k to accuracy, optional
+        Known accuracy, drawn as a line (a task) or points.
+    target : float, optional
+        Accuracy wanted, drawn as a level.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbon; ArviZ's rcParams by default.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+        `.savefig(path)`, `.show()`, `.get_viz("plot")` for the native axes.
+
+    Raises
+    ------
+    DataError
+        Nothing to draw, or two predictions of the same name.
+
+    Examples
+    --------
+    >>> pred = Extrapolation.from_point([10, 100], [0.9, 0.8], "example", n_classes=10)
+    >>> plot_accuracy(pred, truth={100: 0.82}, backend="none").backend
+    'none'
+    """
+    if isinstance(predictions, Extrapolation):
+        predictions = [predictions]
+    if not predictions:
+        raise DataError("predictions: expected at least one prediction, found none")
+    prob, kind = interval_settings(ci_prob, ci_kind)
+    labels: dict[str, Extrapolation] = {}
+    for prediction in predictions:
+        label = prediction.estimator
+        if prediction.interval_type != "none":
+            label = f"{label} ({kind}{100 * prob:g}, {prediction.interval_type})"
+        if label in labels:
+            raise DataError(f"predictions: {prediction.estimator!r} appears twice")
+        labels[label] = prediction
+    given = {OBSERVED: task, TRUTH: truth, TARGET: target}
+    marks = {name: _COLORS[name] for name, value in given.items() if value is not None}
+    panel = Panel({**dict.fromkeys(labels), **marks}, backend)
+
+    ends = []
+    for label, prediction in labels.items():
+        order = np.argsort(prediction.k)
+        k, mean = prediction.k[order], prediction.mean.to_numpy()[order]
+        ends += [k[0], k[-1]]
+        if prediction.interval_type != "none":
+            bounds = prediction.interval(prob, kind).to_numpy()[order]
+            panel.band(label, k, bounds[:, 0], bounds[:, 1], alpha=0.3)
+        panel.line(label, k, mean)
+    if task is not None:
+        k = task.grid(25)
+        panel.points(OBSERVED, k, task.accuracy(k))
+        ends += [k[0], k[-1]]
+    if truth is not None:
+        _draw_truth(panel, truth, ends)
+    if target is not None:
+        level = probability(target, "target")
+        panel.line(TARGET, np.array([min(ends), max(ends)]), np.array([level, level]))
+    return panel.finish("Expected accuracy", "number of classes", "accuracy", log_x=True)
+
+
+def _draw_truth(panel: Panel, truth: Any, ends: list[Any]) -> None:
+    if isinstance(truth, SourceTask):
+        grid = np.geomspace(max(min(ends), 2), min(max(ends), truth.n_classes), 60)
+        known = known_accuracy(truth, np.unique(np.rint(grid).astype(np.int64)))
+        panel.line(TRUTH, known.index.to_numpy(), known.to_numpy(), linestyle="C1")
+    else:
+        known = known_accuracy(truth, np.array(sorted(truth.keys())))
+        panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C2")
