@@ -50,12 +50,11 @@ class _Screen:
     def aside(self, message: str) -> None:
         self._asides.print(message, markup=False, highlight=False)
 
-    def result(self, tables: list[Table], lines: list[str], document: dict[str, Any]) -> None:
+    def result(self, table: Table, lines: list[str], document: dict[str, Any]) -> None:
         if self.as_json:
             print(json.dumps(document, indent=2))
             return
-        for table in tables:
-            self._results.print(table)
+        self._results.print(table)
         for line in lines:
             self._results.print(line, markup=False, highlight=False)
 
@@ -130,23 +129,27 @@ def _keep(
     return files, failures
 
 
-def _table(comparison: Any, title: str) -> Table:
+def _table(comparison: Any, title: str, ci_prob: float) -> Table:
     frame = comparison.table.reset_index()
+    lower, upper = (next((c for c in frame if c.endswith(end)), None) for end in ("_lb", "_ub"))
     table = Table(title=title, title_justify="left")
-    for column in frame.columns:
-        numeric = column not in ("estimator", "interval_type", "covered")
-        table.add_column(str(column), justify="right" if numeric else "left")
-    for row in frame.itertuples(index=False):
-        table.add_row(*(_cell(value) for value in row))
+    table.add_column("estimator")
+    table.add_column("k", justify="right")
+    table.add_column("accuracy", justify="right")
+    table.add_column(f"{100 * ci_prob:g}% interval")
+    if "truth" in frame:
+        table.add_column("truth", justify="right")
+        table.add_column("held")
+    for row in frame.to_dict(orient="records"):
+        cells = [row["estimator"], f"{row['k']:,}", f"{row['mean']:.4f}"]
+        point = row["interval_type"] == "none"
+        cells.append("-" if point else f"{row[lower]:.4f} to {row[upper]:.4f}")
+        if "truth" in frame:
+            known = row["truth"] == row["truth"]
+            cells.append(f"{row['truth']:.4f}" if known else "-")
+            cells.append("-" if point or not known else "yes" if row["covered"] else "no")
+        table.add_row(*cells)
     return table
-
-
-def _cell(value: Any) -> str:
-    if value is None or value != value:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4f}" if isinstance(value, float) else f"{value}"
 
 
 def _records(comparison: Any) -> list[dict[str, Any]]:
@@ -237,7 +240,7 @@ def _analyse(
     document["files"] = files
     lines += [f"{what} written to {where}" for what, where in files.items()]
     title = f"Expected accuracy, from {task.n_classes} source classes"
-    screen.result([_table(comparison, title)], lines, document)
+    screen.result(_table(comparison, title, ci_prob), lines, document)
     if failures:
         for failure in failures:
             print(f"error: {failure}", file=sys.stderr)

@@ -56,14 +56,13 @@ class _OnKnots:
 class MixturePrior(_OnKnots):
     r"""Normal law of Z = Phi^-1(U*), with two scales, bent by a smooth Gaussian process.
 
-    .. math:: \log w_l = -\frac{(t_l - \mu)^2}{2\tau_l^2} + g(t_l) - \text{logsumexp},
-              \quad \tau_l = \tau e^{\pm s}
+    .. math:: \log w_l = -\frac{(t_l - m)^2}{2\tau_l^2} + g(t_l) - \text{logsumexp}
 
-    with the scale tau e^s below mu and tau e^-s above. With s = 0 and g = 0 this is the
-    two-parameter family with mean mu and variance tau^2 + h^2. The deviation g is a
-    squared-exponential Gaussian process in 12 sine functions, made orthogonal to 1, t, t^2 so that
-    mu and tau keep their meaning: the normal law sets the centre, s and g the uncertainty that
-    grows beyond what k1 classes resolve.
+    with scale tau_l = tau e^s below the mode m and tau e^-s above it; the mode is placed so that mu
+    is the mean. With s = 0 and g = 0 this is the two-parameter family with mean mu and variance
+    tau^2 + h^2. The deviation g is a squared-exponential Gaussian process in 12 sine functions,
+    orthogonal to 1, t, t^2 so that mu and tau keep their meaning: the normal law sets the centre,
+    s and g the uncertainty that grows beyond what k1 classes resolve.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class MixturePrior(_OnKnots):
     location_sd: float = 2.0
     scale: float = 0.8
     scale_log_sd: float = 0.5
-    deviation: float = 2.0
+    deviation: float = 1.3
     asymmetry: float = 0.4
     length: float = 1.2
     n_functions: int = 12
@@ -125,10 +124,13 @@ class MixturePrior(_OnKnots):
         knots = self.basis.knots
         mu = pm.Normal("mu", self.location, self.location_sd)
         tau = pm.LogNormal("tau", np.log(self.scale), self.scale_log_sd)
-        standard = (knots - mu) / tau
         if self.deviation > 0 and self.asymmetry > 0:
             skew = pm.Normal("skew", 0.0, self.asymmetry)
-            standard = standard * pt.exp(pt.switch(knots > mu, skew, -skew))
+            # Anchored at the mean, not at the mode: the mode of two groups could be either.
+            mode = mu + np.sqrt(2 / np.pi) * tau * (pt.exp(skew) - pt.exp(-skew))
+            standard = (knots - mode) / tau * pt.exp(pt.switch(knots > mode, skew, -skew))
+        else:
+            standard = (knots - mu) / tau
         normal = -0.5 * standard**2
         if self.deviation == 0:
             return normal

@@ -1,0 +1,75 @@
+"""Slow studies behind the figures in README.md: `pytest -m slow -s tests/studies`.
+
+Each prints its table. The number of repetitions can be lowered by STUDY_REPETITIONS.
+"""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import classex_bayes as cb
+from classex_bayes.results import interval_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
+
+CHAINS = {"draws": 500, "tune": 500, "chains": 2, "progressbar": False}
+
+
+def repetitions(default):
+    return int(os.environ.get("STUDY_REPETITIONS", default))
+
+
+def references(seed):
+    return [cb.ClassExReg(random_seed=seed), cb.KDE("ucv"), cb.KDE("bcv")]
+
+
+def run(tasks, k, truth):
+    """Errors of every estimator and whether the 90% intervals held the truth: long table."""
+    model, rows = cb.BayesianExtrapolator(), []
+    for seed, task in enumerate(tasks):
+        prediction = model.fit(task, random_seed=seed, **CHAINS).predict(k)
+        bounds = interval_of(prediction.accuracy, 0.9, "eti")
+        held = (bounds.sel(ci_bound="lower") <= truth) & (truth <= bounds.sel(ci_bound="upper"))
+        rows.append(("posterior mean", *(prediction.mean.to_numpy() - truth), held.values))
+        for estimator in references(seed):
+            error = estimator.fit(task).predict(k).mean.to_numpy() - truth
+            rows.append((estimator.name, *error, np.full(k.size, np.nan)))
+    names = [row[0] for row in rows]
+    errors = pd.DataFrame([row[1:-1] for row in rows], index=names, columns=k)
+    held = pd.DataFrame([row[-1] for row in rows if row[0] == "posterior mean"], columns=k)
+    rmse = (errors**2).groupby(level=0).mean() ** 0.5
+    return rmse, held
+
+
+def test_gaussian_nearest_neighbour():
+    """RMSE over five noise levels (jmlr2018, section 4) and coverage of 90% intervals."""
+    n, k = repetitions(100), np.array([1000, 2000, 5000, 10_000])
+    tables, shares = {}, {}
+    for noise in (0.05, 0.1, 0.2, 0.3, 0.4):
+        law = cb.simulate.GaussianNearestNeighbor(10, noise)
+        tasks = (
+            cb.SourceTask.from_embeddings(*law.sample(500, random_seed=1000 + seed))
+            for seed in range(n)
+        )
+        tables[noise], shares[noise] = run(tasks, k, law.accuracy(k))
+        print(f"\nnoise variance {noise}, {n} repetitions\n", tables[noise].round(4))
+        print("share of 90% intervals that held the truth", shares[noise].mean().to_dict())
+    worst = pd.concat(tables).groupby(level=1).max()
+    coverage = float(pd.concat(shares).to_numpy(dtype=float).mean())
+    print("\nlargest RMSE over noise levels\n", worst.round(4), f"\npooled coverage {coverage:.3f}")
+    assert (worst.loc["posterior mean"] <= [0.030, 0.035, 0.045, 0.056]).all()
+    assert 0.87 <= coverage <= 0.98
+
+
+def test_glyphs():
+    """Random pilots of 100 of the 2965 packaged characters, predicted for all of them."""
+    n, everything = repetitions(60), cb.load_glyphs().task()
+    k = np.array([300, 1000, 2965])
+    tasks = (everything.subsample(100, random_seed=seed) for seed in range(n))
+    rmse, held = run(tasks, k, everything.accuracy(k))
+    print(f"\n{n} pilots of 100 characters\n", rmse.round(4), "\ncoverage", held.mean().to_dict())
+    assert rmse.loc["posterior mean", 2965] <= 0.085
+    assert (rmse.loc["posterior mean", 2965] < rmse.drop("posterior mean")[2965]).all()
+    assert held[2965].mean() >= 0.82
