@@ -13,7 +13,7 @@ from classex_bayes.typing import FloatArray
 
 # The sine functions live on an interval somewhat longer than the knots', beyond whose ends the
 # approximate Gaussian process is forced to zero.
-_REACH = 1.3
+_REACH = 1.15
 # Standard deviation of the weight under which the deviation is orthogonal to the quadratic.
 _WEIGHT_SD = 4.0
 
@@ -116,8 +116,8 @@ class MixturePrior(_OnKnots):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
                 raise DataError(f"{name}: expected a number >= 0, found {value!r}")
-        if self.n_functions < 1:
-            raise DataError(f"n_functions: expected at least 1, found {self.n_functions!r}")
+        if self.n_functions < 4:
+            raise DataError(f"n_functions: expected at least 4, found {self.n_functions!r}")
 
     def log_weights(self) -> Any:
         """Register mu, tau, skew and the deviation in the current PyMC model."""
@@ -135,21 +135,26 @@ class MixturePrior(_OnKnots):
         if self.deviation == 0:
             return normal
         sigma = pm.HalfNormal("sigma", self.deviation)
-        z = pm.Normal("z", 0.0, 1.0, shape=self.n_functions)
-        return normal + sigma * pt.dot(self.deviations(), z)
+        functions = self.deviations()
+        z = pm.Normal("z", 0.0, 1.0, shape=functions.shape[1])
+        return normal + sigma * pt.dot(functions, z)
 
     def deviations(self) -> FloatArray:
-        """Functions on the knots (m, n_functions) whose normal combinations are g / sigma."""
+        """Functions on the knots, (m, n_functions - 3), whose normal combinations are g / sigma.
+
+        The Gaussian process conditioned on being orthogonal to 1, t, t^2: in the coordinates where
+        its coefficients are standard normal, the null space of the three inner products.
+        """
         knots = self.basis.knots
         middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
         reach = _REACH * half
         frequency = np.pi * np.arange(1, self.n_functions + 1) / (2 * reach)
-        functions = np.sin(frequency * (knots[:, None] - middle + reach)) / np.sqrt(reach)
-        root_weight = np.exp(-0.25 * ((knots - self.location) / _WEIGHT_SD) ** 2)[:, None]
-        quadratic = np.vander((knots - middle) / half, 3)
-        fit = np.linalg.lstsq(root_weight * quadratic, root_weight * functions, rcond=None)[0]
         density = np.sqrt(2 * np.pi) * self.length * np.exp(-0.5 * (self.length * frequency) ** 2)
-        return (functions - quadratic @ fit) * np.sqrt(density)
+        functions = np.sin(frequency * (knots[:, None] - middle + reach))
+        functions *= np.sqrt(density / reach)
+        weight = np.exp(-0.5 * ((knots - self.location) / _WEIGHT_SD) ** 2)[:, None]
+        products = (weight * np.vander((knots - middle) / half, 3)).T @ functions
+        return functions @ np.linalg.svd(products)[2][3:].T
 
 
 @dataclass(frozen=True)

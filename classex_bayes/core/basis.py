@@ -125,14 +125,14 @@ def loss_bins(n_classes: int, n_bins: int = 48) -> IntArray:
     >>> loss_bins(5).tolist()
     [0, 1, 2, 3, 4]
     >>> loss_bins(1000, 12).tolist()
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 39, 197, 999]
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 40, 200, 999]
     """
     if n_classes <= n_bins:
         return np.arange(n_classes)
-    last = list(range(_SINGLE_LOSSES))
-    for remaining in range(n_bins - _SINGLE_LOSSES, 0, -1):
-        ratio = ((n_classes - 1) / last[-1]) ** (1 / remaining)
-        last.append(max(last[-1] + 1, round(last[-1] * ratio)))
+    last = list(range(min(_SINGLE_LOSSES, n_bins - 1)))
+    for remaining in range(n_bins - len(last), 0, -1):
+        ratio = ((n_classes - 1) / max(last[-1], 1)) ** (1 / remaining)
+        last.append(max(last[-1] + 1, round(max(last[-1], 1) * ratio)))
     return np.array(last)
 
 

@@ -68,7 +68,7 @@ def stream_losses(
     influence = _Influence(y, n_classes, class_weight, k)
     losses = np.empty(source.shape[0], dtype=np.int64)
     tied = 0
-    for block in loss_blocks(source, y, row_groups(y, n_classes), ties, seed):
+    for block in loss_blocks(source, y, row_groups(y, n_classes, source.width), ties, seed):
         losses[block.rows] = block.losses
         tied += block.tied
         influence.add(block)
@@ -92,7 +92,6 @@ class _Influence:
         weight = (self.class_weight[y] / self.repeats[y])[:, None]
         remaining = self.n_classes - 1
         stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, self.k)
-        stays[block.losses == remaining] = 0.0
         goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, self.k)
         np.add.at(self.as_test, y, weight * stays)
 
@@ -123,7 +122,10 @@ class _Influence:
 
     def covariance(self) -> FloatArray:
         deleted = self.as_test.sum(axis=0) - self.as_test + self.as_rival
-        deleted /= 1 - self.class_weight[:, None]
+        # Not 1 - weight, which is 0 where one class has nearly all the weight.
+        before = np.concatenate([[0.0], np.cumsum(self.class_weight)[:-1]])
+        after = np.concatenate([np.cumsum(self.class_weight[:0:-1])[::-1], [0.0]])
+        deleted /= (before + after)[:, None]
         psi = (self.n_classes - 1) * (deleted.mean(axis=0) - deleted)
         return psi.T @ psi / (self.n_classes * (self.n_classes - 1)) - self.pair_sum
 

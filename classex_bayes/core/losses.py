@@ -74,11 +74,14 @@ def loss_blocks(
         yield LossBlock(rows, beaten_by, losses, tied)
 
 
-def row_groups(y: IntArray, n_classes: int) -> Iterator[IntArray]:
-    """Group the instances into blocks of whole classes, in order of class."""
+def row_groups(y: IntArray, n_classes: int, width: int | None = None) -> Iterator[IntArray]:
+    """Group the instances into blocks of whole classes, in order of class.
+
+    `width` is the number of elements that a row of the block takes (n_classes by default).
+    """
     order = np.argsort(y, kind="stable")
-    ends = np.cumsum(np.bincount(y, minlength=n_classes))
-    height = max(1, _BLOCK_ELEMENTS // n_classes)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(y, minlength=n_classes))])
+    height = max(1, _BLOCK_ELEMENTS // (width or n_classes))
     start = 0
     while start < order.size:
         whole = ends[np.searchsorted(ends, start + height, side="right") - 1]
@@ -162,7 +165,7 @@ def count_losses(
     """
     losses = np.empty(source.shape[0], dtype=np.int64)
     tied = 0
-    for block in loss_blocks(source, y, row_groups(y, source.shape[1]), ties, seed):
+    for block in loss_blocks(source, y, row_groups(y, source.shape[1], source.width), ties, seed):
         losses[block.rows] = block.losses
         tied += block.tied
     return losses, tied

@@ -32,6 +32,10 @@ class ScoreSource(Protocol):
     """What the losses, their covariance and KDE need to know about scores."""
 
     @property
+    def width(self) -> int:
+        """Number of elements that one row of a block takes."""
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Number of test instances and of classes."""
 
@@ -63,15 +67,38 @@ class ScoreMatrix:
         """Number of test instances and of classes."""
         return self.matrix.shape[0], self.matrix.shape[1]
 
+    @property
+    def width(self) -> int:
+        """Number of elements that one row of a block takes."""
+        return self.matrix.shape[1]
+
     def _oriented(self, values: NumberArray) -> NumberArray:
-        return values if self.higher_is_better else -values
+        if self.higher_is_better:
+            return values
+        # The complement reverses the order of whole numbers without overflow.
+        return ~values if values.dtype.kind in "iu" else -values
 
     def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> Block:
         """Comparable scores of the instances `rows`; the band has no width."""
         scores = self._oriented(_take(self.matrix, rows))
-        _refuse_invalid(scores, rows, self.higher_is_better)
+        if scores.dtype.kind == "f" and not scores.max(initial=-np.inf) < np.inf:
+            raise self._invalid()
         own = scores[np.arange(rows.size), y]
         return Block(scores, own, own)
+
+    def _invalid(self) -> DataError:
+        """Error that names the first NaN or infinitely good score of the whole matrix."""
+        worst = np.inf if self.higher_is_better else -np.inf
+        for row in range(self.shape[0]):
+            bad = np.isnan(self.matrix[row]) | (self.matrix[row] == worst)
+            if bad.any():
+                break
+        column = int(np.argmax(bad))
+        found = "NaN" if np.isnan(self.matrix[row, column]) else f"{worst}"
+        return DataError(
+            f"scores: found {found} at row {row}, column {column}; expected numbers "
+            f"({-worst} alone is allowed, for a class ruled out)"
+        )
 
     def exact(self, rows: IntArray, columns: IntArray) -> NumberArray:
         """Scores of pairs (instance, class)."""
@@ -79,7 +106,8 @@ class ScoreMatrix:
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
-        return self._oriented(_take(self.matrix, rows)).astype(float)
+        scores = _take(self.matrix, rows).astype(float)
+        return scores if self.higher_is_better else -scores
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreMatrix":
         """Return the source of the instances `rows` scored on the classes `columns`."""
@@ -132,7 +160,7 @@ class EmbeddingScores:
         norms = np.sqrt(np.einsum("ij,ij->i", centred, centred))
         if self.metric == "cosine":
             centred = centred / norms[:, None]
-        self._scale = max(float(norms.max()), np.finfo(float).tiny) if gallery.size else 1.0
+        self._scale = float(norms.max()) or 1.0
         if self.metric == "sqeuclidean":
             self._factor = np.hstack(
                 [centred / self._scale, -((norms / self._scale) ** 2)[:, None]]
@@ -144,32 +172,41 @@ class EmbeddingScores:
         # Worst case of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (dim + 8) * 2.0**-24
 
-    def _row_factor(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Left factor in double precision and a bound on the sum of its absolute products."""
+    def _row_factor(self, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Left factor, a bound on the sum of its absolute products, the rounding of `exact`."""
         centred = np.asarray(self.probes[rows], dtype=float) - self._centre
         norm = np.sqrt(np.einsum("ij,ij->i", centred, centred))
         if self.metric == "cosine":
-            return centred / norm[:, None], np.ones(rows.size)
+            return centred / norm[:, None], np.ones(rows.size), np.zeros(rows.size)
         # One scale a row keeps far probes inside the range of single precision.
         size = np.maximum(norm / self._scale, 1.0)
         scaled = centred / (self._scale * size)[:, None]
         if self.metric == "dot":
-            return scaled, norm / (self._scale * size)
-        return np.hstack([2 * scaled, (1 / size)[:, None]]), (2 * norm / self._scale + 1) / size
+            return scaled, norm / self._scale / size, np.zeros(rows.size)
+        # Rounding of the double-precision formula itself, seen from far probes.
+        distance = norm / self._scale + 1
+        reference = 2 * (centred.shape[1] + 3) * 2.0**-53 * distance * (distance / size)
+        factor = np.hstack([2 * scaled, (1 / size)[:, None]])
+        return factor, (2 * norm / self._scale + 1) / size, reference
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of test instances and of classes."""
         return self.probes.shape[0], self._counts.size
 
+    @property
+    def width(self) -> int:
+        """Number of elements that one row of a block takes."""
+        return self.gallery.shape[0]
+
     def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> Block:
         """Comparable single-precision scores with the band that rounding may blur."""
-        factor, bound = self._row_factor(rows)
+        factor, bound, reference = self._row_factor(rows)
         room = scratch[: rows.size] if self._one_template else None
         product = np.matmul(factor.astype(np.float32), self._factor.T, out=room)
         scores = self._reduce(product)
         # Products below the normal range of single precision add the second term.
-        band = 2 * self._rounding * bound + 1e-37
+        band = 2 * self._rounding * bound + reference + 1e-37
         own = scores[np.arange(rows.size), y].astype(float)
         low = np.nextafter((own - 2 * band).astype(np.float32), np.float32(-np.inf))
         high = np.nextafter((own + 2 * band).astype(np.float32), np.float32(np.inf))
@@ -217,7 +254,7 @@ class EmbeddingScores:
             if self.metric == "cosine":
                 norm_p += p * p
                 norm_g += g * g
-        return total / np.sqrt(norm_p * norm_g) if self.metric == "cosine" else total
+        return total / np.sqrt(norm_p) / np.sqrt(norm_g) if self.metric == "cosine" else total
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
@@ -228,7 +265,7 @@ class EmbeddingScores:
             return self._reduce(product)
         squares_p, squares_g = (probes**2).sum(axis=1), (gallery**2).sum(axis=1)
         if self.metric == "cosine":
-            return self._reduce(product / np.sqrt(np.outer(squares_p, squares_g)))
+            return self._reduce(product / np.outer(np.sqrt(squares_p), np.sqrt(squares_g)))
         return self._reduce(2 * product - squares_p[:, None] - squares_g)
 
     def subset(self, rows: IntArray, columns: IntArray) -> "EmbeddingScores":
@@ -253,16 +290,4 @@ def _take(matrix: NumberArray, rows: IntArray) -> NumberArray:
         block = np.asarray(matrix[rows])
     if block.dtype == np.float16:
         return block.astype(np.float32)
-    return block.astype(np.int64) if block.dtype.kind in "iub" else block
-
-
-def _refuse_invalid(scores: NumberArray, rows: IntArray, higher_is_better: bool) -> None:
-    """Raise where a score is NaN or infinitely good; -inf (a zero probability) is allowed."""
-    if scores.dtype.kind != "f" or scores.max(initial=-np.inf) < np.inf:
-        return
-    row, column = np.argwhere(np.isnan(scores) | (scores == np.inf))[0]
-    found = "NaN" if np.isnan(scores[row, column]) else "inf" if higher_is_better else "-inf"
-    raise DataError(
-        f"scores: found {found} at row {rows[row]}, column {column}; expected numbers "
-        f"({'-inf' if higher_is_better else 'inf'} alone is allowed, for a class ruled out)"
-    )
+    return block

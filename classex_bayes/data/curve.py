@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.data.validation import as_numeric, class_counts
+from classex_bayes.data.validation import as_numeric, class_counts, number
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -41,10 +41,8 @@ class AccuracyCurve:
                 f"accuracy: found {values[np.argmax(bad)]} at k = {counts[np.argmax(bad)]}; "
                 "expected shares in [0, 1]"
             )
-        if isinstance(n_test, bool) or n_test != int(n_test) or n_test < 1:
-            raise DataError(f"n_test: expected a positive whole number, found {n_test!r}")
-        if not (np.isfinite(design_effect) and design_effect >= 1):
-            raise DataError(f"design_effect: expected a number >= 1, found {design_effect!r}")
+        n_test = int(number(n_test, "n_test", 1, whole=True))
+        design_effect = number(design_effect, "design_effect", 1, whole=False)
         order = np.argsort(counts)
         curve = cls(n_classes, counts[order], values[order], int(n_test), float(design_effect))
         curve._refuse_rises()

@@ -99,14 +99,15 @@ class LossEvidence:
     @cached_property
     def design_effect(self) -> float:
         """Inflation of the variance by dependence between instances."""
-        if np.unique(self.y[self.losses > 0]).size < _FEWEST_ERRING_CLASSES:
-            return round(self.n_test / np.unique(self.y).size, 6)
         k = self.grid()
-        return design_effect(
-            np.diag(self.covariance(k)),
-            np.diag(self._clustered(k)),
-            independent_variance(self.losses, self.n_classes, k, self.instance_weight),
-        )
+        independent = independent_variance(self.losses, self.n_classes, k, self.instance_weight)
+        # Equal chances differ by rounding, whose ratios mean nothing.
+        usable = independent > 1e-26 / self.n_test
+        erring = np.unique(self.y[self.losses > 0]).size
+        if erring < _FEWEST_ERRING_CLASSES or not usable.any():
+            return round(self.n_test / np.unique(self.y).size, 6)
+        variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
+        return design_effect(variance[usable], clustered[usable], independent[usable])
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
         """Weighted number of instances in each bin of losses; sums to n."""

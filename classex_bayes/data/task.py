@@ -114,7 +114,7 @@ class SourceTask:
         n_classes = matrix.shape[1]
         validation.enough_classes(n_classes, "scores")
         return cls._from_source(
-            ScoreMatrix(matrix, bool(higher_is_better)),
+            ScoreMatrix(matrix, validation.truth_value(higher_is_better, "higher_is_better")),
             "scores",
             y,
             validation.class_names(classes, n_classes),
@@ -193,9 +193,13 @@ class SourceTask:
         if gallery_y is None:
             template_class = np.arange(gallery.shape[0])
         else:
+            labels = validation.as_array(gallery_y, "gallery_y")
             if classes is None:
-                classes = np.unique(np.asarray(gallery_y)).tolist()
-            classes = validation.class_names(classes, len(classes))
+                try:
+                    classes = np.unique(labels).tolist()
+                except TypeError:
+                    raise DataError("gallery_y: labels of different types; pass classes=") from None
+            classes = validation.class_names(classes, None)
             template_class = validation.encode_templates(gallery_y, gallery.shape[0], classes)
         n_classes = int(template_class.max()) + 1
         validation.enough_classes(n_classes, "gallery")
@@ -275,7 +279,7 @@ class SourceTask:
         >>> SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
         """
-        n_classes = int(validation.class_counts(n_classes, "n_classes", smallest=0)[0])
+        n_classes = validation.class_count(n_classes, "n_classes")
         validation.enough_classes(n_classes, "n_classes")
         names = validation.class_names(classes, n_classes)
         counts = validation.loss_counts(losses, n_classes)
@@ -329,7 +333,7 @@ class SourceTask:
         >>> task.accuracy(10).tolist()
         [0.95]
         """
-        n_classes = int(validation.class_counts(n_classes, "n_classes", smallest=0)[0])
+        n_classes = validation.class_count(n_classes, "n_classes")
         validation.enough_classes(n_classes, "n_classes")
         return cls(
             AccuracyCurve.checked(k, accuracy, n_test, n_classes, design_effect), "accuracies"
@@ -478,7 +482,7 @@ class SourceTask:
         the dependence between instances.
         """
         few, many = validation.FEWEST_CLASSES, self.n_classes
-        size = int(validation.class_counts(n_classes, "n_classes", many, few)[0])
+        size = validation.class_count(n_classes, "n_classes", many, few)
         rng = np.random.default_rng(validation.seed_sequence(random_seed))
         kept = np.sort(rng.choice(self.n_classes, size, replace=False))
         return self.select(kept, rng)

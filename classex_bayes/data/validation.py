@@ -1,6 +1,6 @@
 """Validation at the boundary: one small function a rule, each naming argument, place and remedy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,17 @@ def as_matrix(values: Any, name: str) -> Any:
     return array
 
 
+def as_array(values: Any, name: str) -> Any:
+    """Array of anything with rows of equal lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name}: rows have different lengths") from None
+
+
 def as_numeric(values: Any, name: str) -> Any:
     """Real numeric array of a native type."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"{name}: rows have different lengths ({error})") from None
+    array = as_array(values, name)
     if array.dtype.kind not in "fiu":
         raise DataError(
             f"{name}: expected real numbers, found an array of type {array.dtype}; "
@@ -44,10 +49,11 @@ def as_numeric(values: Any, name: str) -> Any:
 
 def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Raise where the label vector comes first and the matrix second."""
-    if np.ndim(first) == 1 and np.ndim(second) == 2:
+    shapes = as_array(first, names[0]).shape, as_array(second, names[1]).shape
+    if tuple(map(len, shapes)) == (1, 2):
         raise DataError(
             f"{names[0]}, {names[1]}: the arguments look swapped; found shapes "
-            f"{np.shape(first)} and {np.shape(second)}, expected {names[0]} as a matrix first"
+            f"{shapes[0]} and {shapes[1]}, expected {names[0]} as a matrix first"
         )
 
 
@@ -70,15 +76,19 @@ def finite_embeddings(array: FloatArray, name: str, metric: str) -> None:
             )
 
 
-def class_names(classes: Any, n_classes: int) -> list[Any] | None:
+def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     """Return the names of the columns, unique and as many as there are columns."""
     if classes is None:
         return None
-    names = list(np.asarray(classes).tolist()) if not isinstance(classes, list) else classes
-    if len(names) != n_classes:
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise DataError(f"classes: expected a sequence of names, found {classes!r}")
+    names = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    if n_classes is not None and len(names) != n_classes:
         raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
     seen: dict[Any, int] = {}
     for position, name in enumerate(names):
+        if not isinstance(name, Hashable):
+            raise DataError(f"classes: {name!r} at position {position} cannot be a name")
         if name in seen:
             raise DataError(
                 f"classes: names must be unique, found {name!r} at positions {seen[name]} "
@@ -101,7 +111,7 @@ def encode_labels(
     y: Any, n: int | None, n_classes: int, classes: Sequence[Any] | None, name: str = "y"
 ) -> IntArray:
     """Positions 0..k1 - 1 of the true classes, from positions or from names."""
-    labels = np.asarray(y)
+    labels = as_array(y, name)
     if labels.ndim != 1:
         raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
     if labels.size == 0:
@@ -112,7 +122,7 @@ def encode_labels(
         position = {label: place for place, label in enumerate(classes)}
         encoded = np.empty(labels.size, dtype=np.int64)
         for row, label in enumerate(labels.tolist()):
-            if label not in position:
+            if not isinstance(label, Hashable) or label not in position:
                 raise DataError(
                     f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; "
                     f"the first classes are {list(classes[:3])!r}"
@@ -201,12 +211,13 @@ def class_weights(
     weight = np.where(tested, weight, 0.0)
     if np.count_nonzero(weight) < 2:
         raise DataError("class_weight: at least 2 tested classes need a positive weight")
+    weight = weight / weight.max()  # the sum of huge weights would overflow
     return weight / weight.sum()
 
 
 def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: int = 2) -> IntArray:
     """Numbers of classes as whole numbers in smallest..largest, none twice: shape (n_k,)."""
-    array = np.atleast_1d(np.asarray(k))
+    array = np.atleast_1d(as_array(k, name))
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"{name}: expected one or more numbers of classes, found {array.shape}")
     if array.dtype.kind not in "iuf":
@@ -225,7 +236,7 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
 
 def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
     """Raise where an option is not one of its choices."""
-    if value not in choices:
+    if np.ndim(value) or value not in choices:
         raise DataError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}")
 
 
@@ -246,3 +257,27 @@ def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
     if random_seed is not None and not (whole and random_seed >= 0):
         raise DataError(f"random_seed: expected a whole number >= 0 or None, found {random_seed!r}")
     return np.random.SeedSequence(None if random_seed is None else int(random_seed))
+
+
+def class_count(value: Any, name: str, largest: int = LARGEST_K, smallest: int = 0) -> int:
+    """One number of classes."""
+    if np.ndim(value):
+        raise DataError(f"{name}: expected one number of classes, found {value!r}")
+    return int(class_counts(value, name, largest, smallest)[0])
+
+
+def truth_value(value: Any, name: str) -> bool:
+    """True or False, and nothing that merely counts as such."""
+    if not isinstance(value, bool | np.bool_):
+        raise DataError(f"{name}: expected True or False, found {value!r}")
+    return bool(value)
+
+
+def number(value: Any, name: str, smallest: float, whole: bool) -> float:
+    """Return one finite number of at least `smallest`."""
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (real and smallest <= value < np.inf and (not whole or value == int(value))):
+        raise DataError(
+            f"{name}: expected a {'whole ' if whole else ''}number >= {smallest}, found {value!r}"
+        )
+    return float(value)

@@ -87,7 +87,8 @@ def test_streamed_covariance_is_the_written_formula(
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
     streamed = stream_losses(ScoreMatrix(scores), y, weight, k)
     expected = written_out(scores, y, weight, k)
-    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-5, atol=1e-8)
+    # Sums over competitors are in single precision.
+    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-5, atol=5e-7)
     assert (
         streamed.losses.tolist()
         == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
@@ -208,7 +209,7 @@ def test_calibrated_at_20_classes(repeats):
 @pytest.mark.parametrize("repeats", [1, 5, 50])
 @pytest.mark.parametrize("n_classes", [20, 100, 500])
 def test_calibrated_study(n_classes, repeats, capsys):
-    # About a minute a cell, but for 500 classes with 50 repeats, which takes ten.
+    # Four minutes on one core, most of them for 500 classes with 50 repeats.
     ratio, error = calibration(n_classes, repeats, n_tasks=1000)
     with capsys.disabled():
         print(f"\nk1 = {n_classes:3}, r = {repeats:2}: {ratio:.3f} +- {error:.3f}")

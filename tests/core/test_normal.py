@@ -74,6 +74,7 @@ def test_uniform_favorability_is_guessing():
     np.testing.assert_allclose(expected_power(0, 1, k).ravel(), 1 / k, rtol=0, atol=1e-11)
 
 
+@settings(deadline=None)
 @given(st.floats(-6, 10), st.floats(1, 1e12))
 def test_no_spread_is_a_power(mu, k):
     # In logs: the power of a rounded Phi(mu) would be off by 1e-4 at k = 1e12.
@@ -83,6 +84,7 @@ def test_no_spread_is_a_power(mu, k):
         assert found == pytest.approx(ndtr(mu) ** (k - 1), rel=1e-10, abs=1e-300)
 
 
+@settings(deadline=None)
 @given(st.floats(-6, 10), st.floats(0, 3))
 def test_two_classes_are_a_normal_probability(mu, sd):
     # P(eps' < mu + sd eps) for independent normals.
@@ -90,6 +92,7 @@ def test_two_classes_are_a_normal_probability(mu, sd):
     assert expected_power(mu, sd, np.array([2.0])).item() == pytest.approx(expected, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(
     mu=st.lists(st.floats(-6, 10), min_size=1, max_size=5),
     sd=st.floats(0, 3),

@@ -15,6 +15,9 @@ from classex_bayes.estimators.bandwidth import ucv
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
 
+# Predictions far beyond the data are part of what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+
 REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
 SELECTORS = ["ucv", "bcv", "sj", "nrd0"]
 
