@@ -255,7 +255,7 @@ def _finite(value: float) -> float | None:
 def demo(
     out: Out = Path("classex-bayes-demo"),
     n_classes: Annotated[int, typer.Option(help="Classes in the pilot.")] = _DEMO_CLASSES,
-    seed: Seed = 1,
+    seed: Seed = 3,
     ci_prob: Level = 0.9,
     draws: Draws = 1000,
     chains: Chains = 4,
@@ -264,7 +264,7 @@ def demo(
 ) -> None:
     """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth.
 
-    Example: classex-bayes demo --seed 7
+    Example: classex-bayes demo --seed 7 (another pilot; about one interval in ten misses)
     """
     from classex_bayes.data.datasets import load_glyphs
 

@@ -9,14 +9,14 @@ from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatr
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.evidence import LossEvidence
+from classex_bayes.data.statistics import Kind, TaskStatistics
 from classex_bayes.exceptions import DataError
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import RandomSeed
 
 Untested = Literal["error", "competitors"]
-Kind = Literal["scores", "embeddings", "losses", "accuracies"]
 
 
-class SourceTask:
+class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
     Make one by `from_scores`, `from_embeddings`, `from_losses` or `from_accuracies`. Losses and
@@ -43,12 +43,6 @@ class SourceTask:
     The scores must be *marginal*: the score of a class may not depend on which other classes are
     present (jmlr2018, section 2.2). Softmax outputs of fixed logits keep the ranking and are fine.
     """
-
-    def __init__(
-        self, evidence: LossEvidence | AccuracyCurve, kind: Kind, classes: list[Any] | None = None
-    ) -> None:
-        self._evidence, self.kind, self.classes = evidence, kind, classes
-        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
 
     @classmethod
     def from_scores(
@@ -338,168 +332,3 @@ class SourceTask:
         return cls(
             AccuracyCurve.checked(k, accuracy, n_test, n_classes, design_effect), "accuracies"
         )
-
-    @property
-    def losses(self) -> IntArray:
-        """Losses of the test instances, shape (n_test,)."""
-        return self._loss_evidence.losses
-
-    @property
-    def y(self) -> IntArray:
-        """Positions of the true classes, shape (n_test,)."""
-        return self._loss_evidence.y
-
-    @property
-    def class_weight(self) -> FloatArray:
-        """Weights of the test classes, summing to 1, shape (n_classes,)."""
-        return self._loss_evidence.class_weight
-
-    @property
-    def instance_weight(self) -> FloatArray:
-        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
-        return self._loss_evidence.instance_weight
-
-    @property
-    def source(self) -> ScoreSource | None:
-        """Where the scores come from; None where they are not known."""
-        return self._evidence.source if isinstance(self._evidence, LossEvidence) else None
-
-    @property
-    def n_tied(self) -> int:
-        """Number of (instance, competitor) pairs with equal scores."""
-        return self._evidence.n_tied if isinstance(self._evidence, LossEvidence) else 0
-
-    @property
-    def _loss_evidence(self) -> LossEvidence:
-        if isinstance(self._evidence, AccuracyCurve):
-            raise DataError(
-                "task: it was made from accuracies alone and has no losses; make it with "
-                "from_scores, from_embeddings or from_losses"
-            )
-        return self._evidence
-
-    def grid(self, number: int = 12) -> IntArray:
-        """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve."""
-        return self._evidence.grid(number)
-
-    def accuracy(self, k: ClassCounts) -> FloatArray:
-        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes in 2..n_classes.
-
-        Returns
-        -------
-        array of shape (n_k,)
-            At k = k1 the plain (class-weighted) test accuracy.
-
-        Raises
-        ------
-        DataError
-            k outside 2..n_classes, not whole, or not among the known ones of a bare curve.
-
-        See Also
-        --------
-        classex_bayes.core.subsample.average_test_accuracy : The formula.
-        """
-        return self._evidence.accuracy(validation.class_counts(k, largest=self.n_classes))
-
-    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
-        """Covariance of the average test accuracies at `k`.
-
-        Dyadic-cluster-robust where scores are known (one more pass over them, but for `grid()`);
-        1.25 times the class-clustered covariance where only losses are known;
-        Cov(k <= k') = a_k' (1 - a_k) deff / n for a bare curve.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes in 2..n_classes.
-
-        Returns
-        -------
-        array of shape (n_k, n_k)
-            Positive semidefinite.
-
-        See Also
-        --------
-        classex_bayes.core.covariance.stream_losses : The dyadic formula.
-        """
-        return self._evidence.covariance(validation.class_counts(k, largest=self.n_classes))
-
-    def design_effect(self) -> float:
-        """How many times the dependence between instances inflates the variance of ATA_k.
-
-        Instances share competitors and, with repeats, classes. With fewer than 5 classes that have
-        errors the ratio of variances is unreliable and the mean number of repeats stands in.
-
-        Returns
-        -------
-        float
-            At least 1.
-
-        See Also
-        --------
-        classex_bayes.core.covariance.design_effect : The formula.
-        """
-        return self._evidence.design_effect
-
-    def histogram(self, last_loss: IntArray) -> FloatArray:
-        """Number of instances in each bin of losses, every class weighing the same: sums to n_test.
-
-        Parameters
-        ----------
-        last_loss : int array of shape (n_bins,)
-            Largest loss of each bin (`classex_bayes.core.basis.loss_bins`).
-
-        Returns
-        -------
-        array of shape (n_bins,)
-        """
-        return self._loss_evidence.histogram(last_loss)
-
-    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> "SourceTask":
-        """Task on some of the classes, drawn at random without replacement.
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of classes to keep, 3..k1.
-        random_seed : int, SeedSequence or None
-            Seed of the draw.
-
-        Returns
-        -------
-        SourceTask
-            The test instances of the drawn classes, scored on the drawn classes.
-
-        Notes
-        -----
-        A task made from losses alone has forgotten who beat whom. There each instance keeps a
-        hypergeometric share of its losses, which is right for every ATA_k on average but loses
-        the dependence between instances.
-        """
-        few, many = validation.FEWEST_CLASSES, self.n_classes
-        size = validation.class_count(n_classes, "n_classes", many, few)
-        rng = np.random.default_rng(validation.seed_sequence(random_seed))
-        kept = np.sort(rng.choice(self.n_classes, size, replace=False))
-        return self.select(kept, rng)
-
-    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> "SourceTask":
-        """Task on the classes at positions `kept`; `rng` thins losses whose scores are unknown."""
-        evidence = self._loss_evidence.select(kept, rng or np.random.default_rng())
-        names = None if self.classes is None else [self.classes[j] for j in kept]
-        return SourceTask(evidence, self.kind, names)
-
-    def __repr__(self) -> str:
-        """One line: size, accuracy, and what the user should know about the data."""
-        last = self.grid()[-1]
-        text = (
-            f"<SourceTask: {self.n_classes} classes, {self.n_test} test instances from "
-            f"{self.kind}, accuracy {self.accuracy(last)[0]:.4f} at k = {last}"
-        )
-        if isinstance(self._evidence, LossEvidence) and self.n_tied:
-            text += f", {self.n_tied} ties broken ({self._evidence.ties})"
-        return text + ">"

@@ -13,7 +13,7 @@ from classex_bayes.plots._common import Panel
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy
 
 OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
-_COLORS = {OBSERVED: "black", TRUTH: "red", TARGET: "gray"}
+_COLORS = {OBSERVED: "black", TRUTH: "magenta", TARGET: "gray"}
 
 
 def plot_accuracy(
