@@ -69,7 +69,25 @@ class Extrapolation:
     def from_point(
         cls, k: Any, accuracy: Any, estimator: str, n_classes: int, notes: tuple[str, ...] = ()
     ) -> "Extrapolation":
-        """Wrap a point estimate (n_k,): one chain, one draw, no interval."""
+        """Wrap a point estimate: one chain, one draw, no interval.
+
+        Parameters
+        ----------
+        k : array-like of int, shape (n_k,)
+            Numbers of classes.
+        accuracy : array-like of shape (n_k,)
+            Predicted accuracy at each k.
+        estimator : str
+            Name in tables and legends.
+        n_classes : int
+            k1, the number of source classes.
+        notes : tuple of str
+            What the reader must know.
+
+        Returns
+        -------
+        Extrapolation
+        """
         values = np.asarray(accuracy, dtype=float)[None, None, :]
         return cls.from_draws(k, values, estimator, "none", n_classes, notes)
 
@@ -83,7 +101,32 @@ class Extrapolation:
         n_classes: int,
         notes: tuple[str, ...] = (),
     ) -> "Extrapolation":
-        """Wrap draws (chain, draw, n_k) of the accuracy."""
+        """Wrap draws of the accuracy.
+
+        Parameters
+        ----------
+        k : array-like of int, shape (n_k,)
+            Numbers of classes.
+        accuracy : array of shape (chain, draw, n_k)
+            Draws of the accuracy.
+        estimator : str
+            Name in tables and legends.
+        interval_type : {"credible", "bootstrap", "none"}
+            What the spread over draws means.
+        n_classes : int
+            k1, the number of source classes.
+        notes : tuple of str
+            What the reader must know; one is added where k is far beyond k1.
+
+        Returns
+        -------
+        Extrapolation
+
+        Raises
+        ------
+        FloatingPointError
+            A draw is not finite.
+        """
         if not np.isfinite(accuracy).all():
             raise FloatingPointError(f"{estimator}: the predicted accuracy is not finite")
         notes = notes + _far_beyond(np.max(k), n_classes)

@@ -172,7 +172,19 @@ class TaskStatistics:
         return self.select(kept, rng)
 
     def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
-        """Task on the classes at positions `kept`; `rng` thins losses whose scores are unknown."""
+        """Task on given classes; see `subsample` for tasks made from losses.
+
+        Parameters
+        ----------
+        kept : int array
+            Positions of the classes to keep, without repetition.
+        rng : Generator, optional
+            Thins losses whose scores are unknown.
+
+        Returns
+        -------
+        SourceTask
+        """
         evidence = self._loss_evidence.select(kept, rng or np.random.default_rng())
         names = None if self.classes is None else [self.classes[j] for j in kept]
         return type(self)(evidence, self.kind, names)
