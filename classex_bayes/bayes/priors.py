@@ -161,15 +161,16 @@ class MixturePrior(_OnKnots):
 class DirichletPrior(_OnKnots):
     """Exchangeable weights: w ~ Dirichlet(concentration, ..., concentration).
 
-    It knows nothing of smoothness or of where accuracy usually lies, so its predictions beyond the
-    source classes are wide and pulled towards a flat law of Z on the knots.
+    It knows nothing of smoothness or of where accuracy usually lies: with few test instances its
+    predictions, within the source classes too, are pulled towards a flat law of Z on the knots.
 
     Parameters
     ----------
     lower, upper, bandwidth : float
         Knots from `lower` to `upper` in steps of the bandwidth h.
     concentration : float
-        Concentration of every weight; 1 is flat on the simplex.
+        Concentration of every weight: so many instances' worth of flatness. 1 is flat on the
+        simplex, where the log prior is constant.
 
     Examples
     --------
@@ -178,7 +179,7 @@ class DirichletPrior(_OnKnots):
     """
 
     bandwidth: float = 0.5
-    concentration: float = 1.5
+    concentration: float = 0.5
 
     def __post_init__(self) -> None:
         """Validate."""
