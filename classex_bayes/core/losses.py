@@ -1,12 +1,13 @@
 """Losses of every test instance, in one streaming pass over row blocks of the scores."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from classex_bayes.core.scores import ScoreSource
-from classex_bayes.typing import BoolArray, FloatArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 Ties = Literal["random", "pessimistic", "optimistic"]
 # About 16 MB of single-precision scores: a block stays near the processor.
@@ -50,28 +51,42 @@ def loss_blocks(
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2 (tie breaking).
     """
     memory = _BlockMemory(source.shape[1])
-    for rows in groups:
-        own = y[rows]
-        scratch, beaten_by, undecided = memory.of_height(rows.size)
-        scores, low, high = source.block(rows, own, scratch)
-        np.greater(scores, high[:, None], out=beaten_by)
-        np.greater_equal(scores, low[:, None], out=undecided)
-        losses = _count_true(beaten_by)
-        blurred = np.flatnonzero(_count_true(undecided) - losses > 1)
-        tied = 0
-        if blurred.size:
-            r, columns = np.nonzero(undecided[blurred] & ~beaten_by[blurred])
-            r = blurred[r]
-            other = columns != own[r]
-            r, columns = r[other], columns[other]
-            rival, true = source.exact(rows[r], columns), source.exact(rows[r], own[r])
-            is_tie = rival == true
-            tied = int(is_tie.sum())
-            beaten = rival > true
-            beaten[is_tie] = _tie_lost(rows[r[is_tie]], columns[is_tie], own[r[is_tie]], ties, seed)
-            beaten_by[r, columns] = beaten
-            losses += np.bincount(r[beaten], minlength=rows.size)
-        yield LossBlock(rows, beaten_by, losses, tied)
+    # The two comparisons of a block run side by side, as the matrix product before them does.
+    with ThreadPoolExecutor(1) as other:
+        for rows in groups:
+            scratch, beaten_by, undecided = memory.of_height(rows.size)
+            block = source.block(rows, y[rows], scratch)
+            limit = block.low[:, None]
+            at_least = other.submit(_count, np.greater_equal, block.scores, limit, undecided)
+            losses = _count(np.greater, block.scores, block.high[:, None], beaten_by)
+            blurred = np.flatnonzero(at_least.result() - losses > 1)
+            tied = 0
+            if blurred.size:
+                tied = _decide(source, rows, y[rows], blurred, undecided, beaten_by, ties, seed)
+                losses[blurred] = beaten_by[blurred].sum(axis=1)
+            yield LossBlock(rows, beaten_by, losses, tied)
+
+
+def _decide(
+    source: ScoreSource,
+    rows: IntArray,
+    own: IntArray,
+    blurred: IntArray,
+    undecided: BoolArray,
+    beaten_by: BoolArray,
+    ties: Ties,
+    seed: int,
+) -> int:
+    """Settle the pairs too close to call by the reference formula; return the number of ties."""
+    position, columns = np.nonzero(undecided[blurred] & ~beaten_by[blurred])
+    r = blurred[position]
+    other = columns != own[r]
+    r, columns = r[other], columns[other]
+    rival, true = source.exact(rows[r], columns), source.exact(rows[r], own[r])
+    beaten, is_tie = rival > true, rival == true
+    beaten[is_tie] = _tie_lost(rows[r[is_tie]], columns[is_tie], own[r[is_tie]], ties, seed)
+    beaten_by[r, columns] = beaten
+    return int(is_tie.sum())
 
 
 def row_groups(y: IntArray, n_classes: int, width: int | None = None) -> Iterator[IntArray]:
@@ -105,9 +120,10 @@ class _BlockMemory:
         return self._scratch[:height], self._masks[0, :height], self._masks[1, :height]
 
 
-def _count_true(mask: BoolArray) -> IntArray:
-    """Count true values in each row, several times faster than summing booleans."""
-    return np.bitwise_count(np.packbits(mask, axis=1)).sum(axis=1, dtype=np.int64)
+def _count(compare: np.ufunc, scores: NumberArray, limit: NumberArray, out: BoolArray) -> IntArray:
+    """Compare into `out` and count true values in each row, faster than summing booleans."""
+    compare(scores, limit, out=out)
+    return np.bitwise_count(np.packbits(out, axis=1)).sum(axis=1, dtype=np.int64)
 
 
 def _tie_lost(

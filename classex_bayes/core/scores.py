@@ -162,13 +162,10 @@ class EmbeddingScores:
             centred = centred / norms[:, None]
         self._scale = float(norms.max()) or 1.0
         if self.metric == "sqeuclidean":
-            self._factor = np.hstack(
-                [centred / self._scale, -((norms / self._scale) ** 2)[:, None]]
-            ).astype(np.float32)
-        elif self.metric == "dot":
-            self._factor = (centred / self._scale).astype(np.float32)
+            factor = np.hstack([centred / self._scale, -((norms / self._scale) ** 2)[:, None]])
         else:
-            self._factor = centred.astype(np.float32)
+            factor = centred if self.metric == "cosine" else centred / self._scale
+        self._factor = _single_precision(factor)
         # Worst case of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (dim + 8) * 2.0**-24
 
@@ -203,7 +200,7 @@ class EmbeddingScores:
         """Comparable single-precision scores with the band that rounding may blur."""
         factor, bound, reference = self._row_factor(rows)
         room = scratch[: rows.size] if self._one_template else None
-        product = np.matmul(factor.astype(np.float32), self._factor.T, out=room)
+        product = np.matmul(_single_precision(factor), self._factor.T, out=room)
         scores = self._reduce(product)
         # Products below the normal range of single precision add the second term.
         band = 2 * self._rounding * bound + reference + 1e-37
@@ -280,6 +277,13 @@ class EmbeddingScores:
             self.metric,
             self.reduce,
         )
+
+
+def _single_precision(factor: FloatArray) -> FloatArray:
+    """Copy whose inner dimension is a multiple of 8: others multiply half as fast."""
+    padded = np.zeros((factor.shape[0], -(-factor.shape[1] // 8) * 8), dtype=np.float32)
+    padded[:, : factor.shape[1]] = factor
+    return padded
 
 
 def _take(matrix: NumberArray, rows: IntArray) -> NumberArray:
