@@ -1,6 +1,7 @@
 """Command line: tables on standard output, progress and notes on standard error."""
 
 import json
+import math
 import sys
 import tempfile
 import warnings
@@ -52,7 +53,7 @@ class _Screen:
 
     def result(self, table: Table, lines: list[str], document: dict[str, Any]) -> None:
         if self.as_json:
-            print(json.dumps(document, indent=2))
+            print(json.dumps(document, indent=2, allow_nan=False))
             return
         self._results.print(table)
         for line in lines:
@@ -60,7 +61,7 @@ class _Screen:
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
-        """Turn the package's warnings into notes, each once."""
+        """Turn warnings into notes, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -219,8 +220,8 @@ def _analyse(
         "predictions": _records(comparison),
         "left_out": comparison.skipped,
         "diagnostics": {
-            "r_hat": model.diagnosis_.r_hat,
-            "ess_bulk": model.diagnosis_.ess_bulk,
+            "r_hat": _finite(model.diagnosis_.r_hat),
+            "ess_bulk": _finite(model.diagnosis_.ess_bulk),
             "divergences": model.diagnosis_.divergences,
             "problems": list(model.diagnosis_.problems),
         },
@@ -236,7 +237,7 @@ def _analyse(
             "upper": _finite(upper),
             "largest": until.largest,
         }
-        lines.append(str(until))
+        lines.append(until.describe(ci_prob))
     document["files"] = files
     lines += [f"{what} written to {where}" for what, where in files.items()]
     title = f"Expected accuracy, from {task.n_classes} source classes"
@@ -248,7 +249,7 @@ def _analyse(
 
 
 def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
+    return value if math.isfinite(value) else None
 
 
 @app.command()
@@ -264,7 +265,7 @@ def demo(
 ) -> None:
     """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth.
 
-    Example: classex-bayes demo --seed 7 (another pilot; about one interval in ten misses)
+    Example: classex-bayes demo --seed 7
     """
     from classex_bayes.data.datasets import load_glyphs
 
@@ -302,7 +303,8 @@ def extrapolate(
     Example: classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9
     """
     screen = _Screen(quiet, as_json)
-    task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    with screen.warnings_as_notes():
+        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     _analyse(
         task, _parse_counts(k), screen, target=target, ci_prob=ci_prob, seed=seed, draws=draws,
         chains=chains, out=out, name=file.stem,
@@ -331,7 +333,8 @@ def compare(
     Example: classex-bayes compare scores.csv --k 1000
     """
     screen = _Screen(quiet, as_json)
-    task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    with screen.warnings_as_notes():
+        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     _analyse(
         task, _parse_counts(k), screen, references=True, ci_prob=ci_prob, seed=seed, draws=draws,
         chains=chains, out=out, name=f"{file.stem}-comparison",
@@ -353,7 +356,7 @@ def _read(
         file,
         labels,
         metric=metric,
-        higher_is_better=not distances,
+        higher_is_better=False if distances else None,
         n_test=n_test,
         n_classes=n_classes,
         random_seed=seed,

@@ -30,12 +30,23 @@ def write_tree(tree: xr.DataTree, path: Path) -> Path:
         else:
             _require_zarr()
             tree.to_zarr(new, zarr_format=2)
-            if path.is_dir():
-                path.replace(scratch / "replaced")
-        new.replace(path)
+        _put(new, path, scratch / "replaced")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return path
+
+
+def _put(new: Path, path: Path, aside: Path) -> None:
+    """Move `new` to `path`; a folder in its place goes aside first and comes back on failure."""
+    if not path.is_dir():
+        new.replace(path)
+        return
+    path.replace(aside)
+    try:
+        new.replace(path)
+    except OSError:
+        aside.replace(path)
+        raise
 
 
 def read_tree(path: Path) -> xr.DataTree:
@@ -99,6 +110,8 @@ def read_task(path: Path, labels: Path | None = None, **options: Any) -> SourceT
         raise DataError(f"{path}: there is no such file")
     if path.suffix not in (".npz", ".npy", ".csv"):
         raise DataError(f"{path}: expected a file ending in .npz, .npy or .csv")
+    if labels is not None and path.suffix != ".npy":
+        raise DataError(f"{path}: labels in a file of their own belong to scores in .npy")
     if path.suffix == ".npy":
         if labels is None:
             raise DataError(f"{path}: scores in .npy need the labels in a second file (--labels)")
@@ -120,9 +133,20 @@ def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> Sour
     for needed, constructor in constructors.items():
         if all(key in given for key in needed):
             accepted = inspect.signature(constructor).parameters
-            return constructor(**{key: value for key, value in given.items() if key in accepted})
+            for option in options:
+                if option in given and option not in (*accepted, "random_seed"):
+                    raise DataError(f"{name}: {option} does not apply to {', '.join(arrays)}")
+            try:
+                return constructor(
+                    **{key: value for key, value in given.items() if key in accepted}
+                )
+            except DataError as error:
+                raise DataError(f"{name}: {error}") from None
     wanted = "; or ".join(", ".join(needed) for needed in constructors)
-    raise DataError(f"{name}: found {', '.join(arrays) or 'nothing'}; expected {wanted}")
+    raise DataError(
+        f"{name}: found {', '.join(given) or 'nothing'}; expected {wanted} (n_test and n_classes "
+        "may be options)"
+    )
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
@@ -148,13 +172,18 @@ def _read_npy(path: Path, mapped: bool) -> Any:
 
 def _read_csv(path: Path) -> dict[str, Any]:
     try:
-        table = pd.read_csv(path)
+        # Names of classes are text, whatever they look like ("01", "NA").
+        table = pd.read_csv(path, dtype={"y": str}, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: not a readable .csv file ({error})") from None
     if {"k", "accuracy"} <= set(table.columns):
         return {"k": table["k"].to_numpy(), "accuracy": table["accuracy"].to_numpy()}
     if "y" not in table.columns:
         raise DataError(f"{path}: expected a column y beside the scores, or columns k and accuracy")
+    if table["y"].isna().any():
+        raise DataError(
+            f"{path}: found no label in column y, row {int(table['y'].isna().argmax())}"
+        )
     scores = table.drop(columns="y")
     for column in scores.columns:
         numbers = pd.to_numeric(scores[column], errors="coerce")
@@ -167,6 +196,6 @@ def _read_csv(path: Path) -> dict[str, Any]:
             )
     return {
         "scores": scores.to_numpy(dtype=float),
-        "y": table["y"].astype(str).to_numpy(),
+        "y": table["y"].to_numpy(dtype=str),
         "classes": [str(column) for column in scores.columns],
     }

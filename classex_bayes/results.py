@@ -36,7 +36,7 @@ def interval_of(draws: xr.DataArray, ci_prob: float | None, ci_kind: str | None)
     return (eti if kind == "eti" else hdi)(draws, prob=prob, dim=SAMPLE_DIMS)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Extrapolation:
     """Accuracy predicted by one estimator at some numbers of classes.
 
@@ -244,17 +244,18 @@ def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
     return (note,)
 
 
-def known_accuracy(truth: Any, k: IntArray) -> pd.Series:
+def known_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
     """Known accuracies at those of `k` where they are known, indexed by k.
 
     Parameters
     ----------
     truth : SourceTask or mapping from k to accuracy or Series indexed by k
         A task on more classes, whose average test accuracy is taken, or numbers.
-    k : int array of shape (n_k,)
-        Numbers of classes asked for.
+    k : int array of shape (n_k,) or None
+        Numbers of classes asked for; None for all that a mapping knows.
     """
     if isinstance(truth, SourceTask):
+        k = truth.grid(60) if k is None else k
         covered = k[k <= truth.n_classes]
         if truth.kind == "accuracies":
             covered = np.intersect1d(covered, truth.grid())
@@ -265,14 +266,18 @@ def known_accuracy(truth: Any, k: IntArray) -> pd.Series:
             "truth: expected a SourceTask or a mapping from k to accuracy, found "
             f"{type(truth).__name__}"
         )
-    known = pd.Series(truth, dtype=float)
+    try:
+        known = pd.Series(truth, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"truth: expected accuracies as numbers ({error})") from None
     known.index = pd.Index(class_counts(list(known.index), "truth"), name="k")
     if not known.between(0, 1).all():
         raise DataError(f"truth: expected accuracies in [0, 1], found {known.tolist()}")
-    return known[known.index.isin(k)]
+    known = known.sort_index()
+    return known if k is None else known[known.index.isin(k)]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ClassesUntil:
     """Number of classes at which expected accuracy falls to a level.
 
@@ -281,8 +286,8 @@ class ClassesUntil:
     level : float
         The accuracy.
     k : DataArray with dimensions (chain, draw)
-        Largest number of classes whose expected accuracy is at least `level`; 1 where even two
-        classes are too many, infinite beyond `largest`.
+        Largest number of classes whose expected accuracy is at least `level`, interpolated; 1
+        where even two classes are too many, infinite beyond `largest`.
     largest : int
         Where the search stopped.
     """
@@ -310,11 +315,15 @@ class ClassesUntil:
     def _text(self, k: float) -> str:
         return f"more than {self.largest:.0e}" if np.isinf(k) else f"{k:,.0f}"
 
-    def __repr__(self) -> str:
-        """One sentence with median and interval."""
-        prob, _ = interval_settings(None, "eti")
+    def describe(self, prob: float | None = None) -> str:
+        """One sentence with the median and an interval of the level `prob`."""
+        prob, _ = interval_settings(prob, "eti")
         lower, upper = (self._text(k) for k in self.interval(prob))
         return (
             f"accuracy falls to {self.level:g} at {self._text(self.median)} classes "
             f"(eti{100 * prob:g}: {lower} to {upper})"
         )
+
+    def __repr__(self) -> str:
+        """Return `describe()`."""
+        return self.describe()

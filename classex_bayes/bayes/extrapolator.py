@@ -16,20 +16,38 @@ from classex_bayes.bayes.likelihoods import (
 from classex_bayes.bayes.model import build_model, prior_draws
 from classex_bayes.bayes.priors import MixturePrior, Prior
 from classex_bayes.bayes.sampling import (
+    Diagnosis,
     SamplerSettings,
     diagnose,
     sample_posterior,
     warn_of_problems,
 )
-from classex_bayes.bayes.tree import data_groups, predictive_group, provenance
+from classex_bayes.bayes.tree import data_groups, predictive_group, provenance, seeds_of
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import LARGEST_K, class_counts, probability, seed_sequence
+from classex_bayes.data.validation import (
+    LARGEST_K,
+    as_numeric,
+    class_counts,
+    number,
+    probability,
+    seed_sequence,
+    source_task,
+)
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
+# Stages of one seed: each draws from a child of its own.
+_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE = 1, 2
+
+
+def _checked(prior: Any) -> Prior:
+    if not (hasattr(prior, "log_weights") and hasattr(prior, "basis")) or isinstance(prior, type):
+        raise DataError(f"prior: expected a MixturePrior or DirichletPrior, found {prior!r}")
+    return prior
 
 
 class BayesianExtrapolator(Parameters):
@@ -130,24 +148,31 @@ class BayesianExtrapolator(Parameters):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
-        if not isinstance(task, SourceTask):
-            raise DataError(f"task: expected a SourceTask, found {type(task).__name__}")
-        data = likelihood_data(task, self.prior.basis, self.likelihood)
-        seed = int(seed_sequence(random_seed).generate_state(1)[0])
-        tree = sample_posterior(self.prior, data, settings, seed)
-        described = data_groups(task, data, self.prior.basis)
-        tree.update(described.children)
-        tree.attrs.update(described.attrs)
-        tree.attrs.update(provenance(self.prior, self.likelihood, settings, seed))
-        self._adopt(tree, data, task)
+        source_task(task)
+        prior = _checked(self.prior)
+        data = likelihood_data(task, prior.basis, self.likelihood)
+        seeds = seed_sequence(random_seed)
+        # All that could fail is done before the draws, which nothing may lose.
+        tree = data_groups(task, data, prior.basis)
+        tree.attrs.update(provenance(prior, self.likelihood, settings, seeds))
+        draw_seed = int(seeds.generate_state(1)[0])
+        tree.update(sample_posterior(prior, data, settings, draw_seed).children)
+        self._adopt(tree, prior, data, task)
         warn_of_problems(self.diagnosis_)
         return self
 
-    def _adopt(self, tree: xr.DataTree, data: LikelihoodData, task: SourceTask | None) -> None:
+    def _adopt(
+        self, tree: xr.DataTree, prior: Prior, data: LikelihoodData, task: SourceTask | None
+    ) -> None:
         """Take over a posterior, fresh from the sampler or from a file."""
         self.__dict__.pop("model", None)
-        self._tree, self._data, self.task = tree, data, task
-        self.diagnosis_ = diagnose(tree)
+        self._tree, self._fitted_prior, self._data, self._task = tree, prior, data, task
+        self._diagnosis = diagnose(tree)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are draws."""
+        return getattr(self, "_tree", None) is not None
 
     @property
     def idata(self) -> xr.DataTree:
@@ -157,7 +182,34 @@ class BayesianExtrapolator(Parameters):
     @cached_property
     def model(self) -> pm.Model:
         """The PyMC model of the fitted task."""
-        return build_model(self.prior, self._require("_data"))
+        return build_model(self._require("_fitted_prior"), self._data)
+
+    @property
+    def task(self) -> SourceTask | None:
+        """The fitted task; None where the model was read from a file."""
+        self._require("_tree")
+        return self._task
+
+    @property
+    def diagnosis_(self) -> Diagnosis:
+        """Convergence of the sampler."""
+        return self._require("_diagnosis")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the PyMC model out, which can be built again but not pickled."""
+        return {name: value for name, value in self.__dict__.items() if name != "model"}
+
+    @property
+    def _basis(self) -> RadialBasis:
+        return self._require("_fitted_prior").basis
+
+    def _rng(self, stage: int, random_seed: RandomSeed) -> np.random.Generator:
+        """Generator of a stage after the fit: from its own seed, else from that of the fit."""
+        if random_seed is not None:
+            return np.random.default_rng(seed_sequence(random_seed))
+        fit = seeds_of(self.idata.attrs)
+        child = np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, stage))
+        return np.random.default_rng(child)
 
     @property
     def _weights(self) -> xr.DataArray:
@@ -193,7 +245,7 @@ class BayesianExtrapolator(Parameters):
             k lies more than 100 times beyond the source classes.
         """
         counts = class_counts(k)
-        draws = np.clip(self._weights.values @ self.prior.basis.accuracy(counts).T, 0.0, 1.0)
+        draws = np.clip(self._weights.values @ self._basis.accuracy(counts).T, 0.0, 1.0)
         prediction = Extrapolation.from_draws(
             counts, draws, self.name, "credible", self._n_classes, self._notes()
         )
@@ -224,10 +276,10 @@ class BayesianExtrapolator(Parameters):
         -------
         DataArray with dimensions (chain, draw, u)
         """
-        levels = np.atleast_1d(np.asarray(u, dtype=float))
+        levels = np.atleast_1d(as_numeric(u, "u")).astype(float)
         if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
             raise DataError(f"u: expected numbers in [0, 1], found {u!r}")
-        draws = self._weights.values @ self.prior.basis.cdf(levels).T
+        draws = self._weights.values @ self._basis.cdf(levels).T
         coords = {name: self._weights[name].values for name in ("chain", "draw")}
         return xr.DataArray(
             draws, dims=("chain", "draw", "u"), coords={**coords, "u": levels}, name="D"
@@ -247,7 +299,7 @@ class BayesianExtrapolator(Parameters):
             Draws, median and interval; "more than 10^12" is an answer.
         """
         level = probability(accuracy, "accuracy")
-        k = predictive.classes_until(level, self._weights.values, self.prior.basis, LARGEST_K)
+        k = predictive.classes_until(level, self._weights.values, self._basis, LARGEST_K)
         return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
 
     def sample_prior_predictive(
@@ -258,11 +310,11 @@ class BayesianExtrapolator(Parameters):
         Parameters
         ----------
         task : SourceTask, optional
-            Sets k1 and n (its losses are not looked at); the fitted task by default.
+            Sets k1, n and design effect; the fitted task by default.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None
-            Seed.
+            Seed; by default that of the fit, if it is the fitted task's.
 
         Returns
         -------
@@ -270,18 +322,20 @@ class BayesianExtrapolator(Parameters):
             Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
             accuracy over k); added to `idata` too where the fitted task was used.
         """
-        basis = self.prior.basis
+        draws = int(number(draws, "draws", 1, whole=True))
         if task is None:
-            data, described = self._require("_data"), self.idata
+            law, data, described = self._require("_fitted_prior"), self._data, self.idata
+            rng = self._rng(_PRIOR_PREDICTIVE, random_seed)
         else:
-            data = likelihood_data(task, basis, self.likelihood)
-            described = data_groups(task, data, basis)
-        seeds = seed_sequence(random_seed).spawn(2)
-        prior = prior_draws(self.prior, data, draws, seeds[0])
-        rng = np.random.default_rng(seeds[1])
+            source_task(task)
+            law = _checked(self.prior)
+            data = likelihood_data(task, law.basis, self.likelihood)
+            described = data_groups(task, data, law.basis)
+            rng = np.random.default_rng(seed_sequence(random_seed))
+        prior = prior_draws(law, data, draws, rng)
         groups = {
             "prior": prior,
-            "prior_predictive": predictive_group(prior["weights"], described, basis, rng),
+            "prior_predictive": predictive_group(prior["weights"], described, law.basis, rng),
         }
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
@@ -293,7 +347,7 @@ class BayesianExtrapolator(Parameters):
         Parameters
         ----------
         random_seed : int, SeedSequence or None
-            Seed.
+            Seed; that of the fit by default.
 
         Returns
         -------
@@ -301,8 +355,8 @@ class BayesianExtrapolator(Parameters):
             `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
             losses are known, accuracy (chain, draw, k) at the observed numbers of classes.
         """
-        rng = np.random.default_rng(seed_sequence(random_seed))
-        group = predictive_group(self._weights, self.idata, self.prior.basis, rng)
+        rng = self._rng(_POSTERIOR_PREDICTIVE, random_seed)
+        group = predictive_group(self._weights, self.idata, self._basis, rng)
         self.idata["posterior_predictive"] = xr.DataTree(group)
         return self.idata
 
@@ -321,8 +375,10 @@ class BayesianExtrapolator(Parameters):
             The power form, whose accuracies have no classes, or a model loaded from a file.
         """
         data = self._require("_data")
-        if self.task is None or not isinstance(data, BernsteinData):
-            raise DataError("task: the log-likelihood by class needs a fitted task with losses")
+        if self.task is None:
+            raise DataError("task: it is not stored in files; fit again to leave out its classes")
+        if not isinstance(data, BernsteinData):
+            raise DataError("likelihood: the power form has no log-likelihood by class")
         values, classes = predictive.class_log_likelihood(self._weights.values, data, self.task)
         names = self.task.classes
         coords = {name: self._weights[name].values for name in ("chain", "draw")}
@@ -349,7 +405,7 @@ class BayesianExtrapolator(Parameters):
     def __repr__(self) -> str:
         """Parameters and, once fitted, data size and convergence."""
         text = super().__repr__()
-        if getattr(self, "_tree", None) is None:
+        if not self.is_fitted:
             return text
         found, size = self.diagnosis_, self.idata["posterior"].sizes
         return (

@@ -41,15 +41,15 @@ def build_model(prior: Prior, data: LikelihoodData) -> pm.Model:
 
 
 def prior_draws(
-    prior: Prior, data: LikelihoodData, draws: int, seed: np.random.SeedSequence
+    prior: Prior, data: LikelihoodData, draws: int, rng: np.random.Generator
 ) -> xr.Dataset:
     """Draw parameters and weights from the prior: dimensions chain (one), draw, knot."""
     model = build_model(prior, data)
     variables = [*model.free_RVs, model["weights"]]
     # Compiling for speed would take longer than all the draws.
-    values = pm.draw(
-        variables, draws, random_seed=int(seed.generate_state(1)[0]), mode="FAST_COMPILE"
-    )
+    values = pm.draw(variables, draws, random_seed=rng, mode="FAST_COMPILE")
+    if draws == 1:
+        values = [np.asarray(value)[None] for value in values]
     group = xr.Dataset(coords={"chain": [0], "draw": np.arange(draws), "knot": prior.basis.knots})
     for variable, value in zip(variables, values, strict=True):
         inner = ["knot"] if variable.name == "weights" else [f"{variable.name}_dim_0"]

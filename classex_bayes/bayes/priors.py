@@ -29,7 +29,7 @@ class Prior(Protocol):
         """Register the parameters in the current PyMC model; unnormalised log weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _OnKnots:
     """Knots from `lower` to `upper` in steps of `bandwidth`, on the scale of Z = Phi^-1(U*)."""
 
@@ -39,7 +39,8 @@ class _OnKnots:
 
     def __post_init__(self) -> None:
         """Validate."""
-        _positive(self, "bandwidth")
+        _numbers(self, "lower", "upper")
+        _numbers(self, "bandwidth", positive=True)
         if not self.upper - self.lower >= 4 * self.bandwidth:
             raise DataError(
                 f"lower, upper: expected a range of at least 4 bandwidths, found "
@@ -52,7 +53,7 @@ class _OnKnots:
         return RadialBasis.regular(self.lower, self.upper, self.bandwidth)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MixturePrior(_OnKnots):
     r"""Normal law of Z = Phi^-1(U*), with two scales, bent by a smooth Gaussian process.
 
@@ -111,13 +112,16 @@ class MixturePrior(_OnKnots):
     def __post_init__(self) -> None:
         """Validate."""
         super().__post_init__()
-        _positive(self, "location_sd", "scale", "scale_log_sd", "length")
+        _numbers(self, "location", "deviation", "asymmetry")
+        _numbers(self, "location_sd", "scale", "scale_log_sd", "length", positive=True)
         for name in ("deviation", "asymmetry"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise DataError(f"{name}: expected a number >= 0, found {value!r}")
-        if self.n_functions < 4:
-            raise DataError(f"n_functions: expected at least 4, found {self.n_functions!r}")
+            if getattr(self, name) < 0:
+                raise DataError(f"{name}: expected a number >= 0, found {getattr(self, name)!r}")
+        if not isinstance(self.n_functions, int | np.integer) or self.n_functions < 4:
+            raise DataError(
+                f"n_functions: expected a whole number >= 4, found {self.n_functions!r}"
+            )
+        object.__setattr__(self, "n_functions", int(self.n_functions))
 
     def log_weights(self) -> Any:
         """Register mu, tau, skew and the deviation in the current PyMC model."""
@@ -157,7 +161,7 @@ class MixturePrior(_OnKnots):
         return functions @ np.linalg.svd(products)[2][3:].T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DirichletPrior(_OnKnots):
     """Exchangeable weights: w ~ Dirichlet(concentration, ..., concentration).
 
@@ -184,7 +188,7 @@ class DirichletPrior(_OnKnots):
     def __post_init__(self) -> None:
         """Validate."""
         super().__post_init__()
-        _positive(self, "concentration")
+        _numbers(self, "concentration", positive=True)
 
     def log_weights(self) -> Any:
         """Register the weights as normalised gamma variables in the current PyMC model."""
@@ -192,8 +196,12 @@ class DirichletPrior(_OnKnots):
         return pt.log(pm.Gamma("gamma", self.concentration, 1.0, shape=size))
 
 
-def _positive(prior: Any, *names: str) -> None:
+def _numbers(prior: Any, *names: str, positive: bool = False) -> None:
+    """Make fields plain floats (which files can hold), or say what is wrong with them."""
     for name in names:
         value = getattr(prior, name)
-        if not (np.isfinite(value) and value > 0):
-            raise DataError(f"{name}: expected a positive number, found {value!r}")
+        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not real or not np.isfinite(value) or (positive and value <= 0):
+            kind = "a positive" if positive else "a finite"
+            raise DataError(f"{name}: expected {kind} number, found {value!r}")
+        object.__setattr__(prior, name, float(value))

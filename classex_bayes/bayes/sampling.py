@@ -13,8 +13,8 @@ import xarray as xr
 from classex_bayes.bayes.likelihoods import LikelihoodData, arrays
 from classex_bayes.bayes.model import build_model
 from classex_bayes.bayes.priors import Prior
-from classex_bayes.data.validation import one_of
-from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
+from classex_bayes.data.validation import number, one_of, probability
+from classex_bayes.exceptions import ConvergenceWarning, warn
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
 _FEWEST_DRAWS = 4
@@ -37,15 +37,13 @@ class SamplerSettings:
 
     def __post_init__(self) -> None:
         """Validate."""
-        for name in ("draws", "tune", "chains"):
+        for name in ("draws", "tune", "chains", "cores"):
             value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < 1:
-                raise DataError(f"{name}: expected a positive whole number, found {value!r}")
-        if not 0 < self.target_accept < 1:
-            raise DataError(
-                f"target_accept: expected a number between 0 and 1, found {self.target_accept!r}"
-            )
+            if name == "cores" and value is None:
+                continue
+            object.__setattr__(self, name, int(number(value, name, 1, whole=True)))
+        accept = probability(self.target_accept, "target_accept")
+        object.__setattr__(self, "target_accept", accept)
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
 
 
@@ -152,12 +150,16 @@ def diagnose(tree: xr.DataTree) -> Diagnosis:
             r_hat = extreme(arviz_stats.rhat(parameters), np.max)
     divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
+    if draws < _FEWEST_DRAWS:
+        problems.append(f"{draws} draws in each chain are too few to diagnose")
+    elif chains == 1:
+        problems.append("a single chain cannot show whether it converged")
     if r_hat > _LARGEST_R_HAT:
-        problems.append(f"r_hat is {r_hat:.3f}, above {_LARGEST_R_HAT}")
+        problems.append(f"r_hat is {r_hat:.4f}, above {_LARGEST_R_HAT}")
     if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:
         problems.append(
             f"the effective sample size is {min(bulk, tail):.0f}, below "
-            f"{_SMALLEST_ESS_PER_CHAIN} for each of {chains} chains"
+            f"{_SMALLEST_ESS_PER_CHAIN * chains}"
         )
     if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
         problems.append(f"{divergent} of {chains * draws} draws diverged")

@@ -61,6 +61,10 @@ def load(path: str | Path) -> BayesianExtrapolator:
     attributes: dict[Any, Any] = tree.attrs
     if attributes.get("modeling_interface") != "classex_bayes":
         raise DataError(f"path: {path} was not written by classex_bayes.save")
-    model = BayesianExtrapolator(prior_of(attributes), attributes["likelihood"])
-    model._adopt(tree, data_of(tree), None)
+    try:
+        prior = prior_of(attributes)
+        model = BayesianExtrapolator(prior, attributes["likelihood"])
+        model._adopt(tree, prior, data_of(tree), None)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
     return model

@@ -86,7 +86,7 @@ def predictive_group(
 
 
 def provenance(
-    prior: Prior, likelihood: str, settings: SamplerSettings, seed: int
+    prior: Prior, likelihood: str, settings: SamplerSettings, seeds: np.random.SeedSequence
 ) -> dict[str, Any]:
     """Attributes that say what was fitted, how, and by which version."""
     return {
@@ -95,7 +95,8 @@ def provenance(
         "prior": json.dumps({"type": type(prior).__name__, **vars(prior)}),
         "likelihood": likelihood,
         "sampler": json.dumps(asdict(settings)),
-        "random_seed": seed,
+        # As text: the entropy of an unseeded fit has 128 bits.
+        "random_seed": json.dumps([np.asarray(seeds.entropy).tolist(), list(seeds.spawn_key)]),
     }
 
 
@@ -106,3 +107,9 @@ def prior_of(attributes: dict[Any, Any]) -> Prior:
     if kind not in _PRIORS:
         raise DataError(f"prior: found {kind!r} in the file, expected one of {', '.join(_PRIORS)}")
     return _PRIORS[kind](**fields)
+
+
+def seeds_of(attributes: dict[Any, Any]) -> np.random.SeedSequence:
+    """Inverse of `provenance`: the seed of the fit."""
+    entropy, key = json.loads(attributes["random_seed"])
+    return np.random.SeedSequence(entropy, spawn_key=tuple(key))

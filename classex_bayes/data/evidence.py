@@ -105,9 +105,12 @@ class LossEvidence:
         usable = independent > 1e-26 / self.n_test
         erring = np.unique(self.y[self.losses > 0]).size
         if erring < _FEWEST_ERRING_CLASSES or not usable.any():
-            return round(self.n_test / np.unique(self.y).size, 6)
+            # The mean number of repeats where classes weigh the same.
+            return round(float(self.n_test * (self.class_weight**2).sum()), 6)
         variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
-        return design_effect(variance[usable], clustered[usable], independent[usable])
+        found = design_effect(variance[usable], clustered[usable], independent[usable])
+        # Kish: unequal weights alone leave fewer effective instances.
+        return max(found, round(float(self.n_test * (self.instance_weight**2).sum()), 6))
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
         """Weighted number of instances in each bin of losses; sums to n."""

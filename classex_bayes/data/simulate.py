@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi, ncx2
 
 from classex_bayes.core.normal import expected_power
+from classex_bayes.data.validation import seed_sequence
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -149,7 +150,7 @@ class _NearestTemplate(_KnownLaw):
         _require_count("n_classes", n_classes, 2)
         n_probes = _whole_numbers("repeats", repeats, 1, n_classes if np.ndim(repeats) else 1)
         y = np.repeat(np.arange(n_classes), n_probes.astype(int))
-        rng = np.random.default_rng(random_seed)
+        rng = np.random.default_rng(seed_sequence(random_seed))
         centre_sd, template_sd, probe_sd = np.sqrt(self._variances)
         centres = centre_sd * rng.standard_normal((n_classes, self.dim))
         gallery = centres + template_sd * rng.standard_normal(centres.shape)
@@ -350,7 +351,7 @@ class FavorabilityLaw(_KnownLaw):
         _require_count("n_classes", n_classes, 2)
         n_test = n_classes if n_test is None else n_test
         _require_count("n_test", n_test, n_classes)
-        rng = np.random.default_rng(random_seed)
+        rng = np.random.default_rng(seed_sequence(random_seed))
         shares, means, sds = self._components
         drawn = rng.choice(shares.size, size=n_test, p=shares)
         z = means[drawn] + sds[drawn] * rng.standard_normal(n_test)

@@ -234,6 +234,15 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
     return counts
 
 
+def source_task(task: Any) -> None:
+    """Raise where an estimator is given something else than a task."""
+    if not (hasattr(task, "design_effect") and hasattr(task, "accuracy")):
+        raise DataError(
+            f"task: expected a SourceTask, found {type(task).__name__}; make one with "
+            "SourceTask.from_scores and its siblings"
+        )
+
+
 def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
     """Raise where an option is not one of its choices."""
     if np.ndim(value) or value not in choices:
@@ -252,7 +261,8 @@ def probability(value: Any, name: str) -> float:
 def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
     """Seed sequence of a `random_seed` argument."""
     if isinstance(random_seed, np.random.SeedSequence):
-        return random_seed
+        # A copy, since spawning children would change the caller's sequence.
+        return np.random.SeedSequence(random_seed.entropy, spawn_key=random_seed.spawn_key)
     whole = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
     if random_seed is not None and not (whole and random_seed >= 0):
         raise DataError(f"random_seed: expected a whole number >= 0 or None, found {random_seed!r}")

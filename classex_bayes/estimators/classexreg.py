@@ -10,7 +10,13 @@ from scipy.special import ndtri
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import FEWEST_CLASSES, class_counts, one_of, seed_sequence
+from classex_bayes.data.validation import (
+    FEWEST_CLASSES,
+    class_counts,
+    one_of,
+    seed_sequence,
+    source_task,
+)
 from classex_bayes.estimators.bandwidth import fixed
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
@@ -132,6 +138,7 @@ class ClassExReg(Parameters):
             be chosen from a bare curve, from 3 classes, or with fewer than 2 members of `k` among
             half of the classes.
         """
+        source_task(task)
         one_of(self.atom, (0, 1, None), "atom")
         k = None
         if self.k is not None:

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, one_of
+from classex_bayes.data.validation import class_counts, one_of, source_task
 from classex_bayes.estimators.bandwidth import SELECTORS, fixed
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
@@ -98,6 +98,7 @@ class KDE(Parameters):
             A task without scores; an unknown bandwidth; an instance whose wrong-class scores do
             not determine a bandwidth (fewer than two finite ones, or all equal).
         """
+        source_task(task)
         if isinstance(self.bandwidth, str):
             one_of(self.bandwidth, tuple(SELECTORS), "bandwidth")
         else:

@@ -1,17 +1,21 @@
 """One table over estimators."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import pandas as pd
 
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts
+from classex_bayes.data.validation import class_counts, source_task
 from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy
-from classex_bayes.typing import ClassCounts
+from classex_bayes.typing import ClassCounts, RandomSeed
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,14 +39,33 @@ class Comparison:
 
     def __repr__(self) -> str:
         """Table, notes and what was left out."""
-        lines = [self.table.to_string(float_format=lambda value: f"{value:.4f}", na_rep="-")]
-        for prediction in self.predictions:
-            lines.extend(f"note ({prediction.estimator}): {note}" for note in prediction.notes)
-        lines.extend(f"left out: {name}: {reason}" for name, reason in self.skipped.items())
-        return "\n".join(lines)
+        table = self.table.to_string(float_format=lambda value: f"{value:.4f}", na_rep="-")
+        return "\n".join([table, *self._notes()])
 
     def _repr_html_(self) -> str:
-        return self.table.to_html(float_format=lambda value: f"{value:.4f}", na_rep="-")
+        table = self.table.to_html(float_format=lambda value: f"{value:.4f}", na_rep="-")
+        return table + "".join(f"<p><small>{escape(line)}</small></p>" for line in self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = [f"note ({p.estimator}): {note}" for p in self.predictions for note in p.notes]
+        return notes + [f"left out: {name}: {reason}" for name, reason in self.skipped.items()]
+
+
+def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
+    """Fitted copy of an estimator, or a Bayesian one as it is if it has its draws."""
+    if isinstance(estimator, BayesianExtrapolator):
+        if not estimator.is_fitted:
+            return copy(estimator).fit(task, random_seed=random_seed)
+        fitted_to = estimator.idata.attrs["n_classes"]
+        if fitted_to != task.n_classes:
+            raise DataError(
+                f"task: it has {task.n_classes} classes, the model was fitted to {fitted_to}"
+            )
+        return estimator
+    fresh = copy(estimator)
+    if isinstance(fresh, ClassExReg) and fresh.random_seed is None:
+        fresh.random_seed = random_seed
+    return fresh.fit(task)
 
 
 def compare(
@@ -53,14 +76,15 @@ def compare(
     truth: Any = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
 ) -> Comparison:
     """Fit estimators to one task and put their predictions into one table.
 
     Parameters
     ----------
     estimators : sequence of estimators
-        Fitted in place; a `BayesianExtrapolator` that was fitted to this very task is not fitted
-        again.
+        Copies are fitted, the originals left as they are. A `BayesianExtrapolator` that has its
+        draws already, or was loaded from a file, is used as it is.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
@@ -69,6 +93,8 @@ def compare(
         Known accuracy, for instance of the task on all classes.
     ci_prob, ci_kind : optional
         Level and kind of the intervals; ArviZ's rcParams by default.
+    random_seed : int, SeedSequence or None
+        Seed of the fits of estimators without a seed of their own.
 
     Returns
     -------
@@ -78,7 +104,7 @@ def compare(
     ------
     DataError
         No estimator could be fitted; one that cannot be (KDE without scores) is otherwise left
-        out, with its reason in `skipped`.
+        out, with its reason in `skipped`. Two estimators of the same name.
 
     Examples
     --------
@@ -89,15 +115,22 @@ def compare(
     >>> compare([KDE("ucv"), KDE("bcv")], task, [100, 1000]).table.shape
     (4, 2)
     """
+    source_task(task)
+    if isinstance(estimators, str) or not isinstance(estimators, Sequence):
+        raise DataError(f"estimators: expected a list of estimators, found {estimators!r}")
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
     limits = [f"{kind}{100 * prob:g}_lb", f"{kind}{100 * prob:g}_ub"]
-    predictions, skipped, parts = [], {}, []
+    predictions: list[Extrapolation] = []
+    skipped: dict[str, str] = {}
+    parts = []
     for estimator in estimators:
+        if not hasattr(estimator, "predict") or isinstance(estimator, type):
+            raise DataError(f"estimators: expected estimators, found {estimator!r}")
+        if estimator.name in [*skipped, *(p.estimator for p in predictions)]:
+            raise DataError(f"estimators: {estimator.name} appears twice")
         try:
-            if getattr(estimator, "task", None) is not task:
-                estimator.fit(task)
-            prediction = estimator.predict(counts)
+            prediction = _fitted(estimator, task, random_seed).predict(counts)
         except DataError as error:
             skipped[estimator.name] = str(error)
             continue

@@ -53,7 +53,9 @@ class Panel:
         return {"data": xr.Dataset({"panel": array})}
 
     def line(self, series: str, x: NumberArray, y: NumberArray, **style: Any) -> None:
-        """Draw a line."""
+        """Draw a line, or a point where there is a single x."""
+        if np.size(x) == 1:
+            return self.points(series, x, y)
         self.collection.map(
             visuals.line_xy, f"line {series}", **self._data(series, x=x, y=y), **style
         )

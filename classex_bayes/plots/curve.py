@@ -7,7 +7,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import probability
+from classex_bayes.data.validation import probability, source_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import Panel
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy
@@ -61,8 +61,18 @@ def plot_accuracy(
     """
     if isinstance(predictions, Extrapolation):
         predictions = [predictions]
-    if not predictions:
-        raise DataError("predictions: expected at least one prediction, found none")
+    if not isinstance(predictions, Sequence) or not predictions:
+        raise DataError(
+            "predictions: expected what predict(k) returns, or a list of it, found "
+            f"{type(predictions).__name__}"
+        )
+    for prediction in predictions:
+        if not isinstance(prediction, Extrapolation):
+            raise DataError(
+                f"predictions: expected what predict(k) returns, found {type(prediction).__name__}"
+            )
+    if task is not None:
+        source_task(task)
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels: dict[str, Extrapolation] = {}
     for prediction in predictions:
@@ -103,5 +113,5 @@ def _draw_truth(panel: Panel, truth: Any, ends: list[Any]) -> None:
         known = known_accuracy(truth, np.unique(np.rint(grid).astype(np.int64)))
         panel.line(TRUTH, known.index.to_numpy(), known.to_numpy(), linestyle="C1")
     else:
-        known = known_accuracy(truth, np.array(sorted(truth.keys())))
+        known = known_accuracy(truth, None)
         panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C2")

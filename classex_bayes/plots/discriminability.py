@@ -5,6 +5,7 @@ from arviz_plots import PlotCollection
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import Panel
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
 
@@ -37,6 +38,8 @@ def plot_discriminability(
     -------
     PlotCollection
     """
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
     prob, kind = interval_settings(ci_prob, ci_kind)
     draws = model.discriminability(ndtr(_Z))
     bounds = interval_of(draws, prob, kind)
