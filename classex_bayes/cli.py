@@ -192,18 +192,16 @@ def _analyse(
         others: list[Estimator] = (
             [ClassExReg(random_seed=seed), KDE("ucv"), KDE("bcv")] if references else []
         )
-        comparison = compare([model, *others], task, counts, truth=truth, ci_prob=ci_prob)
+        comparison = compare(
+            [model, *others], task, counts, truth=truth, ci_prob=ci_prob, random_seed=seed
+        )
 
         def figure() -> Any:
             from classex_bayes.plots.curve import plot_accuracy
 
             ends = 2, max(*counts, task.n_classes)
             grid = np.unique(np.rint(np.geomspace(*ends, 50)).astype(np.int64))
-            curves = [
-                estimator.predict(grid)
-                for estimator in [model, *others]
-                if estimator.name not in comparison.skipped
-            ]
+            curves = [estimator.predict(grid) for estimator in comparison.estimators]
             return plot_accuracy(curves, task, truth, target, ci_prob=ci_prob, backend="matplotlib")
 
         files, failures = _keep(model, figure, out, name)

@@ -16,6 +16,8 @@ import xarray as xr
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError
 
+_NUMBERS = {"n_test", "n_classes", "design_effect"}
+
 
 def write_tree(tree: xr.DataTree, path: Path) -> Path:
     """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete."""
@@ -143,24 +145,30 @@ def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> Sour
             except DataError as error:
                 raise DataError(f"{name}: {error}") from None
     wanted = "; or ".join(", ".join(needed) for needed in constructors)
+    found = ", ".join(key for key in given if key in arrays or key in ("n_test", "n_classes"))
     raise DataError(
-        f"{name}: found {', '.join(given) or 'nothing'}; expected {wanted} (n_test and n_classes "
+        f"{name}: found {found or 'nothing'}; expected {wanted} (n_test and n_classes "
         "may be options)"
     )
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array")
             arrays = {name: archive[name] for name in archive.files}
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{name} is not an array")
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: not a readable .npz file ({error})") from None
-    for name in ("n_test", "n_classes"):
-        if name in arrays:
-            if arrays[name].size != 1:
-                raise DataError(f"{path}: {name} must be a single number")
-            arrays[name] = arrays[name].reshape(()).item()
-    return arrays
+    for name in _NUMBERS & set(arrays):
+        if arrays[name].size != 1:
+            raise DataError(f"{path}: {name} must be a single number, found {arrays[name]!r}")
+        arrays[name] = arrays[name].reshape(())
+    return {name: array if array.ndim else array.item() for name, array in arrays.items()}
 
 
 def _read_npy(path: Path, mapped: bool) -> Any:

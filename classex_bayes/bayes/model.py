@@ -47,7 +47,7 @@ def prior_draws(
     model = build_model(prior, data)
     variables = [*model.free_RVs, model["weights"]]
     # Compiling for speed would take longer than all the draws.
-    values = pm.draw(variables, draws, random_seed=rng, mode="FAST_COMPILE")
+    values = pm.draw(variables, draws, random_seed=int(rng.integers(2**32)), mode="FAST_COMPILE")
     if draws == 1:
         values = [np.asarray(value)[None] for value in values]
     group = xr.Dataset(coords={"chain": [0], "draw": np.arange(draws), "knot": prior.basis.knots})

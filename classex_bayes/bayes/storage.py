@@ -64,6 +64,8 @@ def load(path: str | Path) -> BayesianExtrapolator:
     try:
         prior = prior_of(attributes)
         model = BayesianExtrapolator(prior, attributes["likelihood"])
+        for name in ("n_classes", "n_test", "design_effect", "task_kind", "random_seed"):
+            attributes[name]
         model._adopt(tree, prior, data_of(tree), None)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error

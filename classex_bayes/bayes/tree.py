@@ -96,7 +96,8 @@ def provenance(
         "likelihood": likelihood,
         "sampler": json.dumps(asdict(settings)),
         # As text: the entropy of an unseeded fit has 128 bits.
-        "random_seed": json.dumps([np.asarray(seeds.entropy).tolist(), list(seeds.spawn_key)]),
+        "random_seed": json.dumps(_plain(seeds.entropy)),
+        "random_seed_spawn_key": json.dumps(list(seeds.spawn_key)),
     }
 
 
@@ -111,5 +112,10 @@ def prior_of(attributes: dict[Any, Any]) -> Prior:
 
 def seeds_of(attributes: dict[Any, Any]) -> np.random.SeedSequence:
     """Inverse of `provenance`: the seed of the fit."""
-    entropy, key = json.loads(attributes["random_seed"])
+    entropy = json.loads(attributes["random_seed"])
+    key = json.loads(attributes["random_seed_spawn_key"])
     return np.random.SeedSequence(entropy, spawn_key=tuple(key))
+
+
+def _plain(entropy: Any) -> Any:
+    return int(entropy) if np.ndim(entropy) == 0 else [int(word) for word in entropy]

@@ -108,9 +108,7 @@ class LossEvidence:
             # The mean number of repeats where classes weigh the same.
             return round(float(self.n_test * (self.class_weight**2).sum()), 6)
         variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
-        found = design_effect(variance[usable], clustered[usable], independent[usable])
-        # Kish: unequal weights alone leave fewer effective instances.
-        return max(found, round(float(self.n_test * (self.instance_weight**2).sum()), 6))
+        return design_effect(variance[usable], clustered[usable], independent[usable])
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
         """Weighted number of instances in each bin of losses; sums to n."""

@@ -29,12 +29,15 @@ class Comparison:
         "interval_type" and, where the truth is known, "truth", "error" and "covered".
     predictions : list of Extrapolation
         One for each estimator that could be fitted.
+    estimators : list of estimators
+        The fitted estimators, in the same order.
     skipped : dict
         Reasons of the estimators that could not, by name.
     """
 
     table: pd.DataFrame
     predictions: list[Extrapolation]
+    estimators: list[Estimator]
     skipped: dict[str, str]
 
     def __repr__(self) -> str:
@@ -52,16 +55,18 @@ class Comparison:
 
 
 def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
-    """Fitted copy of an estimator, or a Bayesian one as it is if it has its draws."""
+    """Fitted copy of an estimator, or a Bayesian one as it is if it has the task's draws."""
     if isinstance(estimator, BayesianExtrapolator):
-        if not estimator.is_fitted:
-            return copy(estimator).fit(task, random_seed=random_seed)
-        fitted_to = estimator.idata.attrs["n_classes"]
-        if fitted_to != task.n_classes:
-            raise DataError(
-                f"task: it has {task.n_classes} classes, the model was fitted to {fitted_to}"
-            )
-        return estimator
+        if estimator.is_fitted and estimator.task is None:
+            fitted_to = estimator.idata.attrs["n_classes"]
+            if fitted_to != task.n_classes:
+                raise DataError(
+                    f"task: it has {task.n_classes} classes, the loaded model has {fitted_to}"
+                )
+            return estimator
+        if estimator.is_fitted and estimator.task is task:
+            return estimator
+        return copy(estimator).fit(task, random_seed=random_seed)
     fresh = copy(estimator)
     if isinstance(fresh, ClassExReg) and fresh.random_seed is None:
         fresh.random_seed = random_seed
@@ -83,8 +88,8 @@ def compare(
     Parameters
     ----------
     estimators : sequence of estimators
-        Copies are fitted, the originals left as they are. A `BayesianExtrapolator` that has its
-        draws already, or was loaded from a file, is used as it is.
+        Copies are fitted, the originals left as they are. A `BayesianExtrapolator` that was
+        fitted to this very task, or loaded from a file, is used as it is.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
@@ -122,6 +127,7 @@ def compare(
     prob, kind = interval_settings(ci_prob, ci_kind)
     limits = [f"{kind}{100 * prob:g}_lb", f"{kind}{100 * prob:g}_ub"]
     predictions: list[Extrapolation] = []
+    used: list[Estimator] = []
     skipped: dict[str, str] = {}
     parts = []
     for estimator in estimators:
@@ -130,11 +136,13 @@ def compare(
         if estimator.name in [*skipped, *(p.estimator for p in predictions)]:
             raise DataError(f"estimators: {estimator.name} appears twice")
         try:
-            prediction = _fitted(estimator, task, random_seed).predict(counts)
+            fitted = _fitted(estimator, task, random_seed)
+            prediction = fitted.predict(counts)
         except DataError as error:
             skipped[estimator.name] = str(error)
             continue
         predictions.append(prediction)
+        used.append(fitted)
         summary = prediction.summary(prob, kind).drop(columns="sd", errors="ignore")
         summary["interval_type"] = prediction.interval_type
         if truth is not None:
@@ -150,4 +158,4 @@ def compare(
     names = [prediction.estimator for prediction in predictions]
     table = pd.concat(parts, keys=names, names=["estimator", "k"])
     order = ["mean", *limits, "interval_type", "truth", "error", "covered"]
-    return Comparison(table[[c for c in order if c in table]], predictions, skipped)
+    return Comparison(table[[c for c in order if c in table]], predictions, used, skipped)

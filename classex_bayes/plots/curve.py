@@ -62,9 +62,9 @@ def plot_accuracy(
     if isinstance(predictions, Extrapolation):
         predictions = [predictions]
     if not isinstance(predictions, Sequence) or not predictions:
+        found = type(predictions).__name__ if predictions else "none"
         raise DataError(
-            "predictions: expected what predict(k) returns, or a list of it, found "
-            f"{type(predictions).__name__}"
+            f"predictions: expected what predict(k) returns, or a list of it, found {found}"
         )
     for prediction in predictions:
         if not isinstance(prediction, Extrapolation):

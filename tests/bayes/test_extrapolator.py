@@ -1,0 +1,231 @@
+"""BayesianExtrapolator: truth recovered from simulated tasks, and draws that hang together."""
+
+import copy
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr
+from sklearn.base import clone
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.likelihoods import likelihood_data
+from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
+
+K = np.array([2, 3, 7, 40, 200, 1000, 20_000])
+
+
+# Truth
+
+
+@pytest.mark.parametrize(("noise", "k1"), [(0.1, 100), (0.2, 300), (0.4, 200)])
+def test_posterior_holds_the_truth(fit, noise, k1):
+    law = GaussianNearestNeighbor(dim=10, noise_variance=noise)
+    task = SourceTask.from_embeddings(*law.sample(k1, random_seed=int(1000 * noise)))
+    k = k1 * np.array([1, 2, 5, 20])
+    predicted = fit(task).predict(k)
+    truth, interval = law.accuracy(k), predicted.interval(0.999, "eti")
+    assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
+    # About three times the root mean squared errors of simulations.
+    assert np.all(np.abs(predicted.mean - truth) < [0.09, 0.1, 0.12, 0.15])
+    assert np.all(interval.diff(axis=1)["upper"] < 0.75)
+
+
+def test_curve_alone_holds_the_truth(fitted_curve, pilot):
+    assert fitted_curve.idata.attrs["task_kind"] == "accuracies"
+    k = [60, 200, 1000, 4000]
+    predicted, truth = fitted_curve.predict(k), pilot.law.accuracy(k)
+    interval = predicted.interval(0.999, "eti")
+    assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
+    assert np.all(np.abs(predicted.mean - truth) < [0.03, 0.03, 0.12, 0.12])
+    assert "losses unknown: fitted to accuracies with design effect 2" in predicted.notes
+    with pytest.raises(DataError, match="likelihood: the power form"):
+        fitted_curve.compute_log_likelihood()
+    group = fitted_curve.sample_posterior_predictive(random_seed=1)["posterior_predictive"]
+    assert group["accuracy"].shape == (2, 500, 5) and "loss_histogram" not in group
+
+
+def test_losses_alone_are_noted(fit, small_task):
+    predicted = fit(small_task(), draws=20).predict(100)
+    assert any("scores unknown: variance" in note for note in predicted.notes)
+    assert any(note.startswith("not converged: ") for note in predicted.notes)
+
+
+def test_dirichlet_prior_holds_the_observed(fitted_dirichlet, pilot):
+    predicted = fitted_dirichlet.predict([20, 200])
+    error = np.sqrt(np.diag(pilot.task.accuracy_cov([20, 200])))
+    assert np.all(np.abs(predicted.mean - pilot.task.accuracy([20, 200])) < 3 * error + 0.02)
+
+
+def test_perfect_pilot(fit):
+    # No error among n independent instances: a rate above 3/n has a chance of 5% at most.
+    task = SourceTask.from_losses([0] * 100, range(100), n_classes=100)
+    model = BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+    low = model.predict([100, 300, 1000, 10_000]).interval(0.9, "eti")["lower"]
+    assert 0.96 < low[100] < 0.995
+    assert np.all(np.diff(low) < 0)
+    assert model.classes_until(0.5).prob_at_least(1000) > 0.95
+
+
+def test_hopeless_pilot(fit):
+    losses = np.random.default_rng(1).integers(0, 100, 200)
+    task = SourceTask.from_losses(losses, np.arange(200) % 100, n_classes=100)
+    predicted = fit(task).predict([10, 100])
+    interval = predicted.interval(0.95, "eti")
+    for k in (10, 100):
+        assert interval.loc[k, "lower"] < 1 / k < interval.loc[k, "upper"] < 3 / k + 0.05
+
+
+# The curves
+
+
+def test_predictions_are_accuracies(fitted):
+    accuracy = fitted.predict(K).accuracy
+    assert accuracy.dims == ("chain", "draw", "k") and accuracy["k"].values.tolist() == K.tolist()
+    assert accuracy.min() >= 0 and accuracy.max() <= 1
+    assert np.all(np.diff(accuracy.values, axis=-1) <= 1e-12)
+    # The order of k does not matter.
+    backwards = fitted.predict(K[::-1]).accuracy
+    assert_array_equal(backwards.values[..., ::-1], accuracy.values)
+    assert_allclose(fitted.predict(40).accuracy.values[..., 0], accuracy.sel(k=40), rtol=1e-12)
+
+
+def test_discriminability_is_a_cdf_with_these_accuracies(fitted):
+    u = np.concatenate([[0], ndtr(np.linspace(-8, 8, 2000)), [1]])
+    found = fitted.discriminability(u)
+    assert found.dims == ("chain", "draw", "u") and found.shape == (2, 500, 2002)
+    d = found.values
+    assert np.all(np.diff(d, axis=-1) >= -1e-12)
+    assert_allclose(d[..., 0], 0, atol=1e-12)
+    assert_allclose(d[..., -1], 1, atol=1e-12)
+    # AGA_k = 1 - int D(u) d u^(k-1)
+    for k in (2, 40, 1000):
+        middle = (d[..., 1:] + d[..., :-1]) / 2
+        integral = middle @ np.diff(u ** (k - 1))
+        assert_allclose(1 - integral, fitted.predict(k).accuracy.values[..., 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("u", [-0.1, 1.1, np.nan, [0.5, 2], [[0.5]], "half"])
+def test_levels_of_discriminability(fitted, u):
+    with pytest.raises(DataError, match="u: expected"):
+        fitted.discriminability(u)
+
+
+@pytest.mark.parametrize("level", [0.3, 0.6, 0.9])
+def test_classes_until_inverts_the_prediction(fitted, level):
+    until = fitted.classes_until(level)
+    k = until.k.values
+    assert k.shape == (2, 500) and until.level == level
+    basis, weights = fitted.prior.basis, fitted.idata["posterior"]["weights"].values
+    for chain, draw in np.argwhere((k > 1) & np.isfinite(k))[::10]:
+        near = k[chain, draw] * np.array([1 - 1e-3, 1 + 1e-3]) + [0, 1]
+        before, after = basis.accuracy(np.maximum(near, 2)) @ weights[chain, draw]
+        assert before >= level > after
+    # The same event seen from both sides.
+    for size in (200, 1000):
+        accurate = fitted.predict(size).prob_at_least(level)[size]
+        assert until.prob_at_least(size) == pytest.approx(accurate, abs=0.005)
+
+
+def test_only_the_classes_matter_and_not_their_order(pilot):
+    probes, gallery, y = pilot.sample
+    rng = np.random.default_rng(5)
+    order, rows = rng.permutation(200), rng.permutation(400)
+    shuffled = SourceTask.from_embeddings(probes[rows], gallery[order], np.argsort(order)[y[rows]])
+    basis = MixturePrior().basis
+    told, again = (likelihood_data(task, basis, "bernstein") for task in (pilot.task, shuffled))
+    for name, value in vars(told).items():
+        assert_allclose(getattr(again, name), value, rtol=1e-5, atol=1e-12)
+    # Whitened accuracies are unique up to signs.
+    told, again = (likelihood_data(task, basis, "power") for task in (pilot.task, shuffled))
+    assert_allclose(np.abs(again.whitened), np.abs(told.whitened), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("k", [1, 0, -5, 2.5, 10**13, "many", [], [5, 5], np.nan, [[2, 3]]])
+def test_numbers_of_classes(fitted, k):
+    with pytest.raises(DataError, match="k: "):
+        fitted.predict(k)
+
+
+def test_far_predictions_are_warned_of(fitted):
+    with pytest.warns(ExtrapolationWarning, match="times the 200 source classes") as caught:
+        predicted = fitted.predict([100, 20_001])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert any("20001" in note for note in predicted.notes)
+
+
+# An estimator like others
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda model: model.idata,
+        lambda model: model.model,
+        lambda model: model.task,
+        lambda model: model.diagnosis_,
+        lambda model: model.predict(10),
+        lambda model: model.discriminability(0.5),
+        lambda model: model.classes_until(0.5),
+        lambda model: model.sample_prior_predictive(),
+        lambda model: model.sample_posterior_predictive(),
+        lambda model: model.compute_log_likelihood(),
+        lambda model: model.compute_log_prior(),
+    ],
+)
+def test_not_fitted(verb):
+    with pytest.raises(NotFittedError, match=r"BayesianExtrapolator: call fit\(task\) first"):
+        verb(BayesianExtrapolator())
+
+
+def test_clone():
+    model = BayesianExtrapolator(DirichletPrior(concentration=2.0), "bernstein")
+    other = clone(model)
+    assert other is not model and other.get_params() == model.get_params()
+    assert other.set_params(likelihood="power") is other and other.likelihood == "power"
+    assert model.likelihood == "bernstein"
+    with pytest.raises(TypeError, match="no parameter 'draws'"):
+        other.set_params(draws=5)
+    assert repr(other).startswith("BayesianExtrapolator(prior=DirichletPrior(")
+
+
+def test_parameters_set_after_fit_wait_for_the_next(fit, small_task):
+    model = fit(small_task(), draws=50)
+    before = model.predict(K[:-1]).mean
+    model.set_params(prior=MixturePrior(lower=-3.0, upper=9.0))
+    assert_allclose(model.predict(K[:-1]).mean, before)
+
+
+def test_a_fitted_model_can_be_sent_to_another_process(fit, small_task):
+    model = fit(small_task(), draws=20)
+    assert model.is_fitted and isinstance(model.model, pm.Model)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert_array_equal(other.predict(50).accuracy, model.predict(50).accuracy)
+        assert other.idata.attrs == model.idata.attrs and other.model is not model.model
+
+
+@pytest.mark.parametrize("prior", [None, "flat", MixturePrior, 3])
+def test_what_is_not_a_prior(small_task, prior):
+    for use in (
+        lambda model: model.fit(small_task()),
+        lambda model: model.sample_prior_predictive(small_task()),
+    ):
+        with pytest.raises(DataError, match="prior: expected"):
+            use(BayesianExtrapolator(prior))
+
+
+def test_repr_of_a_fit(fitted):
+    text = repr(fitted)
+    assert "fitted to 200 classes and 400 instances" in text and "2 x 500 draws, r_hat" in text
+
+
+def test_model_of_the_fitted_task(fitted, pilot):
+    assert isinstance(fitted.model, pm.Model)
+    data = fitted.model["counts"].get_value()
+    assert_array_equal(data, fitted.idata["observed_data"]["loss_histogram"])
+    assert fitted.task is pilot.task

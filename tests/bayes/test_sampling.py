@@ -1,0 +1,217 @@
+"""The sampler: its settings, its seeds, one compilation for all tasks, and its diagnostics."""
+
+import json
+
+import numpy as np
+import nutpie
+import pymc as pm
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.priors import MixturePrior
+from classex_bayes.bayes.sampling import diagnose
+from classex_bayes.bayes.tree import seeds_of
+from classex_bayes.core.basis import loss_bins
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError
+
+TASK = SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
+
+
+def assert_same_draws(model, other):
+    first, second = (m.idata["posterior"].to_dataset() for m in (model, other))
+    assert set(first) == set(second)
+    for name in first:
+        assert_array_equal(first[name], second[name])
+
+
+# The sampler
+
+
+def test_same_seed_same_draws(fit, fitted, pilot):
+    assert_same_draws(fitted, fit(pilot.task))
+    assert_same_draws(fitted, fit(pilot.task, random_seed=np.random.SeedSequence(1)))
+    mu = fitted.idata["posterior"]["mu"].values
+    assert not np.any(fit(pilot.task, random_seed=2).idata["posterior"]["mu"].values == mu)
+    assert np.unique(mu).size > 0.9 * mu.size
+
+
+def test_the_recorded_seed_repeats_the_draws(fit, small_task):
+    task = small_task()
+    model = fit(task, random_seed=None, draws=50)
+    recorded = int(model.idata.attrs["random_seed"])
+    assert_same_draws(model, fit(task, random_seed=recorded, draws=50))
+    child = np.random.SeedSequence(3).spawn(2)[1]
+    model = fit(task, random_seed=child, draws=50)
+    recorded = seeds_of(model.idata.attrs)
+    assert (recorded.entropy, recorded.spawn_key) == (3, (1,))
+    assert_same_draws(model, fit(task, random_seed=recorded, draws=50))
+
+
+def test_settings_reach_the_sampler(fit, monkeypatch, small_task):
+    seen, sample = [], nutpie.sample
+
+    def spy(model, **settings):
+        seen.append(settings)
+        return sample(model, **settings)
+
+    monkeypatch.setattr(nutpie, "sample", spy)
+    model = fit(small_task(), draws=37, tune=101, chains=3, target_accept=0.91, cores=1)
+    assert model.idata["posterior"].sizes["draw"] == 37
+    assert model.idata["posterior"].sizes["chain"] == 3
+    assert model.idata["sample_stats"]["diverging"].shape == (3, 37)
+    wanted = {"draws": 37, "tune": 101, "chains": 3, "target_accept": 0.91, "cores": 1}
+    assert len(seen) == 1 and wanted.items() <= seen[0].items()
+    assert wanted.items() <= json.loads(model.idata.attrs["sampler"]).items()
+
+
+def test_settings_may_be_numpy_numbers(fit, small_task):
+    settings = {"draws": np.int64(50), "chains": np.int32(2), "target_accept": np.float32(0.9)}
+    model = fit(small_task(), **settings, random_seed=np.int64(1))
+    assert model.predict(100).accuracy.shape == (2, 50, 1)
+
+
+def test_fields_of_the_prior_may_be_numpy_numbers(fit, small_task):
+    plain = MixturePrior()
+    prior = MixturePrior(
+        n_functions=np.int64(plain.n_functions), bandwidth=np.float32(plain.bandwidth)
+    )
+    attributes = fit(small_task(), prior, draws=20, tune=50).idata.attrs
+    assert json.loads(attributes["prior"])["n_functions"] == plain.n_functions
+
+
+def test_refits_do_not_compile(fit, fitted, monkeypatch, small_task):
+    def compile_anew(model):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(nutpie, "compile_pymc_model", compile_anew)
+    for k1, n_test in ((5, 9), (40, 60), (700, 900)):
+        task = small_task(k1, n_test)
+        model = fit(task, draws=20, tune=50)
+        assert model.predict([k1]).n_classes == k1
+        assert model.idata["observed_data"].sizes["bin"] == loss_bins(k1).size
+    # The next task does not change what the last one left behind.
+    assert fitted.idata.attrs["n_classes"] == 200
+
+
+def test_samplers_agree(fit, monkeypatch, small_task):
+    seen, sample = [], pm.sample
+    monkeypatch.setattr(
+        pm, "sample", lambda **settings: (seen.append(settings), sample(**settings))[1]
+    )
+    task, family = small_task(100, 200), MixturePrior(deviation=0)
+    models = [fit(task, family, nuts_sampler=name, cores=1) for name in ("nutpie", "pymc")]
+    assert len(seen) == 1 and seen[0]["nuts"] == {"target_accept": 0.95}
+    assert (seen[0]["draws"], seen[0]["tune"], seen[0]["chains"]) == (500, 500, 2)
+    k = [10, 100, 1000]
+    first, second = (model.predict(k) for model in models)
+    effective = min(model.diagnosis_.ess_bulk for model in models)
+    assert effective > 100
+    error = np.hypot(first.summary()["sd"], second.summary()["sd"]) / np.sqrt(effective)
+    assert np.all(np.abs(first.mean - second.mean) < 4 * error)
+    assert_allclose(second.summary()["sd"], first.summary()["sd"], rtol=0.25)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("draws", 0),
+        ("draws", 10.5),
+        ("tune", -1),
+        ("tune", "many"),
+        ("chains", 0),
+        ("chains", True),
+        ("cores", 0),
+        ("cores", -1),
+        ("cores", 1.5),
+        ("target_accept", 0.0),
+        ("target_accept", 1.0),
+        ("target_accept", np.nan),
+        ("target_accept", "high"),
+        ("nuts_sampler", "stan"),
+        ("random_seed", -1),
+        ("random_seed", 1.5),
+    ],
+)
+def test_bad_settings(monkeypatch, setting, value):
+    def sample(*data, **settings):
+        raise AssertionError("reached the sampler")
+
+    monkeypatch.setattr(nutpie, "sample", sample)
+    monkeypatch.setattr(nutpie, "compile_pymc_model", sample)
+    with pytest.raises(DataError, match=setting):
+        BayesianExtrapolator().fit(TASK, **{setting: value})
+
+
+def test_unknown_settings_are_not_swallowed():
+    with pytest.raises(TypeError, match="nut_sampler"):
+        BayesianExtrapolator().fit(TASK, nut_sampler="pymc")
+
+
+@pytest.mark.parametrize("task", [None, [0, 1], np.eye(4)])
+def test_only_tasks_are_fitted(task):
+    with pytest.raises(DataError, match="task: expected a SourceTask"):
+        BayesianExtrapolator().fit(task)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", None])
+def test_unknown_likelihood(likelihood):
+    with pytest.raises(DataError, match="likelihood"):
+        BayesianExtrapolator(likelihood=likelihood).fit(TASK)
+
+
+# Diagnostics
+
+
+def tree_of(parameter, diverging=0):
+    chains, draws = parameter.shape
+    divergent = np.arange(chains * draws).reshape(chains, draws) < diverging
+    dims = ("chain", "draw")
+    posterior = {"mu": (dims, parameter), "weights": (dims, np.zeros((chains, draws)))}
+    stats = {"diverging": (dims, divergent)}
+    return xr.DataTree.from_dict(
+        {"posterior": xr.Dataset(posterior), "sample_stats": xr.Dataset(stats)}
+    )
+
+
+def noise(chains=4, draws=1000):
+    return np.random.default_rng(0).normal(size=(chains, draws))
+
+
+def test_independent_draws_are_good():
+    found = diagnose(tree_of(noise()))
+    assert found.problems == () and found.r_hat == pytest.approx(1, abs=0.005)
+    assert found.ess_bulk > 3000 and found.ess_tail > 3000 and found.divergences == 0
+
+
+def test_a_chain_elsewhere():
+    found = diagnose(tree_of(noise() + np.array([[0], [0], [0], [1]])))
+    assert found.r_hat > 1.05 and "r_hat" in found.problems[0]
+
+
+def test_slow_mixing():
+    steps = noise()
+    for draw in range(1, 1000):
+        steps[:, draw] += 0.98 * steps[:, draw - 1]
+    found = diagnose(tree_of(steps))
+    # An autoregression with coefficient a has an effective share (1 - a) / (1 + a).
+    assert found.ess_bulk == pytest.approx(4000 * 0.02 / 1.98, rel=0.7)
+    assert any("effective sample size" in problem for problem in found.problems)
+
+
+def test_divergences():
+    assert diagnose(tree_of(noise(), diverging=4)).problems == ()
+    found = diagnose(tree_of(noise(), diverging=5))
+    assert found.divergences == 5 and found.problems == ("5 of 4000 draws diverged",)
+
+
+def test_one_chain_cannot_be_judged():
+    found = diagnose(tree_of(noise(chains=1)))
+    assert np.isnan(found.r_hat) and "a single chain" in found.problems[0]
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+def test_draws_too_few_to_judge_are_no_good(draws):
+    assert diagnose(tree_of(noise(draws=draws))).problems != ()

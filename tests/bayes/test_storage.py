@@ -1,0 +1,240 @@
+"""Saved models: what comes back, what must never be lost, and files that are not ours."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.exceptions import DataError, NotFittedError
+
+ENDINGS = [".nc", ".zarr"]
+WRITERS = {".nc": "to_netcdf", ".zarr": "to_zarr"}
+K = [10, 200, 5000]
+
+
+@pytest.fixture(scope="module")
+def complete(fit, pilot):
+    """A model with every group that it can have."""
+    model = fit(pilot.task, draws=50)
+    model.sample_prior_predictive(draws=20, random_seed=1)
+    model.sample_posterior_predictive(random_seed=1)
+    model.compute_log_likelihood()
+    model.compute_log_prior()
+    model.predict(K)
+    return model
+
+
+@pytest.fixture(scope="module")
+def plain(fit, pilot):
+    return fit(pilot.task, draws=50)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_round_trip(complete, tmp_path, ending):
+    path = tmp_path / "deep" / f"model{ending}"
+    assert save(complete, str(path)) == path
+    again = load(str(path))
+    assert again.idata.attrs == complete.idata.attrs
+    assert set(again.idata.children) == set(complete.idata.children)
+    for name, group in complete.idata.children.items():
+        xr.testing.assert_equal(again.idata[name].to_dataset(), group.to_dataset())
+    assert again.get_params() == complete.get_params()
+    assert again.diagnosis_ == complete.diagnosis_ and again.task is None
+    assert repr(again) == repr(complete)
+    first, second = complete.predict(K), again.predict(K)
+    assert_array_equal(second.accuracy, first.accuracy)
+    assert (second.notes, second.n_classes) == (first.notes, first.n_classes)
+    assert_array_equal(again.classes_until(0.5).k, complete.classes_until(0.5).k)
+    assert_array_equal(again.discriminability([0.1, 0.9]), complete.discriminability([0.1, 0.9]))
+
+
+def test_a_loaded_model_goes_on(complete, fit, small_task, tmp_path):
+    again = load(save(complete, tmp_path / "model.nc"))
+    assert_allclose(again.model["counts"].get_value(), complete.model["counts"].get_value())
+    for model in (complete, again):
+        model.sample_posterior_predictive(random_seed=2)
+    assert_array_equal(
+        again.idata["posterior_predictive"]["accuracy"],
+        complete.idata["posterior_predictive"]["accuracy"],
+    )
+    again.compute_log_prior()
+    with pytest.raises(DataError, match="task: "):
+        again.compute_log_likelihood()
+    # In place of a file that it was itself read from.
+    assert load(save(again, tmp_path / "model.nc")).idata.attrs == complete.idata.attrs
+
+
+@pytest.mark.parametrize("kind", ["fitted_curve", "fitted_dirichlet"])
+def test_other_models_come_back_too(request, tmp_path, kind):
+    fitted = request.getfixturevalue(kind)
+    again = load(save(fitted, tmp_path / "model.nc"))
+    assert again.prior == fitted.prior and repr(again) == repr(fitted)
+    assert_array_equal(again.predict(K).accuracy, fitted.predict(K).accuracy)
+    assert again.predict(K).notes == fitted.predict(K).notes
+    found, expected = (
+        model.sample_posterior_predictive(random_seed=1)["posterior_predictive"]["accuracy"]
+        for model in (again, fitted)
+    )
+    assert_array_equal(found, expected)
+
+
+# Whole or not at all
+
+
+def interrupted(monkeypatch, ending):
+    """Let the writer fail half-way, as on a full disk."""
+
+    def fail(tree, path, **options):
+        path = Path(path)
+        if ending == ".zarr":
+            path.mkdir()
+            path = path / "zarr.json"
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(xr.DataTree, WRITERS[ending], fail)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_failure_leaves_the_old_file(plain, tmp_path, monkeypatch, ending):
+    path = save(plain, tmp_path / f"model{ending}")
+    before = load(path)
+    interrupted(monkeypatch, ending)
+    with pytest.raises(OSError, match="No space left"):
+        save(plain, path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    assert_array_equal(load(path).predict(K).accuracy, before.predict(K).accuracy)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_failure_leaves_no_file(plain, tmp_path, monkeypatch, ending):
+    interrupted(monkeypatch, ending)
+    with pytest.raises(OSError, match="No space left"):
+        save(plain, tmp_path / f"model{ending}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_failure_of_the_last_step_leaves_the_old_file(plain, tmp_path, monkeypatch, ending):
+    path = save(plain, tmp_path / f"model{ending}")
+    replace = Path.replace
+
+    def fail(source, target):
+        if Path(target) == path and "replaced" not in source.name:
+            raise OSError(5, "Input/output error")
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        save(plain, path)
+    monkeypatch.undo()
+    assert load(path).idata.attrs == plain.idata.attrs
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_old_files_are_replaced(plain, tmp_path, ending):
+    path = save(plain, tmp_path / f"model{ending}")
+    plain.predict([77])
+    save(plain, path)
+    assert load(path).idata["predictions"]["k"].values.tolist() == [77]
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_unwritable_place(plain, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError):
+        save(plain, tmp_path / "file" / "model.nc")
+    assert plain.predict(K).mean.notna().all()
+
+
+# Wrong files
+
+
+def test_wrong_models(plain, tmp_path):
+    with pytest.raises(NotFittedError):
+        save(BayesianExtrapolator(), tmp_path / "model.nc")
+    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator, found Dataset"):
+        save(xr.Dataset(), tmp_path / "model.nc")
+    for ending in ("", ".txt", ".npz"):
+        with pytest.raises(DataError, match=r"expected a name ending in .nc or .zarr"):
+            save(plain, tmp_path / f"model{ending}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_file(tmp_path):
+    for ending in ENDINGS:
+        with pytest.raises(FileNotFoundError, match="there is no file"):
+            load(tmp_path / f"model{ending}")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"\x89HDF\r\n\x1a\n" + b"\0" * 100])
+@pytest.mark.parametrize("ending", [*ENDINGS, ".txt"])
+def test_other_contents(tmp_path, content, ending):
+    path = tmp_path / f"model{ending}"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="path: "):
+        load(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_directories(tmp_path, ending):
+    path = tmp_path / f"model{ending}"
+    path.mkdir()
+    with pytest.raises(DataError, match="path: "):
+        load(path)
+
+
+def test_truncated(plain, tmp_path):
+    path = save(plain, tmp_path / "model.nc")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataError, match="is not a readable"):
+        load(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_data_of_others(tmp_path, ending):
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.zeros(3))})})
+    path = tmp_path / f"model{ending}"
+    options = {"engine": "h5netcdf"} if ending == ".nc" else {"zarr_format": 2}
+    getattr(tree, WRITERS[ending])(path, **options)
+    with pytest.raises(DataError, match="was not written by"):
+        load(path)
+
+
+GROUPS = ["posterior", "sample_stats", "observed_data", "constant_data"]
+
+
+@pytest.mark.parametrize("missing", [*GROUPS, "prior", "likelihood", "n_classes", "n_test"])
+def test_parts_missing(plain, tmp_path, missing):
+    tree = plain.idata.copy()
+    if missing in tree.children:
+        del tree[missing]
+    else:
+        del tree.attrs[missing]
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match="path: "):
+        load(tmp_path / "model.nc")
+
+
+@pytest.mark.parametrize(
+    "prior", ["{oops", "[]", '{"type": "NormalPrior"}', '{"type": "DirichletPrior", "size": 1}']
+)
+def test_unknown_priors(plain, tmp_path, prior):
+    tree = plain.idata.copy()
+    tree.attrs["prior"] = prior
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError):
+        load(tmp_path / "model.nc")
+
+
+def test_the_file_is_plain_netcdf(plain, tmp_path):
+    # Readable without this package, and none of it is code.
+    path = save(plain, tmp_path / "model.nc")
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        assert tree["posterior"]["weights"].dims == ("chain", "draw", "knot")
+        assert json.loads(tree.attrs["prior"])["type"] == "MixturePrior"

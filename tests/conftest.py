@@ -1,0 +1,72 @@
+"""One fitted model for all tests: compiling is what costs, so it is done once and shared."""
+
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from classex_bayes.exceptions import ConvergenceWarning
+
+
+@pytest.fixture(scope="session")
+def fit():
+    """Fit a task with few draws; the diagnostics of so few are no concern of the other tests."""
+    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+    from classex_bayes.bayes.priors import MixturePrior
+
+    def fit(task, prior=None, likelihood="auto", **settings):
+        few = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 1, "progressbar": False}
+        model = BayesianExtrapolator(prior or MixturePrior(), likelihood)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(task, **{**few, **settings})
+
+    return fit
+
+
+@pytest.fixture(scope="session")
+def pilot():
+    """200 classes with two probes each of a law whose accuracy is known at every k."""
+    from classex_bayes.data.simulate import GaussianNearestNeighbor
+    from classex_bayes.data.task import SourceTask
+
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    sample = law.sample(200, repeats=2, random_seed=1)
+    return SimpleNamespace(law=law, sample=sample, task=SourceTask.from_embeddings(*sample))
+
+
+@pytest.fixture(scope="session")
+def fitted(fit, pilot):
+    """Model fitted to the pilot. Tests may add groups to its `idata`; the draws stay."""
+    return fit(pilot.task)
+
+
+@pytest.fixture(scope="session")
+def fitted_curve(fit, pilot):
+    """Model fitted to exact accuracies of the pilot's law at a few k."""
+    from classex_bayes.data.task import SourceTask
+
+    k = [2, 5, 20, 60, 200]
+    return fit(SourceTask.from_accuracies(k, pilot.law.accuracy(k), n_test=400, n_classes=200))
+
+
+@pytest.fixture(scope="session")
+def fitted_dirichlet(fit, pilot):
+    """Model with exchangeable weights, fitted to the pilot."""
+    from classex_bayes.bayes.priors import DirichletPrior
+
+    return fit(pilot.task, DirichletPrior())
+
+
+@pytest.fixture(scope="session")
+def small_task():
+    """Task of independent instances, of any size."""
+    from classex_bayes.data.simulate import FavorabilityLaw
+    from classex_bayes.data.task import SourceTask
+
+    def small_task(k1=40, n_test=60, seed=0):
+        law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
+        losses, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
+        return SourceTask.from_losses(losses, y, n_classes=k1)
+
+    return small_task

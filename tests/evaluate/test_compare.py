@@ -1,0 +1,178 @@
+"""Comparison: one table of what each estimator says by itself, beside the truth."""
+
+import arviz_base
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.evaluate.compare import compare
+from classex_bayes.exceptions import DataError, NotFittedError
+
+K = [50, 200, 1000]
+
+
+@pytest.fixture(scope="module")
+def estimators(fitted):
+    return [fitted, ClassExReg(random_seed=1), KDE("ucv")]
+
+
+@pytest.fixture(scope="module")
+def alone(estimators, pilot):
+    """What each estimator predicts by itself."""
+    fresh = [ClassExReg(random_seed=1), KDE("ucv")]
+    return [estimators[0].predict(K), *(other.fit(pilot.task).predict(K) for other in fresh)]
+
+
+@pytest.fixture(scope="module")
+def truth(pilot):
+    return dict(zip(K, pilot.law.accuracy(K), strict=True))
+
+
+def test_table_holds_the_predictions(estimators, alone, pilot):
+    result = compare(estimators, pilot.task, K, ci_prob=0.8, ci_kind="hdi")
+    names = ["BayesianExtrapolator", "ClassExReg", "KDE(ucv)"]
+    table = result.table
+    assert table.columns.tolist() == ["mean", "hdi80_lb", "hdi80_ub", "interval_type"]
+    assert table.index.names == ["estimator", "k"]
+    assert table.index.tolist() == [(name, k) for name in names for k in K]
+    assert result.skipped == {}
+    for name, prediction, expected in zip(names, result.predictions, alone, strict=True):
+        assert_array_equal(prediction.accuracy, expected.accuracy)
+        rows = table.loc[name]
+        assert_array_equal(rows["mean"], expected.mean)
+        assert set(rows["interval_type"]) == {expected.interval_type}
+    # Copies are fitted, the originals left as they are.
+    for estimator in estimators[1:]:
+        with pytest.raises(NotFittedError):
+            estimator.predict(K)
+    limits = table.loc["BayesianExtrapolator", ["hdi80_lb", "hdi80_ub"]]
+    assert_array_equal(limits, estimators[0].predict(K).interval(0.8, "hdi"))
+    assert table.loc[names[1:], ["hdi80_lb", "hdi80_ub"]].isna().all(axis=None)
+
+
+def test_settings_of_arviz_are_the_default(fitted, pilot):
+    with arviz_base.rc_context({"stats.ci_prob": 0.7, "stats.ci_kind": "hdi"}):
+        assert compare([fitted], pilot.task, K).table.columns[1] == "hdi70_lb"
+
+
+def test_truth(estimators, pilot, truth):
+    table = compare(estimators, pilot.task, K, truth=truth, ci_prob=0.99, ci_kind="eti").table
+    for name in ("BayesianExtrapolator", "ClassExReg", "KDE(ucv)"):
+        assert table.loc[name, "truth"].to_dict() == truth
+    assert_array_equal(table["error"], table["mean"] - table["truth"])
+    held = (table["eti99_lb"] <= table["truth"]) & (table["truth"] <= table["eti99_ub"])
+    covered = table.loc["BayesianExtrapolator", "covered"]
+    assert covered.tolist() == held["BayesianExtrapolator"].tolist()
+    assert table.loc[["ClassExReg", "KDE(ucv)"], "covered"].isna().all()
+    off = compare(estimators[:1], pilot.task, K, truth={50: 0.01, 200: 0.99}).table
+    assert off["covered"].tolist()[:2] == [False, False] and np.isnan(off["covered"].tolist()[2])
+    assert np.isnan(off["truth"].tolist()[2]) and np.isnan(off["error"].tolist()[2])
+
+
+def test_truth_from_a_task(pilot):
+    few = pilot.task.subsample(60, random_seed=2)
+    table = compare([ClassExReg(random_seed=1)], few, K, truth=pilot.task).table
+    assert table["truth"].tolist()[:2] == pilot.task.accuracy(K[:2]).tolist()
+    assert table["truth"].isna().tolist() == [False, False, True]
+    assert "covered" not in table
+
+
+def test_fitted_models_are_not_fitted_again(fit, pilot, monkeypatch, tmp_path):
+    model = fit(pilot.task, draws=20)
+    loaded = load(save(model, tmp_path / "model.nc"))
+    monkeypatch.setattr(BayesianExtrapolator, "fit", lambda *task: pytest.fail("fitted again"))
+    for ready in (model, loaded):
+        assert_array_equal(compare([ready], pilot.task, K).table["mean"], model.predict(K).mean)
+
+
+def test_models_of_another_task_are_fitted_anew(fit, fitted, pilot, small_task, monkeypatch):
+    ready, seen = fit(small_task(200, 400), draws=20), []
+
+    def stand_in(model, task, random_seed=None):
+        seen.append((task, random_seed))
+        model.__dict__.update(ready.__dict__)
+        return model
+
+    monkeypatch.setattr(BayesianExtrapolator, "fit", stand_in)
+    task, fresh, before = small_task(), BayesianExtrapolator(), fitted.predict(K).mean
+    # Neither a model without draws nor one of another task of the same size may be used as it is.
+    for model in (fresh, fitted):
+        table = compare([model], task, K, random_seed=5).table
+        assert_array_equal(table["mean"], ready.predict(K).mean)
+    assert seen == [(task, 5), (task, 5)]
+    assert not fresh.is_fitted and fitted.task is pilot.task
+    assert_array_equal(fitted.predict(K).mean, before)
+
+
+def test_loaded_models_of_another_size_are_refused(fitted, small_task, tmp_path):
+    loaded = load(save(fitted, tmp_path / "model.nc"))
+    result = compare([loaded, ClassExReg(random_seed=1)], small_task(), [50])
+    assert "200" in result.skipped["BayesianExtrapolator"]
+    assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
+
+
+def test_seed(pilot):
+    def means(seed, own=None):
+        return compare([ClassExReg(random_seed=own)], pilot.task, K, random_seed=seed).table["mean"]
+
+    assert_array_equal(means(1), means(1))
+    assert_array_equal(means(2, own=1), means(1))
+
+
+@pytest.mark.parametrize(
+    "estimators", [None, "KDE", KDE(), [KDE], [3], [KDE("ucv"), ClassExReg(), KDE("ucv")]]
+)
+def test_what_is_not_a_list_of_estimators(pilot, estimators):
+    with pytest.raises(DataError, match="estimators: "):
+        compare(estimators, pilot.task, K)
+
+
+def test_estimators_that_cannot_be_fitted_are_left_out(pilot):
+    y = np.sort(pilot.task.y)
+    task = SourceTask.from_losses(pilot.task.losses, y, n_classes=200)
+    result = compare([KDE("ucv"), ClassExReg(random_seed=1)], task, K)
+    assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
+    assert len(result.predictions) == 1 and list(result.skipped) == ["KDE(ucv)"]
+    assert "needs" in result.skipped["KDE(ucv)"]
+    assert f"left out: KDE(ucv): {result.skipped['KDE(ucv)']}" in repr(result)
+    with pytest.raises(DataError, match=r"none could be fitted \(KDE\(ucv\): task"):
+        compare([KDE("ucv")], task, K)
+
+
+def test_text(estimators, pilot, truth):
+    result = compare(estimators, pilot.task, [50, 1000], truth=truth)
+    text, html = repr(result), result._repr_html_()
+    for prediction in result.predictions:
+        assert all(f"note ({prediction.estimator}): {note}" in text for note in prediction.notes)
+    for value in result.table["mean"]:
+        assert f"{value:.4f}" in text and f"{value:.4f}" in html
+    assert isinstance(result.table, pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"estimators": []}, "none could be fitted"),
+        ({"k": 1}, "k: "),
+        ({"k": [5, 5]}, "k: found 5 more than once"),
+        ({"truth": 0.5}, "truth: "),
+        ({"truth": {50: 1.5}}, "truth: "),
+        ({"ci_prob": 95}, "ci_prob: "),
+        ({"ci_kind": "central"}, "ci_kind: "),
+    ],
+)
+def test_bad_arguments(pilot, arguments, message):
+    given = {"estimators": [ClassExReg(random_seed=1)], "task": pilot.task, "k": K, **arguments}
+    with pytest.raises(DataError, match=message):
+        compare(**given)
+
+
+def test_what_is_not_a_task():
+    with pytest.raises(DataError, match="task: expected a SourceTask"):
+        compare([ClassExReg(random_seed=1)], np.eye(5), K)

@@ -1,0 +1,271 @@
+"""Plots: what is drawn, on which axes, with which names; and nothing left open."""
+
+import arviz_base
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr
+
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.plots.checks import plot_ppc
+from classex_bayes.plots.curve import plot_accuracy
+from classex_bayes.plots.discriminability import plot_discriminability
+from classex_bayes.results import Extrapolation
+
+BACKENDS = ["none", "matplotlib"]
+BAYES = "BayesianExtrapolator (eti90, credible)"
+K = [10, 200, 1000, 50]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_window():
+    backend = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    mpl.use(backend)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """Nothing is open but what a test has drawn, which is closed behind it."""
+    from matplotlib import pyplot as plt
+
+    assert plt.get_fignums() == []
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def prediction(fitted):
+    return fitted.predict(K)
+
+
+def drawn(plot):
+    """Names of what was drawn, without the axes' furniture."""
+    furniture = {"plot", "row_index", "col_index", "legend"}
+    return {
+        name
+        for name in plot.viz.children
+        if name not in furniture and not name.startswith("labelled")
+    }
+
+
+def marks(plot, name):
+    """Arrays of something drawn without a library."""
+    return plot.viz[name]["panel"].item()
+
+
+def labels(plot):
+    axes = plot.get_viz("plot")
+    return axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()
+
+
+# Accuracy
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_accuracy(fitted, pilot, prediction, backend):
+    others = [prediction, ClassExReg(random_seed=1).fit(pilot.task).predict(K)]
+    truth = {1000: 0.5, 20: 0.9}
+    plot = plot_accuracy(
+        others, pilot.task, truth, 0.7, ci_prob=0.9, ci_kind="eti", backend=backend
+    )
+    assert plot.backend == backend
+    assert drawn(plot) == {
+        f"band {BAYES}", f"line {BAYES}", "line ClassExReg", "points observed (ATA)",
+        "points truth", "line target",
+    }  # fmt: skip
+    if backend == "matplotlib":
+        title, x_label, y_label, scale = labels(plot)
+        assert (title, x_label, y_label) == ("Expected accuracy", "number of classes", "accuracy")
+        assert scale == "log"
+        legend = plot.viz["legend"]["series"].item()
+        names = [BAYES, "ClassExReg", "observed (ATA)", "truth", "target"]
+        assert [text.get_text() for text in legend.get_texts()] == names
+
+
+def test_accuracy_draws_these_numbers(fitted, pilot, prediction):
+    plot = plot_accuracy(
+        prediction, pilot.task, {1000: 0.5, 20: 0.9}, 0.7, ci_prob=0.8, ci_kind="hdi",
+        backend="none",
+    )  # fmt: skip
+    label, order = "BayesianExtrapolator (hdi80, credible)", np.argsort(K)
+    line, band = marks(plot, f"line {label}"), marks(plot, f"band {label}")
+    assert_array_equal(line["x"], np.sort(K))
+    assert_array_equal(line["y"], prediction.mean.to_numpy()[order])
+    interval = prediction.interval(0.8, "hdi").to_numpy()[order]
+    assert_array_equal(band["y_bottom"], interval[:, 0])
+    assert_array_equal(band["y_top"], interval[:, 1])
+    observed = marks(plot, "points observed (ATA)")
+    assert observed["x"].min() == 2 and observed["x"].max() == 200
+    assert_allclose(observed["y"], pilot.task.accuracy(observed["x"].astype(int)))
+    truth, target = marks(plot, "points truth"), marks(plot, "line target")
+    assert dict(zip(truth["x"], truth["y"], strict=True)) == {20: 0.9, 1000: 0.5}
+    assert target["x"].tolist() == [2, 1000] and target["y"].tolist() == [0.7, 0.7]
+
+
+def test_settings_of_arviz_are_the_default(prediction):
+    settings = {"stats.ci_prob": 0.5, "stats.ci_kind": "hdi", "plot.backend": "none"}
+    with arviz_base.rc_context(settings):
+        plot = plot_accuracy(prediction)
+    label = "BayesianExtrapolator (hdi50, credible)"
+    assert plot.backend == "none" and drawn(plot) == {f"band {label}", f"line {label}"}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_truth_from_a_task(pilot, backend):
+    few = pilot.task.subsample(20, random_seed=1)
+    point = ClassExReg(random_seed=1).fit(few).predict([20, 100, 1000])
+    plot = plot_accuracy(point, few, truth=pilot.task, backend=backend)
+    assert drawn(plot) == {"line ClassExReg", "points observed (ATA)", "line truth"}
+    if backend == "none":
+        line = marks(plot, "line truth")
+        assert (line["x"].min(), line["x"].max()) == (2, 200)
+        assert_allclose(line["y"], pilot.task.accuracy(line["x"].astype(int)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_truth_from_a_bare_curve(prediction, backend):
+    curve = SourceTask.from_accuracies([2, 50], [0.99, 0.9], n_test=50, n_classes=50)
+    plot = plot_accuracy(prediction, curve, truth=curve, backend=backend)
+    assert "points observed (ATA)" in drawn(plot)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_single_k_has_a_bar(fitted, backend):
+    plot = plot_accuracy(fitted.predict(500), ci_prob=0.9, ci_kind="eti", backend=backend)
+    assert f"band {BAYES}" in drawn(plot)
+    if backend == "none":
+        bar = marks(plot, f"band {BAYES}")
+        lower, upper = fitted.predict(500).interval(0.9, "eti").to_numpy()[0]
+        assert np.ravel(bar["y_bottom"]) == lower and np.ravel(bar["y_top"]) == upper
+
+
+def test_figures_are_written(prediction, pilot, tmp_path):
+    for ending in ("png", "svg", "pdf"):
+        path = tmp_path / f"accuracy.{ending}"
+        plot_accuracy(prediction, pilot.task, backend="matplotlib").savefig(path)
+        assert path.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"predictions": []}, "predictions: expected"),
+        ({"predictions": [1.0]}, "predictions: "),
+        ({"task": 3}, "task: "),
+        ({"truth": 0.5}, "truth: "),
+        ({"truth": [0.5]}, "truth: "),
+        ({"truth": {"many": 0.5, 3: 0.2}}, "truth: "),
+        ({"truth": {100: 5}}, "truth: "),
+        ({"target": 90}, "target: "),
+        ({"ci_prob": 1}, "ci_prob: "),
+        ({"ci_kind": "central"}, "ci_kind: "),
+        ({"backend": "gnuplot"}, "backend: found 'gnuplot'"),
+    ],
+)
+def test_bad_arguments(prediction, arguments, message):
+    given = {"predictions": prediction, "backend": "none", **arguments}
+    with pytest.raises(DataError, match=message):
+        plot_accuracy(**given)
+
+
+def test_predictions_of_one_name():
+    point = Extrapolation.from_point([10, 20], [0.9, 0.8], "same", 10)
+    with pytest.raises(DataError, match="'same' appears twice"):
+        plot_accuracy([point, point], backend="none")
+
+
+# Discriminability
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_discriminability(fitted, backend):
+    plot = plot_discriminability(fitted, ci_prob=0.9, ci_kind="eti", backend=backend)
+    label = "D(u) (eti90, credible)"
+    assert drawn(plot) == {f"band {label}", f"line {label}", "line resolved by k1 classes"}
+    if backend == "matplotlib":
+        assert labels(plot) == (
+            "Discriminability function", "z, where u = Phi(z)", "D(u) = P(U* <= u)", "linear"
+        )  # fmt: skip
+        return
+    line, band = marks(plot, f"line {label}"), marks(plot, f"band {label}")
+    found = fitted.discriminability(ndtr(line["x"]))
+    assert_allclose(line["y"], found.mean(["chain", "draw"]))
+    tails = found.quantile([0.05, 0.95], ["chain", "draw"])
+    assert_allclose(band["y_bottom"], tails[0], atol=2e-3)
+    assert_allclose(band["y_top"], tails[1], atol=2e-3)
+    limit = marks(plot, "line resolved by k1 classes")["x"]
+    assert_allclose(ndtr(limit), 1 - 1 / 200)
+
+
+# Posterior predictive checks
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["losses", "accuracy"])
+def test_ppc(fitted, pilot, backend, kind):
+    plot = plot_ppc(fitted, kind=kind, ci_prob=0.9, ci_kind="eti", random_seed=1, backend=backend)
+    label = "replicated (eti90)"
+    assert drawn(plot) == {f"band {label}", f"line {label}", "points observed"}
+    if backend == "matplotlib":
+        assert labels(plot)[3] == "log"
+        return
+    points = marks(plot, "points observed")
+    if kind == "accuracy":
+        assert_allclose(points["y"], pilot.task.accuracy(points["x"].astype(int)))
+    else:
+        losses = points["x"] - 1
+        assert (losses[0], losses[-1], points["y"][-1]) == (0, 199, 1)
+        shares = [np.mean(pilot.task.losses <= loss) for loss in losses]
+        assert_allclose(points["y"], shares)
+    band = marks(plot, f"band {label}")
+    held = (band["y_bottom"] <= points["y"] + 1e-9) & (points["y"] <= band["y_top"] + 1e-9)
+    assert held.mean() > 0.7
+
+
+def test_ppc_draws_replicates_once_or_for_a_seed(fit, pilot):
+    model = fit(pilot.task, draws=20)
+    assert "posterior_predictive" not in model.idata
+    lines = [
+        marks(
+            plot_ppc(model, ci_prob=0.9, ci_kind="eti", random_seed=seed, backend="none"),
+            "line replicated (eti90)",
+        )["y"]
+        for seed in (None, 5, None, 6)
+    ]
+    assert_array_equal(lines[1], lines[2])
+    assert not np.array_equal(lines[0], lines[1]) and not np.array_equal(lines[2], lines[3])
+
+
+def test_ppc_of_another_task(fitted, pilot):
+    other = SourceTask.from_embeddings(*pilot.law.sample(200, repeats=2, random_seed=2))
+    for kind in ("accuracy", "losses"):
+        points = marks(plot_ppc(fitted, other, kind=kind, backend="none"), "points observed")
+        if kind == "accuracy":
+            assert_allclose(points["y"], other.accuracy(points["x"].astype(int)))
+        else:
+            assert points["y"][0] == np.mean(other.losses == 0)
+    with pytest.raises(DataError, match="task: it has 50 classes, unlike the fitted one"):
+        plot_ppc(fitted, pilot.task.subsample(50, random_seed=1), backend="none")
+
+
+def test_ppc_of_a_bare_curve(fitted_curve):
+    assert "points observed" in drawn(plot_ppc(fitted_curve, kind="accuracy", backend="none"))
+    with pytest.raises(DataError, match="kind: the power form was fitted to acc"):
+        plot_ppc(fitted_curve, backend="none")
+    with pytest.raises(DataError, match="kind: found 'scores'"):
+        plot_ppc(fitted_curve, kind="scores", backend="none")
+
+
+@pytest.mark.parametrize("plot", [plot_ppc, plot_discriminability])
+def test_models_must_be_fitted(plot):
+    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+
+    with pytest.raises(NotFittedError, match="call fit"):
+        plot(BayesianExtrapolator(), backend="none")
+    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator"):
+        plot(ClassExReg(), backend="none")

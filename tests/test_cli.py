@@ -1,0 +1,349 @@
+"""Command line: the numbers of the Python interface, and one clear line where it is refused."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from classex_bayes import cli
+from classex_bayes.bayes.storage import load
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
+
+FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run a command in this process, so that the model is compiled once for all tests."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["classex-bayes", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+            sys.exit(0)
+        streams = capsys.readouterr()
+        return stopped.value.code or 0, streams.out, streams.err
+
+    return run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_window():
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    backend = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    plt.close("all")
+    mpl.use(backend)
+
+
+@pytest.fixture
+def scores(tmp_path, pilot):
+    probes, gallery, y = pilot.sample
+    distances = ((probes[:, None] - gallery) ** 2).sum(axis=-1)
+    np.savez(tmp_path / "scores.npz", scores=-distances, y=y)
+    return "scores.npz"
+
+
+@pytest.fixture
+def embeddings(tmp_path, pilot):
+    probes, gallery, y = pilot.sample
+    np.savez(tmp_path / "pilot.npz", probes=probes, gallery=gallery, y=y)
+    return "pilot.npz"
+
+
+def strict(text):
+    """Read JSON as the standard has it, which knows no NaN."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# Numbers
+
+
+def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path):
+    code, out, _ = run(
+        "extrapolate", embeddings, "--k", "200,5000", "--target", "0.6", "--ci-prob", "0.8",
+        "--json", "--out", "results", *FEW,
+    )  # fmt: skip
+    assert code == 0
+    found = strict(out)
+    task = SourceTask.from_embeddings(*pilot.sample, random_seed=3)
+    model = fit(task, draws=200, tune=1000, random_seed=3)
+    predicted, table = model.predict([200, 5000]), found["predictions"]
+    assert [row["k"] for row in table] == [200, 5000]
+    np.testing.assert_allclose([row["mean"] for row in table], predicted.mean)
+    kind = next(name for name in table[0] if name.endswith("80_lb"))[:3]
+    interval = predicted.interval(0.8, kind)
+    for side, ending in (("lower", "lb"), ("upper", "ub")):
+        np.testing.assert_allclose([row[f"{kind}80_{ending}"] for row in table], interval[side])
+    until = model.classes_until(0.6)
+    lower, upper = until.interval(0.8)
+    stated = found["classes_until"]
+    assert (stated["accuracy"], stated["median"]) == (0.6, until.median)
+    assert (stated["lower"], stated["upper"]) == (lower, upper)
+    assert found["task"]["n_classes"] == 200 and found["task"]["n_test"] == 400
+    assert found["diagnostics"]["divergences"] == model.diagnosis_.divergences
+    assert found["diagnostics"]["r_hat"] == pytest.approx(model.diagnosis_.r_hat)
+    assert found["notes"] == list(predicted.notes) and found["seed"] == 3
+    # The files are those of this fit.
+    kept = load(tmp_path / found["files"]["posterior"])
+    np.testing.assert_allclose(kept.predict([200, 5000]).mean, predicted.mean)
+    assert (tmp_path / found["files"]["figure"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_of_a_single_chain(run, embeddings):
+    # One chain has no r_hat, and JSON has no NaN.
+    code, out, _ = run("extrapolate", embeddings, "--k", "500", "--json", "--draws", 100,
+                       "--chains", 1)  # fmt: skip
+    assert code == 0 and strict(out)["diagnostics"]["r_hat"] is None
+
+
+def test_infinite_answers_are_null(run, tmp_path):
+    np.savez(tmp_path / "easy.npz", losses=np.zeros(300, int), y=np.arange(300), n_classes=300)
+    code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
+    until = strict(out)["classes_until"]
+    assert code == 0 and until["median"] is None and until["largest"] == 10**12
+
+
+def test_table(run, scores, tmp_path):
+    code, out, err = run(
+        "extrapolate", scores, "--k", "200,2000", "--target", "0.5", "--ci-prob", "0.7", *FEW
+    )
+    assert code == 0 and "Traceback" not in err
+    assert "Expected accuracy, from 200 source classes" in out and "70% interval" in out
+    posterior = load(tmp_path / "classex-bayes-results" / "scores.nc")
+    predicted = posterior.predict([200, 2000])
+    for k, name in ((200, "200"), (2000, "2,000")):
+        lower, upper = predicted.interval(0.7, "eti").loc[k]
+        row = rf"{name}\b.*{predicted.mean[k]:.4f}.*{lower:.4f} to {upper:.4f}"
+        assert re.search(row, out)
+    assert "SourceTask: 200 classes, 400 test instances" in err
+    # The level asked for, everywhere.
+    lower, upper = posterior.classes_until(0.5).interval(0.7)
+    assert f"eti70: {lower:,.0f} to {upper:,.0f}" in out
+
+
+def test_compare(run, embeddings, pilot, tmp_path):
+    code, out, _ = run("compare", embeddings, "--k", "500", "--json", *FEW)
+    assert code == 0
+    found = strict(out)
+    by_name = {row["estimator"]: row for row in found["predictions"]}
+    for estimator in (ClassExReg(random_seed=3), KDE("ucv"), KDE("bcv")):
+        expected = estimator.fit(pilot.task).predict(500).mean[500]
+        row = by_name.pop(estimator.name)
+        assert row["mean"] == pytest.approx(expected)
+        assert row["interval_type"] == "none"
+        assert [value for name, value in row.items() if name.endswith("_lb")] == [None]
+    assert list(by_name) == ["BayesianExtrapolator"] and found["left_out"] == {}
+    assert (tmp_path / found["files"]["figure"]).exists()
+
+
+def test_estimators_left_out_are_told(run, tmp_path):
+    (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
+    options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
+    code, out, _ = run("compare", "curve.csv", *options, *FEW)
+    assert code == 0 and "left out: KDE(ucv): task: " in out
+    assert "losses unknown: fitted to accuracies" in out
+
+
+def test_demo(run, tmp_path):
+    code, out, _ = run("demo", "--json", "--n-classes", "150", *FEW)
+    found = strict(out)
+    rows = [row for row in found["predictions"] if row["estimator"] == "BayesianExtrapolator"]
+    assert code == 0 and [row["k"] for row in rows] == [150, 300, 1000, 2965]
+    truths = [row["truth"] for row in rows]
+    assert np.all(np.diff(truths) < 0) and truths[-1] == pytest.approx(0.688, abs=0.001)
+    assert all(abs(row["error"]) < 0.25 for row in rows)
+    assert (tmp_path / "classex-bayes-demo" / "demo.png").exists()
+
+
+# Streams and formats
+
+
+def test_quiet_is_silent(run, embeddings):
+    loud = run("extrapolate", embeddings, "--k", "50000", *FEW)
+    quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *FEW)
+    assert quiet[0] == 0 and quiet[2] == "" and "0." in quiet[1]
+    assert "Compiling and sampling" in loud[2]
+    assert loud[2].count("50000 is 250 times the 200 source classes") == 1
+    assert loud[1] == quiet[1]
+
+
+def test_formats_agree(run, scores, pilot, tmp_path):
+    with np.load(tmp_path / scores) as arrays:
+        matrix, y = arrays["scores"], arrays["y"]
+    np.save(tmp_path / "distances.npy", -matrix)
+    np.save(tmp_path / "y.npy", y)
+    header = ",".join(["y", *(f"c{j}" for j in range(200))])
+    rows = (
+        ",".join([f"c{label}", *map(repr, row.tolist())])
+        for label, row in zip(y, matrix, strict=True)
+    )
+    (tmp_path / "scores.csv").write_text("\n".join([header, *rows]))
+    ways = [
+        [scores],
+        ["distances.npy", "--labels", "y.npy", "--distances"],
+        ["scores.csv"],
+    ]
+    found = []
+    for way in ways:
+        code, out, _ = run("extrapolate", *way, "--k", "999", "--json", *FEW)
+        assert code == 0
+        found.append(strict(out)["predictions"][0]["mean"])
+    np.testing.assert_allclose(found, found[0], rtol=1e-9)
+
+
+def test_metric(run, embeddings, pilot):
+    code, out, _ = run(
+        "extrapolate", embeddings, "--k", "200", "--metric", "cosine", "--json", *FEW
+    )
+    cosine = SourceTask.from_embeddings(*pilot.sample, metric="cosine")
+    row = strict(out)["predictions"][0]
+    assert code == 0 and row["mean"] == pytest.approx(cosine.accuracy(200)[0], abs=0.1)
+
+
+# Bad input
+
+
+BAD = {
+    "no file": (["extrapolate", "missing.npz", "--k", "500"], "missing.npz: there is no such file"),
+    "wrong ending": (["extrapolate", "task.txt", "--k", "500"], "task.txt: expected a file ending"),
+    "no labels": (["compare", "task.npy", "--k", "500"], "task.npy: scores in .npy need"),
+    "words for k": (["extrapolate", "pilot.npz", "--k", "many"], "--k: expected whole numbers"),
+    "fractional k": (["extrapolate", "pilot.npz", "--k", "10.5"], "--k: expected whole numbers"),
+    "k of one": (["extrapolate", "pilot.npz", "--k", "1"], "--k: expected numbers in 2.."),
+    "k twice": (["extrapolate", "pilot.npz", "--k", "9,9"], "--k: found 9 more than once"),
+    "no k": (["extrapolate", "pilot.npz", "--k", ""], "--k: expected whole numbers"),
+    "level": (
+        ["extrapolate", "pilot.npz", "--k", "9", "--ci-prob", "90"], "--ci-prob: expected a number"
+    ),
+    "target": (
+        ["extrapolate", "pilot.npz", "--k", "9", "--target", "1"], "--target: expected a number"
+    ),
+    "metric": (
+        ["extrapolate", "pilot.npz", "--k", "9", "--metric", "city"], "metric: found 'city'"
+    ),
+    "curve without size": (["extrapolate", "curve.csv", "--k", "9"], "curve.csv: found k, acc"),
+    "nan": (["extrapolate", "nan.csv", "--k", "9"], "scores: found NaN at row 1, column 0"),
+    "out is a file": (
+        ["extrapolate", "pilot.npz", "--k", "9", "--out", "task.txt"], "--out: cannot write to task"
+    ),
+    "out in a file": (
+        ["extrapolate", "pilot.npz", "--k", "9", "--out", "task.txt/a"], "--out: cannot write to"
+    ),
+    "demo too large": (["demo", "--n-classes", "99999"], "n_classes: expected numbers in 3..2965"),
+    "demo too small": (["demo", "--n-classes", "2"], "n_classes: expected numbers in 3..2965"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments, message):
+    def fit(*anything):
+        raise AssertionError("started a long computation")
+
+    monkeypatch.setattr(cli, "_fit", fit)
+    (tmp_path / "task.txt").write_text("")
+    np.save(tmp_path / "task.npy", np.eye(4))
+    (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.9\n5,0.8\n")
+    (tmp_path / "nan.csv").write_text("y,a,b,c\na,1,0,0\nb,,1,0\nc,0,0,1\n")
+    code, out, err = run(*arguments, *["--quiet"])
+    assert code == 2 and out == ""
+    assert len(err.splitlines()) == 1 and err.startswith("error: ") and message in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["guess"],
+        ["extrapolate"],
+        ["extrapolate", "pilot.npz"],
+        ["extrapolate", "pilot.npz", "--k", "9", "--draws", "0"],
+        ["extrapolate", "pilot.npz", "--k", "9", "--chains", "two"],
+        ["extrapolate", "pilot.npz", "--k", "9", "--seed", "-1"],
+        ["extrapolate", "pilot.npz", "--k", "9", "--target", "high"],
+        ["extrapolate", "pilot.npz", "--k", "9", "--nothing"],
+    ],
+)
+def test_bad_usage(run, arguments):
+    code, out, err = run(*arguments)
+    assert code == 2 and out == "" and "Traceback" not in err and "Usage" in err
+
+
+# What can go wrong late
+
+
+def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, tmp_path):
+    def fail(*arguments, **options):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr("classex_bayes.plots.curve.plot_accuracy", fail)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
+    found = strict(out)
+    assert code == 1 and list(found["files"]) == ["posterior"]
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1 and "the figure could not be written (no fonts)" in errors[0]
+    assert "Traceback" not in err
+    kept = load(tmp_path / found["files"]["posterior"]).predict(500).mean[500]
+    assert kept == pytest.approx(found["predictions"][0]["mean"])
+
+
+def test_results_are_printed_when_the_posterior_cannot_be_kept(
+    run, embeddings, monkeypatch, tmp_path
+):
+    def fail(model, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("classex_bayes.bayes.storage.save", fail)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", *FEW)
+    assert code == 1 and "Expected accuracy" in out and "Traceback" not in err
+    assert "the posterior could not be written" in err and "No space left on device" in err
+
+
+def test_the_posterior_goes_elsewhere_when_its_folder_fails(run, embeddings, monkeypatch, tmp_path):
+    from classex_bayes.bayes import storage
+
+    save, elsewhere = storage.save, tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def fail_once(model, path):
+        if "classex-bayes-results" in str(path):
+            raise OSError(28, "No space left on device")
+        return save(model, path)
+
+    monkeypatch.setattr(storage, "save", fail_once)
+    monkeypatch.setattr(cli.tempfile, "gettempdir", lambda: str(elsewhere))
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
+    assert code == 1 and "No space left on device" in err
+    assert load(strict(out)["files"]["posterior"]).predict(500).mean[500] > 0.5
+    assert (elsewhere / "pilot.nc").exists()
+
+
+# A process of its own
+
+
+def process(*arguments):
+    code = "from classex_bayes.cli import main; main()"
+    command = [sys.executable, "-W", "error", "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_process_of_its_own(tmp_path):
+    assert "extrapolate" in process("--help").stdout
+    for command in ("demo", "extrapolate", "compare"):
+        shown = process(command, "--help")
+        assert shown.returncode == 0 and "Example: classex-bayes" in shown.stdout
+    bad = process("extrapolate", str(tmp_path / "missing.npz"), "--k", "9")
+    assert bad.returncode == 2 and bad.stdout == ""
+    assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1

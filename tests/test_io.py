@@ -1,0 +1,299 @@
+"""Files of scores: every documented format is its constructor, and bad ones are one clear error."""
+
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError
+from classex_bayes.io import read_task
+
+RNG = np.random.default_rng(0)
+Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])
+SCORES = RNG.normal(size=(8, 5)) + 2 * np.eye(5)[Y]
+PROBES, GALLERY = RNG.normal(size=(8, 3)), RNG.normal(size=(5, 3))
+NAMES = np.array(["ant", "bee", "cat", "dog", "7"])
+CURVE = {"k": [2, 3, 5], "accuracy": [0.9, 0.8, 0.7]}
+
+
+def assert_same(task, other):
+    assert (task.kind, task.n_classes, task.n_test) == (other.kind, other.n_classes, other.n_test)
+    assert task.classes == other.classes
+    np.testing.assert_array_equal(task.accuracy(task.grid()), other.accuracy(task.grid()))
+    np.testing.assert_array_equal(task.accuracy_cov(task.grid()), other.accuracy_cov(task.grid()))
+    if task.kind != "accuracies":
+        assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+
+
+@pytest.fixture
+def npz(tmp_path):
+    def write(**arrays):
+        np.savez(tmp_path / "task.npz", **arrays)
+        return tmp_path / "task.npz"
+
+    return write
+
+
+@pytest.fixture
+def csv(tmp_path):
+    def write(content):
+        path = tmp_path / "task.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+# Formats
+
+
+@pytest.mark.parametrize("writer", [np.savez, np.savez_compressed])
+def test_npz_of_scores(tmp_path, writer):
+    writer(tmp_path / "task.npz", scores=SCORES, y=Y)
+    assert_same(read_task(tmp_path / "task.npz"), SourceTask.from_scores(SCORES, Y))
+
+
+def test_npz_of_named_scores(npz):
+    task = read_task(npz(scores=SCORES, y=NAMES[Y], classes=NAMES))
+    assert_same(task, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
+    assert task.classes == NAMES.tolist()
+
+
+def test_npz_of_embeddings(npz):
+    path = npz(probes=PROBES, gallery=GALLERY, y=Y)
+    assert_same(read_task(path), SourceTask.from_embeddings(PROBES, GALLERY, Y))
+    for metric in ("cosine", "dot"):
+        expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, metric=metric)
+        assert_same(read_task(path, metric=metric), expected)
+    assert_same(read_task(path, metric=None), read_task(path))
+    gallery, gallery_y = np.vstack([GALLERY, GALLERY + 1]), np.tile(np.arange(5), 2)
+    path = npz(probes=PROBES, gallery=gallery, gallery_y=gallery_y, y=Y)
+    expected = SourceTask.from_embeddings(PROBES, gallery, Y, gallery_y=gallery_y)
+    assert_same(read_task(path), expected)
+
+
+@pytest.mark.parametrize("n_classes", [5, np.int32(5), np.array(5.0)])
+def test_npz_of_losses(npz, n_classes):
+    losses = SourceTask.from_scores(SCORES, Y).losses
+    expected = SourceTask.from_losses(losses, Y, n_classes=5)
+    assert_same(read_task(npz(losses=losses, y=Y, n_classes=n_classes)), expected)
+
+
+def test_npz_of_accuracies(npz):
+    path = npz(**CURVE, n_test=50, n_classes=5)
+    assert_same(read_task(path), SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5))
+
+
+def test_what_a_file_says_of_itself(npz):
+    # Any argument of the constructor may be in the file.
+    curve = {**CURVE, "n_test": 50, "n_classes": 5}
+    assert read_task(npz(**curve, design_effect=3.0)).design_effect() == 3
+    weighted = read_task(npz(scores=SCORES, y=Y, class_weight=[1, 2, 3, 4, 5]))
+    np.testing.assert_allclose(weighted.class_weight, np.arange(1, 6) / 15)
+    distances = read_task(npz(scores=-SCORES, y=Y, higher_is_better=False))
+    assert distances.losses.tolist() == SourceTask.from_scores(SCORES, Y).losses.tolist()
+
+
+def test_npy_of_scores(tmp_path):
+    np.save(tmp_path / "scores.npy", SCORES)
+    np.save(tmp_path / "labels.npy", Y)
+    task = read_task(tmp_path / "scores.npy", tmp_path / "labels.npy")
+    assert_same(task, SourceTask.from_scores(SCORES, Y))
+    assert isinstance(task.source.matrix.base, np.memmap)
+
+
+@pytest.mark.parametrize("names", [NAMES, np.arange(5), np.array(["01", "02", "3.50", "NA", "x"])])
+def test_csv_of_scores(csv, names):
+    frame = pd.DataFrame(SCORES, columns=names)
+    frame.insert(2, "y", names[Y])
+    text = [str(name) for name in names]
+    expected = SourceTask.from_scores(SCORES, np.array(text)[Y], classes=text)
+    assert_same(read_task(csv(frame.to_csv(index=False))), expected)
+
+
+def test_csv_of_accuracies(csv):
+    path = csv(pd.DataFrame(CURVE).assign(comment="x").to_csv(index=False))
+    expected = SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5)
+    assert_same(read_task(path, n_test=50, n_classes=5), expected)
+
+
+def test_options(npz):
+    path = npz(scores=-SCORES, y=Y)
+    expected = SourceTask.from_scores(-SCORES, Y, higher_is_better=False)
+    assert_same(read_task(path, higher_is_better=False), expected)
+    tied = npz(scores=np.round(SCORES), y=Y)
+    for options in ({"ties": "pessimistic"}, {"random_seed": 7}):
+        expected = SourceTask.from_scores(np.round(SCORES), Y, **options)
+        assert_same(read_task(tied, **options), expected)
+        assert_same(read_task(tied, metric=None, n_test=None, **options), expected)
+
+
+@pytest.mark.parametrize("option", [{"metric": "dot"}, {"n_test": 3}, {"nothing": 1}])
+def test_options_that_do_not_apply(npz, option):
+    with pytest.raises(DataError, match=f"{next(iter(option))} does not apply to scores, y"):
+        read_task(npz(scores=SCORES, y=Y), **option)
+    losses = npz(losses=[0, 1, 0], y=[0, 1, 2], n_classes=3)
+    assert read_task(losses, random_seed=1).n_classes == 3
+
+
+# Bad files
+
+ROWS = "ant,1,0,0\nbee,0,1,0\ncat,0,0,1\n"
+BAD_CSV = {
+    "nothing": ("", "not a readable"),
+    "no rows": ("y,ant,bee,cat\n", "scores: .*at least one row"),
+    "no scores": ("y\nant\nbee\n", "scores: .*at least one row and one column"),
+    "two classes": ("y,ant,bee\nant,1,0\nbee,0,1\n", "scores: found 2 classes"),
+    "no labels": ("ant,bee,cat\n1,0,0\n", "expected a column y beside the scores"),
+    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "expected a column y"),
+    "bytes": (b"\xff\xfe\x00\x80" * 9, "not a readable"),
+    "utf-16": (f"y,ant,bee,cat\n{ROWS}".encode("utf-16"), "not a readable"),
+    "open quote": ('y,ant,bee,cat\n"ant,1,0,0\n', "not a readable|scores: "),
+    "a word": ("y,ant,bee,cat\nant,1,0,0\nbee,0,high,0\n", "found 'high' in column 'bee', row 1"),
+    "a date": ("y,ant,bee,cat\nant,2020-01-01,0,0\n", "found '2020-01-01' in column 'ant', row 0"),
+    "a gap": ("y,ant,bee,cat\nant,1,0,\nbee,0,1,0\ncat,0,0,1\n", "NaN at row 0, column 2"),
+    "short row": ("y,ant,bee,cat\nant,1,0\nbee,0,1,0\ncat,0,0,1\n", "NaN at row 0, column 2"),
+    "long row": (f"y,ant,bee,cat\n{ROWS}ant,1,0,0,5\n", "not a readable"),
+    "long rows": ("y,ant,bee,cat\nant,1,0,0,5\nbee,0,1,0,5\n", "y: label"),
+    "infinite": ("y,ant,bee,cat\nant,inf,0,0\nbee,0,1,0\ncat,0,0,1\n", "scores: .*inf at row 0"),
+    "unknown label": (f"y,ant,bee,cat\n{ROWS}dog,0,0,1\n", "y: label 'dog' at row 3"),
+    "label missing": (f"y,ant,bee,cat\n{ROWS},0,0,1\n", "no label in column y, row 3"),
+    "class untested": ("y,ant,bee,cat\nant,1,0,0\nbee,0,1,0\n", "y: class 'cat'"),
+    "class twice": ("y,ant,ant,cat\nant,1,0,0\ncat,0,0,1\n", "y: class 'ant.1'"),
+    "numbered rows": ("n,y,ant,bee,cat\n0,ant,1,0,0\n1,bee,0,1,0\n2,cat,0,0,1\n", "y: class 'n'"),
+    "curve without size": ("k,accuracy\n2,0.9\n", "expected .*k, accuracy, n_test, n_classes"),
+}
+BAD_CURVE = {
+    "k is text": ("k,accuracy\ntwo,0.9\n5,0.8\n", "k: "),
+    "k is missing": ("k,accuracy\n,0.9\n5,0.8\n", "k: "),
+    "k is broken": ("k,accuracy\n2.5,0.9\n5,0.8\n", "k: .*2.5"),
+    "k too large": ("k,accuracy\n2,0.9\n6,0.8\n", "k: .*2..5, found 6"),
+    "k twice": ("k,accuracy\n2,0.9\n2,0.8\n", "k: found 2 more than once"),
+    "accuracy is text": ("k,accuracy\n2,high\n5,0.8\n", "accuracy: "),
+    "accuracy is missing": ("k,accuracy\n2,\n5,0.8\n", "accuracy: .*k = 2"),
+    "accuracy in percent": ("k,accuracy\n2,90\n5,80\n", "accuracy: .*90"),
+    "accuracy rises": ("k,accuracy\n2,0.1\n5,0.9\n", "accuracy: rises"),
+    "no rows": ("k,accuracy\n", "k: "),
+}
+LOSSES = {"losses": [0, 1, 0], "y": [0, 1, 2]}
+BAD_NPZ = {
+    "nothing": ({}, "found nothing; expected scores, y; or"),
+    "scores alone": ({"scores": SCORES}, "found scores; expected"),
+    "other names": ({"x": SCORES, "labels": Y}, "found x, labels; expected"),
+    "probes without gallery": ({"probes": PROBES, "y": Y}, "found probes, y; expected"),
+    "losses without size": (LOSSES, "expected .*losses, y, n_classes"),
+    "two sizes": ({**LOSSES, "n_classes": [3, 4]}, "n_classes"),
+    "size is text": ({**LOSSES, "n_classes": "three"}, "n_classes: "),
+    "size is broken": ({**LOSSES, "n_classes": 3.5}, "n_classes: .*3.5"),
+    "size is not a number": ({**LOSSES, "n_classes": np.nan}, "n_classes: "),
+    "loss too large": ({**LOSSES, "losses": [0, 3, 0], "n_classes": 3}, "losses: found 3 at row 1"),
+    "n_test is text": ({**CURVE, "n_classes": 5, "n_test": "many"}, "n_test: "),
+    "n_test is infinite": ({**CURVE, "n_classes": 5, "n_test": np.inf}, "n_test: "),
+    "n_test is complex": ({**CURVE, "n_classes": 5, "n_test": 1j}, "n_test: "),
+    "text scores": ({"scores": SCORES.astype(str), "y": Y}, "scores: .*real numbers"),
+    "objects": ({"scores": SCORES.astype(object), "y": Y}, "not a readable .npz.*allow_pickle"),
+    "object labels": ({"scores": SCORES, "y": Y.astype(object)}, "not a readable .npz.*allow_pic"),
+    "swapped": ({"scores": Y, "y": SCORES}, "scores, y: .*swapped"),
+    "labels too few": ({"scores": SCORES, "y": Y[:5]}, "y: found 5 labels for 8 rows"),
+    "names too few": ({"scores": SCORES, "y": Y, "classes": NAMES[:4]}, "classes: found 4 names"),
+    "different spaces": ({"probes": PROBES, "gallery": GALLERY[:, :2], "y": Y}, "3 and 2 coord"),
+    "unknown metric": (
+        {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "manhattan"},
+        "metric: .*manhattan",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_CSV.values(), ids=BAD_CSV)
+def test_bad_csv(csv, content, message):
+    with pytest.raises(DataError, match=message):
+        read_task(csv(content))
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_CURVE.values(), ids=BAD_CURVE)
+def test_bad_curve(csv, content, message):
+    with pytest.raises(DataError, match=message):
+        read_task(csv(content), n_test=50, n_classes=5)
+
+
+@pytest.mark.parametrize(("arrays", "message"), BAD_NPZ.values(), ids=BAD_NPZ)
+def test_bad_npz(npz, arrays, message):
+    with pytest.raises(DataError, match=message):
+        read_task(npz(**arrays))
+
+
+def test_pickles_are_never_run(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "harm"), "w"))
+
+    objects = np.array([Bomb()], dtype=object)
+    np.savez(tmp_path / "task.npz", scores=objects, y=objects)
+    np.save(tmp_path / "scores.npy", objects)
+    np.save(tmp_path / "labels.npy", np.zeros(3))
+    (tmp_path / "raw.npy").write_bytes(objects.dumps())
+    for scores, labels in (
+        ("task.npz", None),
+        ("scores.npy", "labels.npy"),
+        ("labels.npy", "scores.npy"),
+        ("raw.npy", "labels.npy"),
+    ):
+        with pytest.raises(DataError, match="not a readable"):
+            read_task(tmp_path / scores, labels and tmp_path / labels)
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("ending", [".npz", ".npy"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "other"])
+def test_damaged_arrays(tmp_path, ending, damage):
+    path, labels = tmp_path / f"task{ending}", tmp_path / "labels.npy"
+    np.save(labels, Y)
+    np.save(tmp_path / "scores.npy", SCORES)
+    np.savez(tmp_path / "task.npz", scores=SCORES, y=Y)
+    sources = {".npz": "task.npz", ".npy": "scores.npy"}
+    source = sources[ending if damage != "other" else {".npz": ".npy", ".npy": ".npz"}[ending]]
+    content = bytearray((tmp_path / source).read_bytes())
+    if damage == "empty":
+        content = b""
+    elif damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "flipped":
+        content[:200] = bytes(200)
+    elif damage == "text":
+        content = b"k,accuracy\n2,0.9\n"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"not a readable|scores: "):
+        read_task(path, labels if ending == ".npy" else None)
+
+
+def test_archive_of_other_things(tmp_path):
+    path = tmp_path / "task.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("k", "accuracy", "n_test", "n_classes"):
+            archive.writestr(name, "words")
+    with pytest.raises(DataError):
+        read_task(path)
+
+
+def test_places(tmp_path):
+    scores = tmp_path / "scores.npy"
+    np.save(scores, SCORES)
+    with pytest.raises(DataError, match=r"task.npz: there is no such file"):
+        read_task(tmp_path / "task.npz")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(DataError, match="no such file"):
+        read_task(tmp_path / "folder.npz")
+    (tmp_path / "task.mat").write_text("")
+    with pytest.raises(DataError, match=r"expected a file ending in .npz, .npy or .csv"):
+        read_task(tmp_path / "task.mat")
+    with pytest.raises(DataError, match="need the labels in a second file"):
+        read_task(scores)
+    np.savez(tmp_path / "both.npz", scores=SCORES, y=Y)
+    with pytest.raises(DataError, match=r"labels in a file of their own belong to scores in .npy"):
+        read_task(tmp_path / "both.npz", scores)
+    with pytest.raises(DataError, match=r"labels.npy: not a readable"):
+        read_task(scores, tmp_path / "labels.npy")
+    with pytest.raises(DataError, match="y: "):
+        read_task(scores, scores)
