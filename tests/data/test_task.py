@@ -46,7 +46,6 @@ def assert_same(task, other):
 @settings(max_examples=25, deadline=None)
 @given(SEEDS)
 def test_all_constructors_see_the_same_task(seed):
-    rng = np.random.default_rng(seed)
     probes, gallery, y = GaussianNearestNeighbor(3, 0.3).sample(8, repeats=2, random_seed=seed)
     distance = ((probes[:, None] - gallery) ** 2).sum(axis=2)
     task = SourceTask.from_embeddings(probes, gallery, y)
