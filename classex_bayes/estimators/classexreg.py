@@ -19,6 +19,7 @@ from classex_bayes.data.validation import (
 )
 from classex_bayes.estimators.bandwidth import fixed
 from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.training import training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -27,7 +28,6 @@ Atom = Literal[0, 1] | None
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 # Outside these limits the basis has a thousand near-equal elements, or one.
 _NARROWEST, _WIDEST = 0.01, 10.0
-_MOST_TRAINING_SIZES = 2000
 _ROUNDING = 1e-9
 
 
@@ -149,12 +149,12 @@ class ClassExReg(Parameters):
         else:
             bandwidth = fixed(self.bandwidth, _NARROWEST, _WIDEST)
 
-        sizes, weight = _training_sizes(task, k)
-        accuracy = _basis_accuracy(task.n_classes, bandwidth, tuple(sizes.tolist()))
+        curve = training_curve(task, k)
+        accuracy = _basis_accuracy(task.n_classes, bandwidth, tuple(curve.k.tolist()))
         coef = _regress(
             _design(accuracy, self.atom),
-            _response(_measured(task, sizes), self.atom),
-            weight,
+            _response(curve.accuracy, self.atom),
+            curve.weight,
             self.nonnegative,
         )
         self.bandwidth_, self.knots_ = bandwidth, _knots(task.n_classes, bandwidth)
@@ -320,13 +320,13 @@ def extrapolate_halves(
     """
     predicted = []
     for half in halves:
-        sizes, weight = _training_sizes(half, k)
-        response = _response(_measured(half, sizes), atom)
-        with_target = (*sizes.tolist(), task.n_classes)
+        curve = training_curve(half, k)
+        response = _response(curve.accuracy, atom)
+        with_target = (*curve.k.tolist(), task.n_classes)
         row = []
         for bandwidth in bandwidths:
             design = _design(_basis_accuracy(task.n_classes, bandwidth, with_target), atom)
-            coef = _regress(design[:-1], response, weight, nonnegative=True)
+            coef = _regress(design[:-1], response, curve.weight, nonnegative=True)
             row.append(_response(design[-1] @ coef, atom))
         predicted.append(row)
     return np.array(predicted)
@@ -344,33 +344,6 @@ def _basis_accuracy(n_classes: int, bandwidth: float, k: tuple[int, ...]) -> Flo
     """Accuracy matrix (n_k, m) of the basis for k1 classes; read-only, as it is shared."""
     accuracy = RadialBasis(_knots(n_classes, bandwidth), bandwidth).accuracy(np.array(k))
     accuracy.flags.writeable = False
-    return accuracy
-
-
-def _training_sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray]:
-    """Numbers of classes to train on and how many each stands for in the sum of squares."""
-    if k is not None or task.kind == "accuracies":
-        sizes = task.grid() if k is None else k[k <= task.n_classes]
-        if sizes.size < 2:
-            raise DataError(
-                f"k: found {sizes.size} numbers of classes up to {task.n_classes} to train on, "
-                "expected at least 2; give more, or a bandwidth, which otherwise is chosen by "
-                "training on half of the classes"
-            )
-        return sizes, np.ones(sizes.size)
-    if task.n_classes <= _MOST_TRAINING_SIZES:
-        sizes = np.arange(2, task.n_classes + 1)
-    else:
-        sizes = task.grid(_MOST_TRAINING_SIZES)
-    middle = (sizes[1:] + sizes[:-1]) / 2
-    return sizes, np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
-
-
-def _measured(task: SourceTask, k: IntArray) -> FloatArray:
-    """Average test accuracies; with one class it is 1."""
-    accuracy = np.ones(k.size)
-    if np.any(k > 1):
-        accuracy[k > 1] = task.accuracy(k[k > 1])
     return accuracy
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import classexreg
+from classex_bayes.estimators import classexreg, training
 from classex_bayes.estimators.classexreg import (
     BANDWIDTHS,
     ClassExReg,
@@ -223,9 +223,9 @@ def test_the_choice_follows_the_errors(monkeypatch):
 def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(monkeypatch):
     task = losses_task(k1=1500)
     every = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
-    monkeypatch.setattr(classexreg, "_MOST_TRAINING_SIZES", 300)
-    sizes, weight = classexreg._training_sizes(task, None)
-    assert sizes.size < 300 and weight.sum() == pytest.approx(1499)
+    monkeypatch.setattr(training, "_MOST_SIZES", 300)
+    curve = training.training_curve(task)
+    assert curve.k.size < 300 and curve.weight.sum() == pytest.approx(1499)
     fewer = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
     np.testing.assert_allclose(fewer, every, atol=2e-4)
 
