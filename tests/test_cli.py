@@ -10,6 +10,7 @@ import pytest
 
 from classex_bayes import cli
 from classex_bayes.bayes.storage import load
+from classex_bayes.cli import analysis
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
@@ -253,7 +254,7 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
     def fit(*anything):
         raise AssertionError("started a long computation")
 
-    monkeypatch.setattr(cli, "_fit", fit)
+    monkeypatch.setattr(analysis, "_fit", fit)
     (tmp_path / "task.txt").write_text("")
     np.save(tmp_path / "task.npy", np.eye(4))
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.9\n5,0.8\n")
@@ -323,7 +324,7 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(run, embeddings, mon
         return save(model, path)
 
     monkeypatch.setattr(storage, "save", fail_once)
-    monkeypatch.setattr(cli.tempfile, "gettempdir", lambda: str(elsewhere))
+    monkeypatch.setattr(analysis.tempfile, "gettempdir", lambda: str(elsewhere))
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
     assert code == 1 and "No space left on device" in err
     assert load(strict(out)["files"]["posterior"]).predict(500).mean[500] > 0.5

@@ -1,0 +1,16 @@
+"""Command line: tables on standard output, progress and notes on standard error."""
+
+import sys
+
+from classex_bayes.cli.commands import app
+
+
+def main() -> None:
+    """Run the command line; bad input is one clear line and exit code 2."""
+    from classex_bayes.exceptions import DataError
+
+    try:
+        app()
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

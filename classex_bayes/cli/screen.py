@@ -1,0 +1,69 @@
+"""Where words go, and what is checked before long work."""
+
+import json
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+class Screen:
+    """Where words go: results to standard output, everything else to standard error."""
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        self._results = Console(soft_wrap=True)
+        self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
+
+    def aside(self, message: str) -> None:
+        """Tell what is no result; silent with --quiet."""
+        self._asides.print(message, markup=False, highlight=False)
+
+    def result(self, table: Table, lines: list[str], document: dict[str, Any]) -> None:
+        """Print the table and lines, or the document with --json."""
+        if self.as_json:
+            print(json.dumps(document, indent=2, allow_nan=False))
+            return
+        self._results.print(table)
+        for line in lines:
+            self._results.print(line, markup=False, highlight=False)
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Turn warnings into notes, each once."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for text in dict.fromkeys(str(warning.message) for warning in caught):
+            self.aside(f"note: {text}")
+
+
+def parse_counts(text: str) -> list[int]:
+    """Numbers of classes from the text of --k."""
+    from classex_bayes.data.validation import class_counts
+    from classex_bayes.exceptions import DataError
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise DataError(
+            f"--k: expected whole numbers separated by commas, found {text!r}"
+        ) from None
+    return class_counts(numbers, "--k").tolist()
+
+
+def ready_folder(folder: Path) -> None:
+    """Find out before a long computation that its results cannot be written."""
+    from classex_bayes.exceptions import DataError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DataError(f"--out: cannot write to {folder} ({error.strerror})") from None
