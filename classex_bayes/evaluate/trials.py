@@ -1,0 +1,220 @@
+"""Repeated trials: many tasks of known accuracy, every estimator on each, one long table."""
+
+import sys
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from rich.console import Console
+from rich.progress import Progress
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import class_counts, number, probability, seed_sequence
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.exceptions import ConvergenceWarning, DataError, ExtrapolationWarning
+from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+
+SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
+COLUMNS = (
+    "cell", "repeat", "seed", "estimator", "k", "truth", "mean", "lower", "upper", "seconds",
+    "note",
+)  # fmt: skip
+Draw = Callable[[Any, np.random.SeedSequence], "Trial"]
+
+
+class Trial(NamedTuple):
+    """A task and its known accuracy at the numbers of classes of the study, shape (n_k,)."""
+
+    task: SourceTask
+    truth: FloatArray
+
+
+class _Unit(NamedTuple):
+    """One task to draw and the estimators that are still to be tried on it."""
+
+    cell: Any
+    repeat: int
+    estimators: list[Estimator]
+
+
+def run_trials(
+    draw: Draw,
+    cells: Sequence[Any],
+    estimators: Sequence[Estimator],
+    k: ClassCounts,
+    *,
+    n_repeats: int,
+    random_seed: int = 0,
+    ci_prob: float = 0.9,
+    sampler: Mapping[str, Any] = SAMPLER,
+    n_jobs: int = 1,
+    store: str | Path | None = None,
+    progressbar: bool = True,
+) -> pd.DataFrame:
+    """Fit every estimator to many tasks and set its predictions beside the truth.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(cell, seed_sequence)`` returns a `Trial`; picklable where ``n_jobs`` is not 1.
+    cells : sequence
+        Settings to draw from, numbers or strings.
+    estimators : sequence of estimators
+        Copies are fitted; those without a seed of their own take one from the trial.
+    k : int or array-like of int
+        Numbers of classes to predict for.
+    n_repeats : int
+        Tasks in each cell.
+    random_seed : int
+        Every task and every fit has a seed that depends on this number, the cell and the repeat
+        alone, so the table is the same for any ``n_jobs``, and more repeats add to it.
+    ci_prob : float
+        Level of the equal-tailed intervals.
+    sampler : mapping
+        Arguments of `BayesianExtrapolator.fit`.
+    n_jobs : int
+        Processes of joblib.
+    store : path, optional
+        A .csv that grows with every finished task. Estimators that have a row in it for a task
+        are not fitted to it again, so an interrupted study goes on where it stopped.
+    progressbar : bool
+        Show progress on a terminal.
+
+    Returns
+    -------
+    DataFrame
+        One row for each cell, repeat, estimator and k: "truth", "mean", "lower" and "upper"
+        (missing for point estimates), "seconds" of fit and prediction, and "note": why an
+        estimator could not be fitted ("mean" is missing then), or what is wrong with its draws.
+
+    Raises
+    ------
+    DataError
+        Two estimators of one name, nothing to do, or a store that is not one.
+
+    Examples
+    --------
+    >>> from classex_bayes.data.simulate import FavorabilityLaw
+    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> def draw(mean, seed):
+    ...     law = FavorabilityLaw(means=(mean,), sds=(1.0,))
+    ...     losses, y, n_classes = law.sample(50, random_seed=seed)
+    ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
+    >>> table = run_trials(draw, [2.0, 3.0], [ClassExReg(0.5)], 100, n_repeats=2)
+    >>> table.shape, table["truth"].unique().round(3).tolist()
+    ((4, 11), [0.323, 0.678])
+    """
+    counts = class_counts(k)
+    repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
+    probability(ci_prob, "ci_prob")
+    names = [estimator.name for estimator in estimators]
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"estimators: expected estimators of different names, found {names}")
+    done = _read(store)
+    finished = set(zip(done["cell"], done["repeat"], done["estimator"], strict=True))
+    units = [
+        _Unit(cell, repeat, left)
+        for repeat in range(repeats)
+        for cell in cells
+        if (left := [e for e in estimators if (str(cell), repeat, e.name) not in finished])
+    ]
+    work = (
+        delayed(_run)(draw, unit, counts, random_seed, ci_prob, dict(sampler)) for unit in units
+    )
+    parts = [done]
+    for rows in _with_progress(
+        Parallel(n_jobs=n_jobs, return_as="generator")(work), len(units), progressbar
+    ):
+        parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
+        if store is not None:
+            path = Path(store)
+            parts[-1].to_csv(path, mode="a", header=not path.exists(), index=False)
+    table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+    asked = table["cell"].isin([str(cell) for cell in cells]) & (table["repeat"] < repeats)
+    asked &= table["estimator"].isin(names) & table["k"].isin(counts)
+    return table[asked].reset_index(drop=True)
+
+
+def _read(store: str | Path | None) -> pd.DataFrame:
+    """Rows of an earlier run."""
+    if store is None or not Path(store).exists():
+        return pd.DataFrame({name: [] for name in COLUMNS})
+    table = pd.read_csv(store, dtype={"cell": str, "note": str})
+    if tuple(table.columns) != COLUMNS:
+        raise DataError(f"store: {store} has columns {list(table.columns)}, expected {COLUMNS}")
+    return table.fillna({"note": ""})
+
+
+def _with_progress(results: Any, total: int, progressbar: bool) -> Iterator[Any]:
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not (progressbar and sys.stderr.isatty())) as progress:
+        bar = progress.add_task("tasks", total=total)
+        for result in results:
+            yield result
+            progress.advance(bar)
+
+
+def _seed(cell: Any, repeat: int, random_seed: RandomSeed) -> np.random.SeedSequence:
+    """Seed of one task: other cells and other repeats leave it as it is."""
+    place = (zlib.crc32(str(cell).encode()), repeat)
+    return np.random.SeedSequence(seed_sequence(random_seed).entropy, spawn_key=place)
+
+
+def _run(
+    draw: Draw,
+    unit: _Unit,
+    k: Any,
+    random_seed: int,
+    ci_prob: float,
+    sampler: dict[str, Any],
+) -> list[tuple[Any, ...]]:
+    seed = _seed(unit.cell, unit.repeat, random_seed)
+    for_task, for_fits = seed.spawn(2)
+    fit_seed = int(for_fits.generate_state(1)[0])
+    trial = draw(unit.cell, for_task)
+    rows: list[tuple[Any, ...]] = []
+    for estimator in unit.estimators:
+        start = time.perf_counter()
+        missing = np.full(k.size, np.nan)
+        mean, lower, upper, note = missing, missing, missing, ""
+        try:
+            prediction, note = _predict(estimator, trial.task, k, fit_seed, sampler)
+        except (DataError, ImportError) as error:
+            note = str(error)
+        else:
+            mean = prediction.mean.to_numpy()
+            if prediction.interval_type != "none":
+                lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
+        seconds = time.perf_counter() - start
+        rows += [
+            (str(unit.cell), unit.repeat, random_seed, estimator.name, *values, seconds, note)
+            for values in zip(k, trial.truth, mean, lower, upper, strict=True)
+        ]
+    return rows
+
+
+def _predict(
+    estimator: Estimator, task: SourceTask, k: Any, seed: int, sampler: dict[str, Any]
+) -> tuple[Any, str]:
+    """Prediction of a fitted copy, and what the sampler warned of."""
+    fresh: Any = copy(estimator)
+    with warnings.catch_warnings(record=True) as caught:
+        # How far predictions err is what is studied; the sampler's warnings go into the table.
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        warnings.simplefilter("always", ConvergenceWarning)
+        if isinstance(fresh, BayesianExtrapolator):
+            fresh.fit(task, **sampler, cores=1, random_seed=seed, progressbar=False)
+        else:
+            if getattr(fresh, "random_seed", 0) is None:
+                fresh.random_seed = seed
+            fresh.fit(task)
+        prediction = fresh.predict(k)
+    return prediction, "; ".join(str(warning.message) for warning in caught)
