@@ -27,7 +27,7 @@ COLUMNS = (
     "cell", "repeat", "seed", "estimator", "k", "truth", "mean", "lower", "upper", "seconds",
     "note",
 )  # fmt: skip
-Draw = Callable[[Any, np.random.SeedSequence], "Trial"]
+Draw = Callable[..., "Trial"]
 
 
 class Trial(NamedTuple):

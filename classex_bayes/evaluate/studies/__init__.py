@@ -1,0 +1,1 @@
+"""The simulations and tables of the papers, computed again with every estimator."""
