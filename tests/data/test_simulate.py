@@ -6,23 +6,37 @@ from scipy.special import gammainc, gammaln, ndtr
 from scipy.stats import chi, chi2, f, norm
 
 from classex_bayes.data import simulate
-from classex_bayes.data.simulate import BivariateNormal, FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.data.simulate import (
+    BivariateNormal,
+    FavorabilityLaw,
+    GaussianKnownCentres,
+    GaussianNearestNeighbor,
+    HierarchicalNormal,
+    UniformSphere,
+    VonMisesFisher,
+    nearest_template,
+)
 from classex_bayes.exceptions import DataError
 
 MIXED = FavorabilityLaw(
     means=(0.5, 3.0), sds=(1.5, 0.4), weights=(1, 3), atom_at_zero=0.05, atom_at_one=0.1
 )
-LAWS = [
+SMOOTH_LAWS = [
     GaussianNearestNeighbor(),
     GaussianNearestNeighbor(dim=1, noise_variance=0.01),
     GaussianNearestNeighbor(dim=50, noise_variance=1.5),
     BivariateNormal(),
     BivariateNormal(rho=0.9, dim=4),
+    GaussianKnownCentres(dim=3, noise_variance=0.1),
+    VonMisesFisher(),
+    VonMisesFisher(dim=2, concentration=0.5),
     MIXED,
 ]
+LAWS = [*SMOOTH_LAWS, UniformSphere(dim=3, cap=0.2), HierarchicalNormal(n_groups=3, dim=2)]
 EMBEDDED = [
     *(GaussianNearestNeighbor(d, s2) for d in (1, 8, 50) for s2 in (0.01, 0.2, 2.0)),
     *(BivariateNormal(rho, d) for d in (1, 8, 50) for rho in (0.1, 0.7, 0.99)),
+    *(GaussianKnownCentres(d, s2) for d in (1, 50) for s2 in (0.01, 2.0)),
 ]
 K = np.array([2, 3, 10, 1000, 10**6, 10**9])
 
@@ -39,6 +53,8 @@ def variances(task):
     """Variances of centre, template noise and probe noise, from the definition of the task."""
     if isinstance(task, BivariateNormal):
         return task.rho**2, 0.0, 1 - task.rho**2
+    if isinstance(task, GaussianKnownCentres):
+        return 1.0, 0.0, task.noise_variance
     return 1.0, task.noise_variance, task.noise_variance
 
 
@@ -121,8 +137,8 @@ def test_many_dimensions_by_poisson_mixtures(task):
 @pytest.mark.parametrize("task", EMBEDDED, ids=str)
 def test_accuracy_does_not_depend_on_the_nodes(task, monkeypatch):
     coarse = task.accuracy(K)
-    monkeypatch.setattr(simulate, "_RADIUS_NODES", 2 * simulate._RADIUS_NODES)
-    monkeypatch.setattr(simulate, "_DISTANCE_NODES", 2 * simulate._DISTANCE_NODES)
+    for name in ("_RADIUS_NODES", "_DISTANCE_NODES"):
+        monkeypatch.setattr(nearest_template, name, 2 * getattr(nearest_template, name))
     fine = type(task)(*(getattr(task, name) for name in task.__dataclass_fields__)).accuracy(K)
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-9)
     np.testing.assert_allclose(coarse, fine, rtol=1e-3)
@@ -154,7 +170,7 @@ def test_accuracy_of_a_favorability_law_by_trapezoid():
 # The law of the favorability
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", SMOOTH_LAWS, ids=str)
 def test_accuracy_is_the_moment_of_discriminability(law):
     # AGA_k = 1 - (k-1) int D(u) u^(k-2) du, with u = Phi(z).
     z = np.arange(-9, 9, 0.04)
@@ -186,6 +202,8 @@ def test_atoms_alone():
 LAW = st.one_of(
     st.builds(GaussianNearestNeighbor, st.integers(1, 50), st.floats(0.01, 2)),
     st.builds(BivariateNormal, st.floats(0.1, 0.99), st.integers(1, 50)),
+    st.builds(UniformSphere, st.integers(2, 500), st.floats(1e-6, 1)),
+    st.builds(VonMisesFisher, st.integers(2, 500), st.floats(0.01, 1e4)),
     st.builds(
         lambda parts, zero, one: FavorabilityLaw(*zip(*parts, strict=True), zero, one),
         st.lists(st.tuples(st.floats(-3, 6), st.floats(0.1, 3), st.floats(0.1, 1)), min_size=1),
@@ -226,6 +244,12 @@ def test_shapes_and_forms_of_arguments(law):
         (GaussianNearestNeighbor(10, 0.5), 2),
         (BivariateNormal(0.7), 3),
         (BivariateNormal(0.9, 3), 1),
+        (GaussianKnownCentres(4, 0.4), 1),
+        (UniformSphere(2, 0.05), 1),
+        (UniformSphere(6, 0.02), 2),
+        (VonMisesFisher(2, 50.0), 1),
+        (VonMisesFisher(8, 10.0), 2),
+        (HierarchicalNormal(3, 4, noise_variance=0.2), 1),
     ],
     ids=str,
 )
@@ -287,6 +311,12 @@ def test_seed_fixes_the_sample(law):
     assert flat(None) != flat(None)
 
 
+def test_the_package_exports_its_names():
+    assert sorted(simulate.__all__) == simulate.__all__
+    for name in simulate.__all__:
+        assert getattr(simulate, name).__doc__
+
+
 def test_laws_are_values():
     assert GaussianNearestNeighbor() == GaussianNearestNeighbor(10, 0.2)
     task = BivariateNormal(0.5)
@@ -316,6 +346,19 @@ def test_laws_are_values():
         (lambda: BivariateNormal(rho=0.0), "rho.* is 0"),
         (lambda: BivariateNormal(rho=float("nan")), "rho.* is nan"),
         (lambda: BivariateNormal(dim=-1), "dim is -1"),
+        (lambda: GaussianKnownCentres(dim=0), "dim is 0"),
+        (lambda: GaussianKnownCentres(noise_variance=-1), "noise_variance.* is -1"),
+        (lambda: UniformSphere(dim=1), "dim is 1"),
+        (lambda: UniformSphere(cap=0.0), "cap.* is 0"),
+        (lambda: UniformSphere(cap=1.1), "cap.* is 1.1"),
+        (lambda: VonMisesFisher(dim=1), "dim is 1"),
+        (lambda: VonMisesFisher(concentration=0), "concentration.* is 0"),
+        (lambda: HierarchicalNormal(n_groups=0), "n_groups is 0"),
+        (lambda: HierarchicalNormal(dim=0), "dim is 0"),
+        (lambda: HierarchicalNormal(group_variance=-1), "group_variance.* is -1"),
+        (lambda: HierarchicalNormal(class_variance=0), "class_variance.* is 0"),
+        (lambda: HierarchicalNormal(noise_variance=0), "noise_variance.* is 0"),
+        (lambda: HierarchicalNormal(population_seed=-1), "population_seed is -1"),
         (lambda: FavorabilityLaw((), ()), "means has shape .*0"),
         (lambda: FavorabilityLaw((1.0, np.nan), (1.0, 1.0)), r"means\[1\] is nan"),
         (lambda: FavorabilityLaw((1.0,), (1.0, 1.0)), "sds has shape .*2"),
@@ -332,7 +375,7 @@ def test_bad_parameters(make, message):
         make()
 
 
-@pytest.mark.parametrize("law", [GaussianNearestNeighbor(2), BivariateNormal(), MIXED], ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_bad_arguments_of_methods(law):
     for k in (1, 0, 2.5, [2, 1], [], [[2, 3]], "2", True, np.nan, np.inf, None):
         with pytest.raises(DataError, match=r"^k"):

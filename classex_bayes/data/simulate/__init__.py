@@ -1,0 +1,38 @@
+"""Recognition tasks drawn from known laws, with their exact accuracy at every number of classes."""
+
+from classex_bayes.data.simulate.embeddings import EmbeddedLaw, EmbeddingSample
+from classex_bayes.data.simulate.features import FeatureSample, GaussianClasses
+from classex_bayes.data.simulate.gaussian import (
+    BivariateNormal,
+    GaussianKnownCentres,
+    GaussianNearestNeighbor,
+)
+from classex_bayes.data.simulate.hierarchy import HierarchicalNormal
+from classex_bayes.data.simulate.laws import FavorabilityLaw, KnownLaw, LossSample
+from classex_bayes.data.simulate.scorers import (
+    lda_scores,
+    logistic_scores,
+    naive_bayes_scores,
+    qda_scores,
+)
+from classex_bayes.data.simulate.sphere import UniformSphere, VonMisesFisher
+
+__all__ = [
+    "BivariateNormal",
+    "EmbeddedLaw",
+    "EmbeddingSample",
+    "FavorabilityLaw",
+    "FeatureSample",
+    "GaussianClasses",
+    "GaussianKnownCentres",
+    "GaussianNearestNeighbor",
+    "HierarchicalNormal",
+    "KnownLaw",
+    "LossSample",
+    "UniformSphere",
+    "VonMisesFisher",
+    "lda_scores",
+    "logistic_scores",
+    "naive_bayes_scores",
+    "qda_scores",
+]

@@ -1,0 +1,274 @@
+"""EncodingModel: responses predicted from stimuli, and the identification task they define."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from classex_bayes.core.losses import Ties
+from classex_bayes.data.task import SourceTask, Untested
+from classex_bayes.data.validation import encode_labels, number, one_of, seed_sequence
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.exceptions import DataError
+from classex_bayes.identification.arguments import finite_matrix, positive_numbers, share
+from classex_bayes.identification.decoding import identification_task
+from classex_bayes.identification.noise import shrinkage_intensity, shrunk_covariance
+from classex_bayes.identification.regression import elastic_net, ridge, stimulus_folds
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+
+class EncodingModel(Parameters):
+    r"""Linear encoding model with Gaussian noise, and the decoder that follows from it.
+
+    The response y to a stimulus with features x (brain activity, say) is modelled as
+
+    .. math:: y = b + B'x + \varepsilon, \qquad \varepsilon \sim N(0, \Sigma)
+
+    Each response has a regularised regression of its own. Bayes' rule with equal prior
+    probabilities decodes: the stimulus whose predicted response is nearest to the measured one in
+    the Mahalanobis distance of :math:`\hat\Sigma` is the answer. So `task` makes every test
+    stimulus a class, and any estimator of the package extrapolates the identification accuracy.
+
+    Parameters
+    ----------
+    method : {"ridge", "elastic_net"}
+        Penalty: squares, or squares and absolute values (needs scikit-learn).
+    alphas : array-like of positive numbers, optional
+        Candidates for the strength of the penalty on standardised features, chosen for each
+        response by cross-validation. For ridge in :math:`\|y - X\beta\|^2 + \alpha\|\beta\|^2`, by
+        default 15 between 1e-4 N and 1e3 N; for the elastic net as in scikit-learn.
+    l1_ratio : float or sequence of floats in (0, 1]
+        Share of the absolute values in the penalty of the elastic net; of several, the best for
+        each response.
+    shrinkage : "auto" or float in [0, 1]
+        Lambda in :math:`\hat\Sigma = (1 - \lambda) S + \lambda\,\mathrm{Diag}(S)`; "auto" takes
+        `shrinkage_intensity`.
+    residuals : {"out_of_fold", "training"}
+        Residuals behind S: of predictions for left-out stimuli, or of the fit itself.
+    cv : int
+        Number of folds, at least 2. Presentations of one stimulus share a fold.
+    random_seed : int, SeedSequence or None
+        Seed of the folds.
+
+    Attributes
+    ----------
+    coef_ : array of shape (p, q)
+        Coefficients B for features as given.
+    intercept_ : array of shape (q,)
+        Intercepts b.
+    covariance_ : array of shape (q, q)
+        Covariance of the noise.
+    shrinkage_ : float
+        Lambda in use.
+    alpha_, l1_ratio_ : array of shape (q,)
+        Penalty of each response; the ratio is 0 for ridge.
+    r2_ : array of shape (q,)
+        Share of each response's variance that is predicted for left-out stimuli.
+
+    Notes
+    -----
+    The score of a stimulus depends on its own features alone, so the decoder is marginal. Test
+    stimuli have to be new: those of the training set would be identified too well.
+
+    The thesis takes the residuals of the training fit. A flexible fit makes them too small,
+    and unequally so across responses; out-of-fold residuals hold the noise of a new response and
+    the error of its prediction. Out-of-fold residuals come from the penalty chosen on the same
+    folds, a slight optimism.
+
+    References
+    ----------
+    Zheng, thesis (2017), section 2.6 and chapter 5; Kay, Naselaris, Prenger and Gallant, Nature
+    452 (2008).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> B = rng.normal(size=(5, 8))
+    >>> stimuli = rng.normal(size=(150, 5))
+    >>> responses = stimuli @ B + rng.normal(size=(150, 8))
+    >>> encoding = EncodingModel(random_seed=1).fit(stimuli[:100], responses[:100])
+    >>> task = encoding.task(stimuli[100:], responses[100:])
+    >>> task.accuracy([2, 50]).round(2).tolist()
+    [0.99, 0.72]
+    """
+
+    def __init__(
+        self,
+        method: Literal["ridge", "elastic_net"] = "ridge",
+        *,
+        alphas: Any = None,
+        l1_ratio: Any = 0.5,
+        shrinkage: float | Literal["auto"] = "auto",
+        residuals: Literal["out_of_fold", "training"] = "out_of_fold",
+        cv: int = 5,
+        random_seed: RandomSeed = None,
+    ) -> None:
+        self.method = method
+        self.alphas = alphas
+        self.l1_ratio = l1_ratio
+        self.shrinkage = shrinkage
+        self.residuals = residuals
+        self.cv = cv
+        self.random_seed = random_seed
+
+    def fit(self, stimuli: Any, responses: Any, y: Any = None) -> Self:
+        """Estimate the coefficients and the covariance of the noise.
+
+        Parameters
+        ----------
+        stimuli : array-like of shape (n_stimuli, p)
+            Features of the training stimuli.
+        responses : array-like of shape (n, q)
+            Measured responses.
+        y : array-like of int, shape (n,), optional
+            Row of `stimuli` that evoked each response, for repeated presentations. By default
+            response i belongs to stimulus i.
+
+        Returns
+        -------
+        EncodingModel
+            Itself.
+
+        Raises
+        ------
+        DataError
+            Arguments or parameters of another form; a constant response; fewer different stimuli
+            than folds.
+        ImportError
+            `method="elastic_net"` without scikit-learn.
+        """
+        one_of(self.method, ("ridge", "elastic_net"), "method")
+        one_of(self.residuals, ("out_of_fold", "training"), "residuals")
+        automatic = isinstance(self.shrinkage, str)
+        if automatic:
+            one_of(self.shrinkage, ("auto",), "shrinkage")
+        shrinkage = 0.0 if automatic else share(self.shrinkage, "shrinkage")
+        alphas = None if self.alphas is None else positive_numbers(self.alphas, "alphas")
+        l1_ratios = positive_numbers(self.l1_ratio, "l1_ratio", largest=1.0)
+        n_folds = int(number(self.cv, "cv", 2, whole=True))
+        rng = np.random.default_rng(seed_sequence(self.random_seed))
+        features, measured, shown = _presentations(stimuli, responses, y)
+
+        folds, rows = stimulus_folds(features, shown, n_folds, rng), features[shown]
+        if self.method == "ridge":
+            fit = ridge(rows, measured, folds, alphas)
+        else:
+            fit = elastic_net(rows, measured, folds, alphas, l1_ratios.tolist())
+        left_out = measured - fit.out_of_fold
+        training = measured - (rows @ fit.coef + fit.intercept)
+        errors = left_out if self.residuals == "out_of_fold" else training
+        shrinkage = shrinkage_intensity(errors) if automatic else shrinkage
+        covariance = shrunk_covariance(errors, shrinkage)
+        variation = np.sum((measured - measured.mean(axis=0)) ** 2, axis=0)
+        self.r2_ = 1 - np.sum(left_out**2, axis=0) / variation
+        self.covariance_, self.shrinkage_ = covariance, shrinkage
+        self.coef_, self.intercept_ = fit.coef, fit.intercept
+        self.alpha_, self.l1_ratio_ = fit.alpha, fit.l1_ratio
+        return self
+
+    def predict(self, stimuli: Any) -> FloatArray:
+        """Predicted responses b + B'x.
+
+        Parameters
+        ----------
+        stimuli : array-like of shape (n_stimuli, p)
+            Features as `fit` was given.
+
+        Returns
+        -------
+        array of shape (n_stimuli, q)
+
+        Raises
+        ------
+        DataError
+            Stimuli of another form, or with another number of features.
+        NotFittedError
+            `fit` was not called.
+        """
+        coef = self._require("coef_")
+        features = finite_matrix(stimuli, "stimuli")
+        if features.shape[1] != coef.shape[0]:
+            raise DataError(
+                f"stimuli: found {features.shape[1]} features, expected the {coef.shape[0]} that "
+                "fit was given"
+            )
+        return features @ coef + self.intercept_
+
+    def task(
+        self,
+        stimuli: Any,
+        responses: Any,
+        y: Any = None,
+        *,
+        classes: Any = None,
+        ties: Ties = "random",
+        class_weight: Any = None,
+        untested: Untested = "error",
+        random_seed: RandomSeed = None,
+    ) -> SourceTask:
+        """Task of identifying test stimuli from their responses; every stimulus is a class.
+
+        Parameters
+        ----------
+        stimuli : array-like of shape (n_stimuli, p)
+            Features of the test stimuli, each stimulus once and none of them in training.
+        responses : array-like of shape (n, q)
+            Measured responses.
+        y : array-like of shape (n,), optional
+            Stimulus of each response: row of `stimuli`, or name. By default response i belongs to
+            stimulus i.
+        classes : sequence of n_stimuli names, optional
+            Names of the stimuli.
+        ties, class_weight, untested, random_seed
+            As in `SourceTask.from_embeddings`; `untested="competitors"` admits stimuli that were
+            never shown.
+
+        Returns
+        -------
+        SourceTask
+            `task.accuracy(k)` is the identification accuracy curve.
+
+        Raises
+        ------
+        DataError
+            Arguments of another form, or with other numbers of columns than `fit` was given.
+        NotFittedError
+            `fit` was not called.
+
+        See Also
+        --------
+        classex_bayes.identification.decoding.identification_task : The same from predictions.
+        """
+        predictions = self.predict(stimuli)
+        measured = finite_matrix(responses, "responses")
+        if measured.shape[1] != predictions.shape[1]:
+            raise DataError(
+                f"responses: found {measured.shape[1]} columns, expected the "
+                f"{predictions.shape[1]} that fit was given"
+            )
+        return identification_task(
+            measured,
+            predictions,
+            self.covariance_,
+            y,
+            classes=classes,
+            ties=ties,
+            class_weight=class_weight,
+            untested=untested,
+            random_seed=random_seed,
+        )
+
+
+def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Features, responses that vary, and the row of the stimulus behind each response."""
+    features, measured = finite_matrix(stimuli, "stimuli"), finite_matrix(responses, "responses")
+    if y is None:
+        if len(features) != len(measured):
+            raise DataError(
+                f"stimuli, responses: found {len(features)} and {len(measured)} rows; expected as "
+                "many, or y=, the row of the stimulus of each response"
+            )
+        y = np.arange(len(features))
+    constant = np.ptp(measured, axis=0) == 0
+    if constant.any():
+        raise DataError(f"responses: column {np.argmax(constant)} is constant; drop it")
+    return features, measured, encode_labels(y, len(measured), len(features), None)

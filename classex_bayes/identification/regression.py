@@ -1,0 +1,128 @@
+"""Regularised linear regression of each response on the stimulus, with out-of-fold predictions.
+
+Features are standardised. The strength of the penalty is chosen for each response by
+cross-validation over stimuli: all presentations of one stimulus are in the same fold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import svd
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray
+
+_RIDGE_PENALTIES = np.logspace(-4, 3, 15)  # per training instance
+
+Folds = list[tuple[IntArray, IntArray]]
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Coefficients for raw features, the chosen penalties, and predictions of left-out folds."""
+
+    coef: FloatArray  # (p, q)
+    intercept: FloatArray  # (q,)
+    alpha: FloatArray  # (q,)
+    l1_ratio: FloatArray  # (q,)
+    out_of_fold: FloatArray  # (n, q)
+
+
+def stimulus_folds(stimuli: FloatArray, y: IntArray, cv: int, rng: np.random.Generator) -> Folds:
+    """Training and test rows of the responses in each of `cv` folds over different stimuli."""
+    _, identity = np.unique(stimuli, axis=0, return_inverse=True)
+    identity = identity.ravel()[y]
+    shown, number = np.unique(identity, return_inverse=True)
+    if shown.size < cv:
+        raise DataError(f"cv: found {cv} folds for {shown.size} different stimuli")
+    fold = rng.permutation(shown.size)[number] % cv
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(cv)]
+
+
+class _RidgePath:
+    """Ridge regression on standardised features for any penalty, by one decomposition."""
+
+    def __init__(self, features: FloatArray, responses: FloatArray) -> None:
+        self.centre, self.scale = _standards(features)
+        self.mean = responses.mean(axis=0)
+        left, self.singular, self.right = svd(
+            (features - self.centre) / self.scale, full_matrices=False
+        )
+        self.rotated = left.T @ (responses - self.mean)
+
+    def coefficients(self, alpha: FloatArray | float) -> FloatArray:
+        """Coefficients of the principal directions (rank, q); a penalty for all or for each."""
+        s = self.singular[:, None]
+        return s / (s**2 + alpha) * self.rotated
+
+    def predict(self, features: FloatArray, alpha: FloatArray | float) -> FloatArray:
+        """Predicted responses."""
+        directions = ((features - self.centre) / self.scale) @ self.right.T
+        return self.mean + directions @ self.coefficients(alpha)
+
+
+def ridge(
+    features: FloatArray, responses: FloatArray, folds: Folds, alphas: FloatArray | None
+) -> LinearFit:
+    r"""Minimise :math:`\|y - X\beta\|^2 + \alpha \|\beta\|^2` for each response.
+
+    `alphas` are the candidates; by default 15 between 1e-4 and 1e3 times the number of instances.
+    """
+    n, q = responses.shape
+    candidates = n * _RIDGE_PENALTIES if alphas is None else alphas
+    paths = [_RidgePath(features[train], responses[train]) for train, _ in folds]
+    squared = np.zeros((candidates.size, q))
+    for path, (_, test) in zip(paths, folds, strict=True):
+        for place, alpha in enumerate(candidates):
+            error = responses[test] - path.predict(features[test], alpha)
+            squared[place] += np.sum(error**2, axis=0)
+    alpha = candidates[squared.argmin(axis=0)]
+    out_of_fold = np.empty((n, q))
+    for path, (_, test) in zip(paths, folds, strict=True):
+        out_of_fold[test] = path.predict(features[test], alpha)
+    path = _RidgePath(features, responses)
+    coef = path.right.T @ path.coefficients(alpha) / path.scale[:, None]
+    return LinearFit(coef, path.mean - path.centre @ coef, alpha, np.zeros(q), out_of_fold)
+
+
+def elastic_net(
+    features: FloatArray,
+    responses: FloatArray,
+    folds: Folds,
+    alphas: FloatArray | None,
+    l1_ratios: Sequence[float],
+) -> LinearFit:
+    r"""Minimise :math:`\|y - X\beta\|^2 / 2N + \alpha (\rho |\beta|_1 + (1 - \rho) |\beta|^2 / 2)`.
+
+    For each response; scikit-learn's parametrisation and, by default, its candidates for alpha.
+    """
+    try:
+        from sklearn.linear_model import ElasticNet, ElasticNetCV
+    except ImportError:
+        raise ImportError(
+            "method='elastic_net' needs scikit-learn; pip install "
+            '"classex-bayes[identification]", or use method="ridge"'
+        ) from None
+    n, q = responses.shape
+    centre, scale = _standards(features)
+    standard = (features - centre) / scale
+    coef, intercept = np.empty((features.shape[1], q)), np.empty(q)
+    alpha, l1_ratio, out_of_fold = np.empty(q), np.empty(q), np.empty((n, q))
+    given = {} if alphas is None else {"alphas": alphas}
+    for j, response in enumerate(responses.T):
+        search = ElasticNetCV(l1_ratio=list(l1_ratios), cv=folds, max_iter=10_000, **given)
+        search.fit(standard, response)
+        coef[:, j], intercept[j] = search.coef_ / scale, search.intercept_
+        alpha[j], l1_ratio[j] = search.alpha_, search.l1_ratio_
+        chosen = ElasticNet(alpha=alpha[j], l1_ratio=l1_ratio[j], max_iter=10_000)
+        for train, test in folds:
+            chosen.fit(standard[train], response[train])
+            out_of_fold[test, j] = chosen.predict(standard[test])
+    return LinearFit(coef, intercept - centre @ coef, alpha, l1_ratio, out_of_fold)
+
+
+def _standards(features: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations; constant features get the scale 1 and so no coefficient."""
+    scale = features.std(axis=0)
+    return features.mean(axis=0), np.where(scale > 0, scale, 1.0)
