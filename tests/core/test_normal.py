@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
-from classex_bayes.core.normal import expected_power
+from classex_bayes.core.normal import (
+    expected_power,
+    expected_power_slopes,
+    signal_accuracy,
+    signal_from_accuracy,
+)
 
 # mu, sd, and the integral at each k to 12 decimals, from a 40-digit trapezoid rule.
 K = np.array([2, 10, 100, 1000, 10_000, 100_000])
@@ -113,3 +118,105 @@ def test_one_at_a_time_gives_the_same():
         for j in range(3):
             alone = expected_power(mu[j], sd[j], np.array([size])).item()
             assert together[i, j] == pytest.approx(alone, abs=1e-11)
+
+
+# Slopes
+
+
+def five_point_difference(function, step=1e-3):
+    ends = [function(place * step) for place in (-2, -1, 1, 2)]
+    return (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
+
+
+@pytest.mark.parametrize("k", [2, 37, 10**6, 10**12])
+def test_slopes_are_derivatives(k):
+    mu, sd, k = np.array([0.5, 2.5, 4.0, 7.0]), np.array([1.5, 0.25, 0.8, 3.0]), np.array([k])
+    by_mu, by_sd = expected_power_slopes(mu, sd, k)
+    expected = five_point_difference(lambda step: expected_power(mu + step, sd, k))
+    np.testing.assert_allclose(by_mu, expected, rtol=0, atol=2e-10)
+    expected = five_point_difference(lambda step: expected_power(mu, sd + step, k))
+    np.testing.assert_allclose(by_sd, expected, rtol=0, atol=2e-10)
+
+
+def test_slopes_of_two_classes_are_known():
+    mu, sd = np.linspace(-3, 5, 9), 0.7
+    spread = np.hypot(1, sd)
+    density = np.exp(-0.5 * (mu / spread) ** 2) / np.sqrt(2 * np.pi)
+    by_mu, by_sd = expected_power_slopes(mu, sd, np.array([2]))
+    np.testing.assert_allclose(by_mu[0], density / spread, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(by_sd[0], -density * mu * sd / spread**3, rtol=0, atol=1e-13)
+
+
+# The law with one parameter
+
+SIZES = np.array([2, 3, 20, 1000, 10**6, 10**9, 10**12])
+
+
+def test_signal_accuracy_is_the_law_with_sd_one():
+    signal = np.concatenate([np.linspace(-4, 14, 37), [-60.0, 60.0]])
+    np.testing.assert_allclose(
+        signal_accuracy(signal, SIZES), expected_power(signal, 1.0, SIZES), rtol=0, atol=1e-13
+    )
+
+
+def test_infinite_signals_are_limits():
+    ends = np.array([-np.inf, np.inf])
+    assert signal_accuracy(ends, SIZES).tolist() == [
+        [pytest.approx(0, abs=1e-50), 1.0] for _ in SIZES
+    ]
+    np.testing.assert_allclose(signal_accuracy(ends, SIZES, order=1), 0, atol=1e-50)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_of_the_signal_accuracy(order):
+    signal = np.linspace(-2, 10, 25)
+    expected = five_point_difference(lambda step: signal_accuracy(signal + step, SIZES, order - 1))
+    np.testing.assert_allclose(signal_accuracy(signal, SIZES, order), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("k", [2, 10**4, 10**9])
+@pytest.mark.parametrize("accuracy", [0.01, 0.922])
+def test_signals_in_arbitrary_precision(accuracy, k):
+    signal = signal_from_accuracy(accuracy, k).item()
+    assert in_arbitrary_precision(signal, 1, k) == pytest.approx(accuracy, abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    accuracy=st.lists(st.floats(1e-9, 1 - 1e-12), min_size=1, max_size=5),
+    exponent=st.floats(np.log(2), np.log(1e9)),
+)
+def test_round_trip_from_accuracy(accuracy, exponent):
+    k = np.round(np.exp(exponent))
+    signal = signal_from_accuracy(accuracy, k)
+    found = signal_accuracy(signal, np.array([k]))[0]
+    np.testing.assert_allclose(found, accuracy, rtol=1e-9, atol=1e-13)
+    assert np.array_equal(signal > 1e-9, np.array(accuracy) > 1 / k + 1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(-2, 6), st.floats(2, 1e9))
+def test_round_trip_from_signal(signal, k):
+    accuracy = signal_accuracy(signal, np.array([k])).item()
+    # Rounding of the accuracy by 1e-16 moves the signal by this over the slope.
+    slope = signal_accuracy(signal, np.array([k]), order=1).item()
+    if accuracy > 1e-15:
+        found = signal_from_accuracy(accuracy, k).item()
+        assert found == pytest.approx(signal, abs=1e-10 + 1e-14 / slope)
+
+
+def test_inverse_of_two_classes_is_known():
+    signal = np.array([-3.0, -0.5, 0.0, 1.0, 4.0])
+    found = signal_from_accuracy(ndtr(signal / np.sqrt(2)), 2)
+    np.testing.assert_allclose(found, signal, rtol=0, atol=1e-11)
+
+
+def test_inverse_at_the_ends_and_many_shapes():
+    k = np.array([[2], [100]])
+    found = signal_from_accuracy([0.0, 0.5, 1.0], k)
+    assert found.shape == (2, 3)
+    assert np.all(found[:, 0] == -np.inf) and np.all(found[:, 2] == np.inf)
+    np.testing.assert_allclose(found[:, 1], [0.0, signal_from_accuracy(0.5, 100)], atol=1e-12)
+    assert signal_from_accuracy(1e-40, 2) == -np.inf
+    nearly = signal_from_accuracy(1 - np.array([1e-12, 2**-53]), 2)
+    np.testing.assert_allclose(ndtr(-nearly / np.sqrt(2)), [1e-12, 2**-53], rtol=1e-4)

@@ -1,0 +1,237 @@
+"""HighDimensional: the one-parameter law that high-dimensional Bayes classifiers obey."""
+
+from typing import Self
+
+import numpy as np
+
+from classex_bayes.core.normal import signal_accuracy, signal_from_accuracy
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import class_counts, source_task
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.training import TrainingCurve, training_curve
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Extrapolation
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+
+# Accuracies change with the signal on a scale of about 1, so steps of 1/8 miss no minimum; at
+# the last step every accuracy is 1.
+_SIGNALS = np.arange(0, 26, 0.125)
+_MOST_STEPS, _TOLERANCE = 60, 1e-13
+# Smaller errors and weaker signals are rounding.
+ROUNDING, _WEAKEST = 1e-13, 1e-7
+
+
+class HighDimensional(Parameters):
+    r"""Extrapolation by the law of high-dimensional Bayes classifiers, which has one parameter.
+
+    The accuracy on k classes is :math:`\bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz` at
+    every k, with :math:`c = \sqrt{2 I}` and I the mutual information of label and features in
+    nats. One accuracy sets the signal c; of several, least squares:
+
+    .. math::
+
+        \hat c = \bar\pi_{k_1}^{-1}(ATA_{k_1}) \quad\text{or}\quad
+        \hat c = \arg\min_{c \ge 0} \sum_k \left(ATA_k - \bar\pi_k(c)\right)^2
+
+    Parameters
+    ----------
+    k : int, array-like of int, or "all", optional
+        Numbers of classes, 2..k1, whose accuracies set the signal. By default k1 alone (of a bare
+        curve the largest known); "all" takes 2..k1 (or all the known ones), for many classes
+        fewer, log-spaced numbers, weighted to stand for all.
+
+    Attributes
+    ----------
+    signal_ : float
+        Signal c.
+    information_ : float
+        :math:`c^2 / 2`, in nats: the mutual information if the law holds and the classifier is
+        Bayes's.
+
+    Notes
+    -----
+    The law holds for the Bayes classifier in the limit of many weakly informative dimensions. It
+    is `TwoParameter` with standard deviation 1. Predictions are in [0, 1] and fall with k.
+
+    With accuracy 1 the signal is infinite and every prediction 1; with the accuracy of guessing
+    or less the signal is 0 and predictions are 1 / k. The result then has a note.
+
+    References
+    ----------
+    Zheng and Benjamini, nips2016, section 4.3; Zheng, thesis (2017), section 5.4. The former prints
+    :math:`\pi_K(\frac12 (\pi_k^{-1}(1 - p_k))^2)`; both sides have the same argument.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_accuracies(20, 0.922, n_test=2000, n_classes=20)
+    >>> model = HighDimensional().fit(task)
+    >>> round(model.information_, 2), model.predict([20, 400]).mean.round(3).tolist()
+    (5.98, [0.922, 0.678])
+    """
+
+    def __init__(self, k: ClassCounts | str | None = None) -> None:
+        self.k = k
+
+    @property
+    def name(self) -> str:
+        """Name with the numbers of classes, where they are not the default."""
+        sizes = "" if self.k is None else f"({sizes_text(self.k)})"
+        return f"{type(self).__name__}{sizes}"
+
+    def fit(self, task: SourceTask) -> Self:
+        """Find the signal.
+
+        Parameters
+        ----------
+        task : SourceTask
+            Made in any way.
+
+        Returns
+        -------
+        HighDimensional
+            Itself.
+
+        Raises
+        ------
+        DataError
+            `k` outside 2..k1, or an accuracy of a bare curve that is not known.
+        """
+        source_task(task)
+        curve = signal_curve(task, self.k)
+        self.signal_ = float(fit_signal(curve.k, curve.accuracy, curve.weight)[0])
+        self.information_ = self.signal_**2 / 2
+        self._n_classes = task.n_classes
+        return self
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Expected accuracy on `k` classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, at least 2.
+
+        Returns
+        -------
+        Extrapolation
+            Point estimate; in [0, 1] and falling with k.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        """
+        signal = self._require("signal_")
+        counts = class_counts(k)
+        notes: tuple[str, ...] = ()
+        if np.isinf(signal):
+            notes = ("no errors to learn from: the signal is infinite, every prediction 1",)
+        elif signal == 0:
+            notes = ("the accuracy is that of guessing or less: the signal is 0",)
+        values = np.minimum(signal_accuracy(signal, counts)[:, 0], 1.0)
+        return Extrapolation.from_point(counts, values, self.name, self._n_classes, notes)
+
+
+def sizes_text(k: ClassCounts | str) -> str:
+    """Numbers of classes as part of a name; long lists by their ends and length."""
+    if isinstance(k, str):
+        return f"k={k}"
+    sizes = np.atleast_1d(k)
+    if sizes.size > 6:
+        return f"k={sizes[0]}..{sizes[-1]}, {sizes.size} of them"
+    return f"k={', '.join(map(str, sizes))}"
+
+
+def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve:
+    """Average test accuracies that set the signal: `training_curve`, or a single accuracy.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made in any way.
+    k : int, array-like of int, "all" or None
+        As in `HighDimensional`.
+
+    Returns
+    -------
+    TrainingCurve
+
+    Raises
+    ------
+    DataError
+        `k` is nothing of that kind.
+    """
+    if isinstance(k, str) and k != "all":
+        raise DataError(f"k: found {k!r}, expected numbers of classes, 'all' or None")
+    everything = isinstance(k, str)
+    if k is None:
+        sizes = task.grid()[-1:]
+    else:
+        sizes = task.grid() if everything else class_counts(k, largest=task.n_classes)
+    if sizes.size == 1:
+        return TrainingCurve(sizes, np.ones(1), task.accuracy(sizes))
+    return training_curve(task, None if everything else sizes)
+
+
+def fit_signal(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Signals whose accuracy curves are nearest to given ones.
+
+    The global minimum of :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0: the best of a
+    fine grid, improved between its neighbours by Newton's method, or halving where that fails. A
+    single accuracy is inverted.
+
+    Parameters
+    ----------
+    k : int array of shape (n_k,)
+        Numbers of classes, at least 2.
+    accuracy : array of shape (n_k,) or (n_curves, n_k)
+        Curves a.
+    weight : array of shape (n_k,)
+        Weights w, positive.
+
+    Returns
+    -------
+    array of shape (n_curves,)
+        Signal c of each curve; 0 where guessing is nearest, infinite where all accuracies are 1.
+
+    References
+    ----------
+    Zheng, thesis (2017), section 5.4, in the information :math:`c^2 / 2`.
+
+    Examples
+    --------
+    >>> k = np.array([2, 10, 50])
+    >>> fit_signal(k, signal_accuracy(2.5, k).T, np.ones(3)).round(9).tolist()
+    [2.5]
+    """
+    accuracy = np.atleast_2d(accuracy)
+    perfect = (accuracy > 1 - ROUNDING).all(axis=1)
+    if k.size == 1:
+        signal = signal_from_accuracy(accuracy[:, 0], k[0])
+    else:
+        signal = _least_squares(k, accuracy, weight)
+    return np.where(perfect, np.inf, np.where(signal > _WEAKEST, signal, 0.0))
+
+
+def _least_squares(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
+    error = np.full(accuracy.shape[0], np.inf)
+    signal = np.zeros(accuracy.shape[0])
+    for start, curve in zip(_SIGNALS, signal_accuracy(_SIGNALS, k).T, strict=True):
+        new_error = (accuracy - curve) ** 2 @ weight
+        signal = np.where(new_error < error, start, signal)
+        error = np.minimum(new_error, error)
+
+    low, high = np.maximum(signal - _SIGNALS[1], 0), signal + _SIGNALS[1]
+    for _ in range(_MOST_STEPS):
+        value, slope, bend = (signal_accuracy(signal, k, order) for order in range(3))
+        residual = accuracy.T - value
+        downhill = weight @ (residual * slope)
+        low, high = np.where(downhill > 0, signal, low), np.where(downhill > 0, high, signal)
+        curvature = np.maximum(weight @ (slope**2 - residual * bend), 1e-250)
+        newton = signal + downhill / curvature
+        moved = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+        settled = np.max(np.abs(moved - signal)) < _TOLERANCE
+        signal = moved
+        if settled:
+            break
+    return signal

@@ -1,0 +1,394 @@
+"""Bounds without a model: on the Bayes classifier's accuracy, and on mutual information from it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import elementwise, minimize_scalar
+
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import (
+    as_numeric,
+    class_count,
+    one_of,
+    probability,
+    source_task,
+)
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray
+
+Unit = Literal["nats", "bits"]
+Method = Literal["bounded_differences", "cantelli", "chebyshev"]
+NATS = {"nats": 1.0, "bits": float(np.log(2))}
+# Below the first c the accuracy is 1 / k up to rounding, above the last it is 1.
+_LOG_C = (-36.0, 43.0)
+# First node and step for log y: y reaches far below 1 / c; the step gives 1e-15.
+_LOG_NODES = (-85.0, 0.2)
+_SMALL_C = 30.0
+_METHODS = ("bounded_differences", "cantelli", "chebyshev")
+
+
+def bayes_accuracy_variance(k: int) -> float:
+    r"""Upper bound on the variance of the Bayes accuracy of k random classes.
+
+    Changing one class moves the Bayes accuracy
+    :math:`BA_k = \frac1k \int \max_i p(y \mid x_i)\, dy` by at most 1/k, so that by the inequality
+    of Efron and Stein :math:`Var[BA_k] \le 1 / (4k)`, whatever the law.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, at least 2.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Zheng, thesis (2017), Theorem 2.5.1.
+
+    Examples
+    --------
+    >>> bayes_accuracy_variance(100)
+    0.0025
+    """
+    return 1 / (4 * class_count(k, "k", smallest=2))
+
+
+@dataclass(frozen=True, repr=False)
+class AccuracyBound:
+    """Lower confidence bound on the average Bayes accuracy ABA_k.
+
+    Attributes
+    ----------
+    bound : float
+        The bound; never below 1 / k, which every ABA_k reaches.
+    accuracy : float
+        Test accuracy of the classifier that gives the bound.
+    test_deviation, class_deviation : float
+        What the draw of the test instances and that of the classes take away: their sum, or the
+        root of the sum of their squares where `method` is "bounded_differences".
+    alpha : float
+        Probability that the bound is too high, at most.
+    n_classes : int
+        k, the number of classes.
+    method : str
+        How the draw of the classes is bounded.
+    """
+
+    bound: float
+    accuracy: float
+    test_deviation: float
+    class_deviation: float
+    alpha: float
+    n_classes: int
+    method: Method
+
+    def information(self, unit: Unit = "nats") -> float:
+        """Lower confidence bound on mutual information: `smallest_information` of the bound."""
+        return float(smallest_information(self.bound, self.n_classes, unit))
+
+    def __repr__(self) -> str:
+        """One sentence with the bound and what it is made of."""
+        return (
+            f"average Bayes accuracy on {self.n_classes} classes is at least {self.bound:.4f} with "
+            f"confidence {100 * (1 - self.alpha):g}% (test accuracy {self.accuracy:.4f}; "
+            f"deviations {self.test_deviation:.4f} by test instances, {self.class_deviation:.4f} "
+            f"by classes; {self.method})"
+        )
+
+
+def bayes_accuracy_bound(
+    task: SourceTask | Sequence[SourceTask],
+    alpha: float = 0.05,
+    method: Method = "bounded_differences",
+) -> AccuracyBound:
+    r"""Lower confidence bound on the average Bayes accuracy on as many classes as were tested.
+
+    No classifier beats the Bayes classifier, so that the test accuracy :math:`\widehat{GA}`, less
+    what chance may have added to it, bounds :math:`ABA_{k} = E[BA_{k}]` at :math:`k = k_1`:
+
+    .. math::
+
+        \max_i \Big( \widehat{GA}_i - \sqrt{\tfrac12 \log\tfrac{\ell}{\alpha}
+            \big(\textstyle\sum_j \omega_{ij}^2 + \tfrac1k\big)} \Big)
+
+    over the :math:`\ell` classifiers i, with :math:`\omega_{ij}` the weights of its test instances.
+    The draw of the instances and that of the classes both have bounded differences,
+    :math:`\omega_{ij}` and 1/k, so one exponential inequality (McDiarmid's) covers both.
+
+    Parameters
+    ----------
+    task : SourceTask or sequence of SourceTask
+        The test; or the tests of several classifiers on the same classes, of which the best may be
+        picked (Bonferroni).
+    alpha : float
+        Probability that the bound exceeds ABA_k, at most.
+    method : {"bounded_differences", "cantelli", "chebyshev"}
+        The formula above, or that of the thesis:
+        :math:`\widehat{GA} - \sqrt{\log(\ell / \alpha_1) \sum_j \omega_j^2 / 2}` less a deviation
+        of the classes with variance 1/(4k) by Cantelli's one-sided inequality,
+        :math:`\sqrt{(1 - \alpha_2) / (4 k \alpha_2)}`, or by Chebyshev's,
+        :math:`1 / \sqrt{4 k \alpha_2}`. The split :math:`\alpha_1 + \alpha_2 = \alpha` is the
+        one with the smallest deviation, which the outcomes of the test do not affect.
+
+    Returns
+    -------
+    AccuracyBound
+
+    Raises
+    ------
+    DataError
+        Classes of unequal weight or without test instances; a bare accuracy curve; tasks with
+        different numbers of classes; `alpha` outside (0, 1).
+
+    Notes
+    -----
+    Assumes that the classes are independent draws from their population; that test instances are
+    independent given the classes, and were not used to train or choose the classifier (other than
+    among the tasks given); and that ties count as broken at random or as errors, not as correct.
+
+    References
+    ----------
+    Zheng, thesis (2017), Theorem 2.5.2 and Lemma 2.5.1, with one-sided Hoeffding inequalities. For
+    the default, which is sharper at the usual `alpha`: McDiarmid, On the method of bounded
+    differences (1989).
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0] * 380 + [1] * 20, np.arange(400), n_classes=400)
+    >>> round(bayes_accuracy_bound(task).bound, 3)
+    0.863
+    >>> round(bayes_accuracy_bound(task, method="cantelli").bound, 3)
+    0.754
+    """
+    tasks = [task] if isinstance(task, SourceTask) else list(task)
+    alpha = probability(alpha, "alpha")
+    one_of(method, _METHODS, "method")
+    k = _common_classes(tasks)
+    squares = np.array([np.sum(member.instance_weight**2) for member in tasks])
+
+    def test_deviation(level: float) -> FloatArray:
+        return np.sqrt(np.log(len(tasks) / level) * squares / 2)
+
+    def class_deviation(level: float) -> float:
+        above = level if method == "cantelli" else 0.0
+        return float(np.sqrt((1 - above) / level * bayes_accuracy_variance(k)))
+
+    if method == "bounded_differences":
+        by_test, by_class = test_deviation(alpha), np.sqrt(np.log(len(tasks) / alpha) / (2 * k))
+        deviation = np.hypot(by_test, by_class)
+    else:
+        share = minimize_scalar(
+            lambda s: test_deviation((1 - s) * alpha).max() + class_deviation(s * alpha),
+            bounds=(1e-6, 1 - 1e-6),
+            method="bounded",
+        ).x
+        by_test, by_class = test_deviation((1 - share) * alpha), class_deviation(share * alpha)
+        deviation = by_test + by_class
+    accuracy = np.array([member.accuracy(k)[0] for member in tasks])
+    best = int(np.argmax(accuracy - deviation))
+    return AccuracyBound(
+        max(float(accuracy[best] - deviation[best]), 1 / k),
+        float(accuracy[best]),
+        float(by_test[best]),
+        float(by_class),
+        alpha,
+        k,
+        method,
+    )
+
+
+def information_bound(
+    task: SourceTask | Sequence[SourceTask],
+    alpha: float = 0.05,
+    method: Method = "bounded_differences",
+    unit: Unit = "nats",
+) -> float:
+    r"""Lower confidence bound on the mutual information of label and features.
+
+    :math:`C_k^{-1}` (`smallest_information`) of the lower bound on the average Bayes accuracy.
+
+    Parameters
+    ----------
+    task, alpha, method
+        As in `bayes_accuracy_bound`, whose assumptions and errors are those of this function.
+    unit : {"nats", "bits"}
+        Unit of the result.
+
+    Returns
+    -------
+    float
+        0 where the bound on the accuracy is that of guessing.
+
+    References
+    ----------
+    Zheng, thesis (2017), section 4.4.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0] * 380 + [1] * 20, np.arange(400), n_classes=400)
+    >>> round(information_bound(task, unit="bits"), 2)
+    9.69
+    """
+    one_of(unit, tuple(NATS), "unit")
+    return bayes_accuracy_bound(task, alpha, method).information(unit)
+
+
+def _common_classes(tasks: list[SourceTask]) -> int:
+    """Return the number of classes that all tasks share."""
+    if not tasks:
+        raise DataError("task: expected at least one task, found none")
+    for member in tasks:
+        source_task(member)
+        weight = member.class_weight
+        if np.ptp(weight) > 1e-12:
+            raise DataError(
+                "task: the bound is on the accuracy with equal class weights and every class "
+                f"tested, found class weights from {weight.min():.3g} to {weight.max():.3g}; make "
+                "the task without class_weight= and without untested classes"
+            )
+    counts = {member.n_classes for member in tasks}
+    if len(counts) > 1:
+        raise DataError(f"task: expected one set of classes, found {sorted(counts)} classes")
+    return counts.pop()
+
+
+def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArray:
+    r"""Largest average Bayes accuracy on k classes that mutual information allows.
+
+    :math:`C_k(\iota) = \int_0^1 Q_c(t) t^{k-1} dt` with
+    :math:`Q_c(t) = e^{c t^{k-1}} / \int_0^1 e^{c s^{k-1}} ds` and c such that
+    :math:`\int_0^1 Q_c \log Q_c\, dt = \iota`. No joint law of label and features with information
+    :math:`\iota` has a higher :math:`ABA_k`, and one attains it.
+
+    Parameters
+    ----------
+    information : float or array
+        Mutual information, at least 0.
+    k : int
+        Number of classes, at least 2.
+    unit : {"nats", "bits"}
+        Unit of `information`.
+
+    Returns
+    -------
+    float or array
+        From 1 / k at 0 to 1 at infinity; increasing and concave. The relative error is below 1e-9.
+
+    Raises
+    ------
+    DataError
+        Information that is negative or not a number.
+
+    References
+    ----------
+    Zheng, thesis (2017), Theorem 4.3.1.
+
+    Examples
+    --------
+    >>> largest_accuracy([0, 1, 5], k=10).round(4).tolist()
+    [0.1, 0.5131, 0.9781]
+    """
+    one_of(unit, tuple(NATS), "unit")
+    nats = _checked(information, "information", np.inf) * NATS[unit]
+    k = class_count(k, "k", smallest=2)
+    log_c = _solve(lambda x, goal: _tilted(x, k)[2] - goal, nats)
+    accuracy = np.where(log_c > 0, 1.0, 1 / k)
+    inside = np.isfinite(log_c)
+    accuracy[inside] = _tilted(log_c[inside], k)[0]
+    return accuracy[()]
+
+
+def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
+    r"""Smallest mutual information that allows an average Bayes accuracy on k classes.
+
+    The inverse :math:`C_k^{-1}` of `largest_accuracy`.
+
+    Parameters
+    ----------
+    accuracy : float or array
+        Average Bayes accuracy :math:`ABA_k`, in [0, 1].
+    k : int
+        Number of classes, at least 2.
+    unit : {"nats", "bits"}
+        Unit of the result.
+
+    Returns
+    -------
+    float or array
+        0 at accuracies up to 1 / k, infinite at accuracy 1; increasing and convex.
+
+    Raises
+    ------
+    DataError
+        An accuracy outside [0, 1].
+
+    References
+    ----------
+    Zheng, thesis (2017), section 4.3.1.
+
+    Examples
+    --------
+    >>> smallest_information([0.1, 0.5, 0.9], k=10, unit="bits").round(3).tolist()
+    [0.0, 1.366, 4.903]
+    """
+    one_of(unit, tuple(NATS), "unit")
+    accuracy = _checked(accuracy, "accuracy", 1.0)
+    k = class_count(k, "k", smallest=2)
+
+    def excess(x: FloatArray, goal: FloatArray) -> FloatArray:
+        right, wrong, _ = _tilted(x, k)
+        return np.where(goal > 0.5, (1 - goal) - wrong, right - goal)
+
+    log_c = _solve(excess, accuracy)
+    information = np.where(log_c > 0, np.inf, 0.0)
+    inside = np.isfinite(log_c) & (accuracy > 1 / k)
+    information[inside] = _tilted(log_c[inside], k)[2]
+    return (information / NATS[unit])[()]
+
+
+def _checked(values: Any, name: str, largest: float) -> FloatArray:
+    """Numbers from 0 to `largest`."""
+    array = np.asarray(as_numeric(values, name), dtype=float)
+    if not np.all((array >= 0) & (array <= largest)):
+        raise DataError(f"{name}: expected numbers in [0, {largest:g}], found {values!r}")
+    return array
+
+
+def _tilted(log_c: FloatArray, k: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Accuracy, error and information of Q_c, each of the shape (m,) of `log_c`.
+
+    With t = exp(-y / (k - 1)) the power t^(k-1) is s = exp(-y) and y is exponential with mean
+    k - 1; the trapezoid rule runs over log y, which follows the mass wherever c draws it.
+    """
+    c = np.exp(log_c)[:, None]
+    log_y = np.arange(_LOG_NODES[0], np.log(40.0 * (k - 1)), _LOG_NODES[1])
+    y = np.exp(log_y)
+    weight = np.exp(log_y - y / (k - 1))
+    weight /= weight.sum()
+    s, rest = np.exp(-y), -np.expm1(-y)
+    tilted = weight * np.exp(-c * rest)
+    total = tilted.sum(axis=1)
+    accuracy, error = tilted @ s / total, tilted @ rest / total
+    # Information is c A - log E[e^(c s)]; where c is large both are about c, and c is taken out.
+    c = c[:, 0]
+    small = np.minimum(c, _SMALL_C)
+    by_growth = small * accuracy - np.log1p(np.expm1(small[:, None] * s) @ weight)
+    by_decay = -c * error - np.log(total)
+    return accuracy, error, np.where(c < _SMALL_C, by_growth, by_decay)
+
+
+def _solve(excess: Callable[[FloatArray, FloatArray], FloatArray], goal: FloatArray) -> FloatArray:
+    """Log c at which the increasing `excess` over a goal is 0; infinite beyond all c in use."""
+    flat = goal.ravel()
+    low, high = np.full_like(flat, _LOG_C[0]), np.full_like(flat, _LOG_C[1])
+    below, above = excess(low, flat) >= 0, excess(high, flat) <= 0
+    inside = ~(below | above)
+    log_c = np.where(above, np.inf, -np.inf)
+    log_c[inside] = elementwise.find_root(
+        excess, (low[inside], high[inside]), args=(flat[inside],)
+    ).x
+    return log_c.reshape(goal.shape)

@@ -1,0 +1,269 @@
+"""Implied information: the mutual information with which an accuracy curve agrees best."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import ndtri
+
+from classex_bayes.core.normal import signal_accuracy
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import class_counts, one_of
+from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal, signal_curve
+from classex_bayes.estimators.training import TrainingCurve
+from classex_bayes.exceptions import DataError
+from classex_bayes.information.bounds import NATS, Unit
+from classex_bayes.results import (
+    SAMPLE_DIMS,
+    Extrapolation,
+    IntervalType,
+    interval_of,
+    interval_settings,
+)
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+
+# Numbers of classes that stand for all those the curve of a fitted model is compared at.
+_MOST_SIZES = 64
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ImpliedInformation:
+    """Information implied by an accuracy curve.
+
+    Attributes
+    ----------
+    information : DataArray with dimensions (chain, draw)
+        Implied information; a point estimate has one chain and one draw.
+    standard_error : float or None
+        Standard error of a point estimate from data; None for draws, and where the delta method
+        fails (information 0 or infinite).
+    unit : {"nats", "bits"}
+        Unit of both.
+    source : str
+        What the accuracy curve comes from.
+    interval_type : {"credible", "bootstrap", "none"}
+        What the spread over draws means.
+    smallest_k, largest_k : int
+        The numbers of classes on which the curve was compared.
+    """
+
+    information: xr.DataArray
+    standard_error: float | None
+    unit: Unit
+    source: str
+    interval_type: IntervalType
+    smallest_k: int
+    largest_k: int
+
+    @property
+    def mean(self) -> float:
+        """Mean over draws, or the point estimate."""
+        return float(self.information.mean(SAMPLE_DIMS))
+
+    def interval(self, prob: float | None = None, kind: str | None = None) -> tuple[float, float]:
+        """Interval of the implied information.
+
+        Parameters
+        ----------
+        prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+        kind : {"eti", "hdi"}, optional
+            Kind of the interval over draws; ``rcParams["stats.ci_kind"]`` by default. A point
+            estimate has the interval of a normal law with its standard error, cut at 0.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper limit.
+
+        Raises
+        ------
+        DataError
+            A point estimate without a standard error.
+        """
+        level, _ = interval_settings(prob, kind)
+        if self.interval_type != "none":
+            bounds = interval_of(self.information, prob, kind)
+            return float(bounds.sel(ci_bound="lower")), float(bounds.sel(ci_bound="upper"))
+        if self.standard_error is None:
+            raise DataError(
+                f"{self.source}: implied information {self.mean:.3g} has no standard error"
+            )
+        reach = float(ndtri((1 + level) / 2)) * self.standard_error
+        return max(self.mean - reach, 0.0), self.mean + reach
+
+    def to(self, unit: Unit) -> "ImpliedInformation":
+        """Return the same in another unit.
+
+        Parameters
+        ----------
+        unit : {"nats", "bits"}
+            The unit wanted.
+
+        Returns
+        -------
+        ImpliedInformation
+        """
+        one_of(unit, tuple(NATS), "unit")
+        factor = NATS[self.unit] / NATS[unit]
+        error = None if self.standard_error is None else self.standard_error * factor
+        return replace(self, information=self.information * factor, standard_error=error, unit=unit)
+
+    def __repr__(self) -> str:
+        """One sentence with the estimate and its uncertainty."""
+        text = f"implied information {self.mean:.3f} {self.unit}"
+        if self.standard_error is not None:
+            text += f" (standard error {self.standard_error:.3f})"
+        if self.interval_type != "none":
+            prob, kind = interval_settings(None, None)
+            lower, upper = self.interval()
+            text += f" ({kind}{100 * prob:g}: {lower:.3f} to {upper:.3f})"
+        return f"{text}, from {self.source} at k = {self.smallest_k}..{self.largest_k}"
+
+
+def implied_information(
+    source: Any, unit: Unit = "nats", k: ClassCounts | None = None
+) -> ImpliedInformation:
+    r"""Mutual information with which an accuracy curve agrees best.
+
+    .. math::
+
+        \hat I = \arg\min_{\iota \ge 0} \sum_k \left(A_k - \bar\pi_k(\sqrt{2\iota})\right)^2, \qquad
+        \bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz
+
+    Of a task :math:`A_k` is ATA_k and the delta method gives a standard error,
+    :math:`Var[\hat c] = d^\top \Sigma d` with :math:`\Sigma` the covariance of ATA_k and
+    :math:`d_k = \bar\pi'_k / \sum_j (\bar\pi_j'^2 - (A_j - \bar\pi_j) \bar\pi''_j)` at
+    :math:`\hat c = \sqrt{2 \hat I}`. Of a fitted model each draw of the accuracy curve gives a draw
+    of the information.
+
+    Parameters
+    ----------
+    source : SourceTask, fitted estimator, or Extrapolation
+        A fitted estimator has a method `predict` that returns an Extrapolation.
+    unit : {"nats", "bits"}
+        Unit of the result.
+    k : int or array-like of int, optional
+        Numbers of classes to compare at, each with the same weight: of a task 2..k1, of a fitted
+        estimator also beyond. By default 2..k1 (or the known ones of a bare curve, or those of
+        the Extrapolation). Many are represented by fewer, log-spaced ones with weights.
+
+    Returns
+    -------
+    ImpliedInformation
+
+    Raises
+    ------
+    DataError
+        `source` is none of these; `k` out of range, or given together with an Extrapolation.
+
+    Notes
+    -----
+    :math:`\bar\pi_k(\sqrt{2I})` is the accuracy of the Bayes classifier where label and features
+    have information I, in the limit of many weakly informative dimensions (thesis, assumptions A1
+    to A4). No classifier does better than Bayes's, so there the implied information is at most I.
+    Elsewhere it is a measure of precision without an upper limit, and can exceed I: for ten pairs
+    of normal variables with 8.3 nats together it is 9.7. `information_bound` never assumes the law.
+
+    References
+    ----------
+    Zheng, thesis (2017), section 5.4; Zheng and Benjamini, arXiv:1606.05229 (2016).
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], np.arange(50), n_classes=50)
+    >>> implied_information(task)
+    implied information 6.299 nats (standard error 1.109), from SourceTask at k = 2..50
+    """
+    one_of(unit, tuple(NATS), "unit")
+    if isinstance(source, SourceTask):
+        return _of_task(source, k).to(unit)
+    if isinstance(source, Extrapolation):
+        if k is not None:
+            raise DataError("k: an Extrapolation has numbers of classes of its own; leave k out")
+        sizes, weight = _representatives(np.sort(source.k))
+        return _of_prediction(source, sizes, weight).to(unit)
+    if not callable(getattr(source, "predict", None)):
+        raise DataError(
+            "source: expected a SourceTask, a fitted estimator or an Extrapolation, found "
+            f"{type(source).__name__}"
+        )
+    if k is None:
+        wanted = np.arange(2, source.predict(2).n_classes + 1)
+    else:
+        wanted = np.sort(class_counts(k))
+    sizes, weight = _representatives(wanted)
+    return _of_prediction(source.predict(sizes), sizes, weight).to(unit)
+
+
+def _of_task(task: SourceTask, k: ClassCounts | None) -> ImpliedInformation:
+    """Estimate from average test accuracies, with a standard error by the delta method."""
+    wanted = "all" if k is None else k
+    signal = HighDimensional(wanted).fit(task).signal_
+    curve = signal_curve(task, wanted)
+    return ImpliedInformation(
+        xr.DataArray([[signal**2 / 2]], dims=SAMPLE_DIMS),
+        _standard_error(task, curve, signal),
+        "nats",
+        "SourceTask",
+        "none",
+        int(curve.k.min()),
+        int(curve.k.max()),
+    )
+
+
+def _standard_error(task: SourceTask, curve: TrainingCurve, signal: float) -> float | None:
+    """Standard error of the information in nats."""
+    if signal == 0 or np.isinf(signal):
+        return None
+    value, slope, bend = (signal_accuracy(signal, curve.k, order)[:, 0] for order in range(3))
+    steepness = curve.weight @ (slope**2 - (curve.accuracy - value) * bend)
+    influence = curve.weight * slope / steepness
+    # The covariance at few numbers of classes is at hand, and between them nearly linear in log k.
+    few = task.grid()
+    sizes = curve.k if curve.k.size <= few.size else few
+    shared = _share_out(influence, curve.k, np.sort(sizes))
+    variance = shared @ task.accuracy_cov(np.sort(sizes)) @ shared
+    return float(signal * np.sqrt(variance))
+
+
+def _of_prediction(
+    prediction: Extrapolation, sizes: IntArray, weight: FloatArray
+) -> ImpliedInformation:
+    """Draws of the information from draws of the accuracy."""
+    accuracy = prediction.accuracy.sel(k=sizes)
+    curves = accuracy.transpose(*SAMPLE_DIMS, "k").values
+    signal = fit_signal(sizes, curves.reshape(-1, sizes.size), weight)
+    information = accuracy.isel(k=0, drop=True).copy(data=(signal**2 / 2).reshape(curves.shape[:2]))
+    return ImpliedInformation(
+        information.rename("information"),
+        None,
+        "nats",
+        prediction.estimator,
+        prediction.interval_type,
+        int(sizes[0]),
+        int(sizes[-1]),
+    )
+
+
+def _representatives(sizes: IntArray) -> tuple[IntArray, FloatArray]:
+    """Few of some increasing numbers of classes, weighted to stand for all of them."""
+    if sizes.size <= _MOST_SIZES:
+        return sizes, np.ones(sizes.size)
+    wanted = np.geomspace(sizes[0], sizes[-1], _MOST_SIZES)
+    few = sizes[np.unique(np.searchsorted(sizes, wanted).clip(max=sizes.size - 1))]
+    return few, _share_out(np.ones(sizes.size), sizes, few)
+
+
+def _share_out(amount: FloatArray, sizes: IntArray, few: IntArray) -> FloatArray:
+    """Give what `sizes` have to their neighbours among `few`, linearly in log k.
+
+    Sums of the amounts with a function that is linear in log k between `few` do not change.
+    """
+    if few.size == 1:
+        return np.array([amount.sum()])
+    right = np.searchsorted(few, sizes).clip(1, few.size - 1)
+    low, high = np.log(few[right - 1]), np.log(few[right])
+    part = amount * (np.log(sizes) - low) / (high - low)
+    return np.bincount(right - 1, amount - part, few.size) + np.bincount(right, part, few.size)

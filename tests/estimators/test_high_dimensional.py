@@ -1,0 +1,209 @@
+"""HighDimensional: recovery, the global optimum, limits, and the printed numbers of nips2016."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtri
+from sklearn.base import clone
+
+from classex_bayes.core.normal import expected_power, signal_accuracy
+from classex_bayes.data.simulate import FavorabilityLaw
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
+from classex_bayes.exceptions import DataError, NotFittedError
+
+SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])
+
+
+def curve(accuracy, k=SIZES, n_test=10**6):
+    return SourceTask.from_accuracies(k, accuracy, n_test=n_test, n_classes=int(np.max(k)))
+
+
+def losses_task(losses, n_classes):
+    return SourceTask.from_losses(losses, np.arange(len(losses)) % n_classes, n_classes=n_classes)
+
+
+# Recovery
+
+
+@pytest.mark.parametrize("k", [None, "all", 20, [2, 50]])
+@pytest.mark.parametrize("signal", [0.3, 2.0, 4.5])
+def test_exact_curves_are_recovered(signal, k):
+    model = HighDimensional(k).fit(curve(signal_accuracy(signal, SIZES)[:, 0]))
+    assert model.signal_ == pytest.approx(signal, abs=1e-9)
+    assert model.information_ == pytest.approx(signal**2 / 2, abs=1e-8)
+    far = np.array([30, 10**4, 10**5])
+    np.testing.assert_allclose(
+        model.predict(far).mean, expected_power(signal, 1.0, far)[:, 0], atol=1e-9
+    )
+
+
+def test_default_extrapolates_the_accuracy_on_all_classes():
+    task = losses_task([0] * 30 + [1] * 6 + [7] * 4, 40)
+    pred = HighDimensional().fit(task).predict([40, 1000])
+    assert pred.mean[40] == pytest.approx(task.accuracy(40)[0], abs=1e-12)
+    assert pred.mean[1000] < pred.mean[40]
+
+
+def test_the_law_is_found_again_in_losses():
+    law = FavorabilityLaw(means=(2.5,), sds=(1.0,))
+    losses, y, k1 = law.sample(200, n_test=20_000, random_seed=1)
+    task = SourceTask.from_losses(losses, y, n_classes=k1)
+    for k in (None, "all"):
+        model = HighDimensional(k).fit(task)
+        # The signal's standard deviation is about that of Z, 1, over the root of 20,000.
+        assert model.signal_ == pytest.approx(2.5, abs=0.04)
+
+
+def test_printed_numbers_of_nips2016():
+    """Corrected, the formula gives the printed 0.686 and 0.546; with the half square it does not.
+
+    With powers 20 and 400 of Phi for 19 and 399, nips2016's Binomial(k, u), what remains is the
+    rounding of the printed accuracies. No variant gives the third number, 0.839 from 0.880.
+    """
+    for accuracy, printed in ((0.922, 0.686), (0.860, 0.546)):
+        model = HighDimensional().fit(curve(accuracy, k=20, n_test=1000))
+        corrected = model.predict(400).mean.item()
+        assert corrected == pytest.approx(printed, abs=0.01)
+        half_square = signal_accuracy(model.signal_**2 / 2, np.array([400.0])).item()
+        assert half_square > printed + 0.3
+        one_more = HighDimensional().fit(curve(accuracy, k=21, n_test=1000))
+        assert one_more.predict(401).mean.item() == pytest.approx(printed, abs=0.0015)
+
+
+# Least squares
+
+
+def squares(signal, k, accuracy, weight):
+    return weight @ (signal_accuracy(signal, k) - accuracy[:, None]) ** 2
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 10**6))
+def test_least_squares_are_global(data, seed):
+    rng = np.random.default_rng(seed)
+    largest = data.draw(st.sampled_from([10, 1000, 10**7]))
+    k = np.unique(np.rint(np.geomspace(2, largest, data.draw(st.integers(2, 20))))).astype(int)
+    accuracy = rng.random((4, k.size))
+    if data.draw(st.booleans()):
+        accuracy = -np.sort(-accuracy, axis=1)
+    weight = rng.random(k.size) + 0.01
+    found = fit_signal(k, accuracy, weight)
+    grid = np.linspace(0, 15, 1501)
+    for signal, values in zip(found, accuracy, strict=True):
+        best = squares(grid, k, values, weight).min()
+        assert squares(signal, k, values, weight).item() <= best * (1 + 1e-9)
+        neighbours = squares(np.abs(signal + np.array([-1e-4, 1e-4])), k, values, weight)
+        assert squares(signal, k, values, weight).item() <= neighbours.min() * (1 + 1e-12)
+
+
+def test_of_two_minima_the_lower_is_found():
+    """The accuracy on 2 classes speaks for a signal near 0.2, the other for one near 5.6."""
+    k, accuracy = np.array([2, 10**7]), np.array([0.55, 0.6])
+    assert fit_signal(k, accuracy, np.array([1, 0.5])).item() == pytest.approx(0.18, abs=0.01)
+    assert fit_signal(k, accuracy, np.array([1, 1.0])).item() == pytest.approx(5.56, abs=0.01)
+    grid = np.linspace(0, 8, 401)
+    values = squares(grid, k, accuracy, np.ones(2))
+    assert np.sum((values[1:-1] < values[:-2]) & (values[1:-1] < values[2:])) == 2
+
+
+def test_many_curves_at_once_are_as_one_by_one():
+    rng = np.random.default_rng(1)
+    accuracy = rng.random((30, SIZES.size))
+    together = fit_signal(SIZES, accuracy, np.ones(SIZES.size))
+    alone = [fit_signal(SIZES, values, np.ones(SIZES.size)).item() for values in accuracy]
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-10)
+
+
+def test_all_sizes_are_the_default_of_the_training_curve():
+    task = losses_task(np.random.default_rng(1).binomial(39, 0.03, 40), 40)
+    assert (
+        HighDimensional("all").fit(task).signal_
+        == HighDimensional(np.arange(2, 41)).fit(task).signal_
+    )
+
+
+# Limits
+
+
+@pytest.mark.parametrize("k", [None, "all"])
+def test_perfect_accuracy_stays_perfect(k):
+    model = HighDimensional(k).fit(losses_task(np.zeros(10, int), 10))
+    assert model.signal_ == np.inf and model.information_ == np.inf
+    pred = model.predict([2, 1000])
+    assert pred.mean.tolist() == [1.0, 1.0]
+    assert "no errors" in pred.notes[0]
+
+
+@pytest.mark.parametrize("k", [None, "all"])
+@pytest.mark.parametrize("losses", [np.full(10, 9), np.arange(10), np.repeat([0, 9], [1, 9])])
+def test_guessing_and_worse_is_guessing(k, losses):
+    model = HighDimensional(k).fit(losses_task(losses, 10))
+    assert model.signal_ == 0 and model.information_ == 0
+    pred = model.predict([2, 7, 1000])
+    np.testing.assert_allclose(pred.mean, [1 / 2, 1 / 7, 1 / 1000], atol=1e-12)
+    assert "guessing" in pred.notes[0]
+
+
+def test_a_curve_with_one_accuracy():
+    for k in (None, "all", 20):
+        model = HighDimensional(k).fit(curve(0.9, k=20, n_test=100))
+        assert model.predict(20).mean.item() == pytest.approx(0.9, abs=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    losses=st.lists(st.integers(0, 29), min_size=30, max_size=60),
+    k=st.sampled_from([None, "all", [3, 17]]),
+)
+def test_predictions_are_probabilities_that_fall(losses, k):
+    pred = HighDimensional(k).fit(losses_task(losses, 30)).predict([2, 5, 30, 1000, 3000])
+    assert np.all((pred.mean > 0) & (pred.mean <= 1)) and np.all(np.diff(pred.mean) <= 1e-12)
+    assert np.all(pred.mean >= 1 / pred.k - 1e-12)
+
+
+def test_two_class_accuracy_is_the_closed_form():
+    model = HighDimensional(2).fit(curve([0.8, 0.7], k=[2, 5]))
+    assert model.signal_ == pytest.approx(np.sqrt(2) * ndtri(0.8), abs=1e-11)
+
+
+# Parameters
+
+
+def test_names_tell_variants_apart():
+    ks = (None, "all", 20, [2, 20], [2, 30], np.arange(2, 100))
+    names = [HighDimensional(k).name for k in ks]
+    assert len(set(names)) == len(names)
+    assert names[:4] == [
+        "HighDimensional",
+        "HighDimensional(k=all)",
+        "HighDimensional(k=20)",
+        "HighDimensional(k=2, 20)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("k", "message"),
+    [("some", "k: found 'some'"), (41, "k: expected numbers in 2..40"), ([2, 2], "more than once")],
+)
+def test_bad_k(k, message):
+    with pytest.raises(DataError, match=message):
+        HighDimensional(k).fit(losses_task(np.zeros(40, int), 40))
+
+
+def test_bad_use():
+    with pytest.raises(NotFittedError):
+        HighDimensional().predict(10)
+    with pytest.raises(DataError, match="expected a SourceTask"):
+        HighDimensional().fit([0, 1])
+    with pytest.raises(DataError, match="was not given"):
+        HighDimensional(4).fit(curve([0.9, 0.8], k=[2, 10]))
+
+
+def test_clone_and_fit_changes_no_parameter():
+    model = HighDimensional(k=[2, 5])
+    before = dict(model.get_params())
+    model.fit(losses_task(np.array([0, 0, 1, 2, 0, 3]), 6))
+    assert model.get_params() == before
+    assert clone(model).k == [2, 5] and not hasattr(clone(model), "signal_")

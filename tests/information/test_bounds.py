@@ -1,0 +1,295 @@
+"""Bounds: C_k by convex optimisation and arbitrary precision; coverage where the truth is known."""
+
+import cvxpy as cp
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.data.simulate import BivariateNormal
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError
+from classex_bayes.information import (
+    bayes_accuracy_bound,
+    bayes_accuracy_variance,
+    information_bound,
+    largest_accuracy,
+    smallest_information,
+)
+
+METHODS = ("bounded_differences", "cantelli", "chebyshev")
+BITS = np.log(2)
+
+
+def losses_task(losses, n_classes, y=None, **options):
+    y = np.arange(len(losses)) % n_classes if y is None else y
+    return SourceTask.from_losses(losses, y, n_classes=n_classes, **options)
+
+
+# C_k, the largest accuracy
+
+
+def on_the_curve(c, k):
+    """Accuracy, error and information of Q_c in arbitrary precision, by confluent functions."""
+    with mpmath.workdps(60):
+        a, c = mpmath.mpf(1) / (k - 1), mpmath.mpf(float(c))
+        total = mpmath.hyp1f1(a, a + 1, c)  # int exp(c t^(k-1)) dt
+        accuracy = a * (mpmath.exp(c) / total - 1) / c
+        return float(accuracy), float(1 - accuracy), float(c * accuracy - mpmath.log(total))
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("c", [1e-3, 0.3, 5.0, 29.9, 30.1, 400.0])
+def test_largest_accuracy_in_arbitrary_precision(k, c):
+    accuracy, error, information = on_the_curve(c, k)
+    found = largest_accuracy(information, k)
+    assert found == pytest.approx(accuracy, rel=1e-9)
+    assert 1 - found == pytest.approx(error, rel=1e-9, abs=1e-15)
+    rounding = 1e-15 * c / error  # of the accuracy, in the information
+    assert smallest_information(accuracy, k) == pytest.approx(information, rel=1e-8, abs=rounding)
+
+
+@pytest.mark.parametrize("k", [2, 5, 20])
+@pytest.mark.parametrize("information", [0.05, 0.7, 1.5])
+def test_largest_accuracy_by_convex_optimisation(k, information):
+    """Maximise int Q t^(k-1) over piecewise constant Q with int Q = 1 and int Q log Q limited."""
+    edges = np.linspace(0, 1, 301) ** (1 / (k - 1))
+    width = np.diff(edges)
+    power = np.diff(edges**k) / k  # int t^(k-1) over each piece
+    q = cp.Variable(width.size, nonneg=True)
+    limits = [width @ q == 1, cp.sum(cp.multiply(width, -cp.entr(q))) <= information]
+    problem = cp.Problem(cp.Maximize(power @ q), [*limits, cp.diff(q) >= 0])
+    problem.solve(solver=cp.CLARABEL)
+    # A piecewise constant Q loses a little.
+    found = largest_accuracy(information, k)
+    assert problem.value <= found + 1e-6
+    assert problem.value == pytest.approx(found, abs=5e-5)
+
+
+def test_limits_of_the_largest_accuracy():
+    for k in (2, 7, 10**6):
+        np.testing.assert_allclose(largest_accuracy([0, 1e-300], k), 1 / k, rtol=1e-12)
+        assert largest_accuracy([1e3, 1e6, np.inf], k).tolist() == [1, 1, 1]
+        # Far out Q is exponential in 1 - t, and the error (k - 1) exp(-information - 1).
+        error = 1 - largest_accuracy(25 + np.log(k), k)
+        assert error == pytest.approx((k - 1) / k * np.exp(-26), rel=2e-4)
+
+
+def test_little_information_adds_its_root():
+    """By the variance of t^(k-1): C_k is 1/k + sd sqrt(2 information) to first order."""
+    k, information = 4, 1e-8
+    variance = 1 / (2 * k - 1) - 1 / k**2
+    found = largest_accuracy(information, k) - 1 / k
+    assert found == pytest.approx(np.sqrt(2 * information * variance), rel=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    information=st.lists(st.floats(1e-8, 30), min_size=3, max_size=8, unique=True),
+    k=st.integers(2, 10**6),
+)
+def test_largest_accuracy_is_increasing_and_concave(information, k):
+    information = np.sort(information)
+    accuracy = largest_accuracy(information, k)
+    assert np.all((accuracy > 1 / k) & (accuracy < 1)) and np.all(np.diff(accuracy) >= -1e-14)
+    middle = largest_accuracy((information[1:] + information[:-1]) / 2, k)
+    assert np.all(middle >= (accuracy[1:] + accuracy[:-1]) / 2 - 1e-13)
+
+
+@settings(max_examples=25, deadline=None)
+@given(information=st.floats(1e-8, 20), k=st.integers(2, 10**6))
+def test_round_trips(information, k):
+    accuracy = largest_accuracy(information, k)
+    assert largest_accuracy(smallest_information(accuracy, k), k) == pytest.approx(accuracy)
+    if accuracy < 1 - 1e-6:
+        assert smallest_information(accuracy, k) == pytest.approx(information, rel=1e-6)
+
+
+def test_smallest_information_at_the_ends():
+    assert smallest_information([0, 0.05, 0.1, 1], 10).tolist() == [0, 0, 0, np.inf]
+    assert smallest_information(0.999, 10, unit="bits") == pytest.approx(
+        smallest_information(0.999, 10) / BITS
+    )
+    assert largest_accuracy(2.0, 10, unit="bits") == largest_accuracy(2 * BITS, 10)
+    assert smallest_information(1 - 1e-15, 10) == pytest.approx(
+        np.log(9) - 1 + 15 * np.log(10), 0.1
+    )
+
+
+def test_shapes_follow_the_input():
+    assert np.ndim(largest_accuracy(1.0, 5)) == 0
+    assert largest_accuracy(np.ones((2, 3)), 5).shape == (2, 3)
+    assert smallest_information([[0.5], [0.6]], 5).shape == (2, 1)
+
+
+@settings(max_examples=10, deadline=None)
+@given(rho=st.floats(0.05, 0.99), dim=st.integers(1, 8), k=st.sampled_from([2, 5, 100, 10**4]))
+def test_known_laws_obey_the_bound(rho, dim, k):
+    law = BivariateNormal(rho, dim)
+    information = -dim / 2 * np.log(1 - rho**2)
+    accuracy = law.accuracy(k).item()
+    assert accuracy <= largest_accuracy(information, k) + 1e-9
+    assert smallest_information(min(accuracy, 1 - 1e-9), k) <= information * (1 + 1e-6) + 1e-9
+
+
+# The bound on the average Bayes accuracy
+
+
+def test_variance_bound():
+    assert bayes_accuracy_variance(50) == 1 / 200
+    law = BivariateNormal(0.9, 1)
+    # So many repeats that test instances add little to the variance of the Bayes accuracy.
+    accuracy = [
+        SourceTask.from_embeddings(*law.sample(8, repeats=200, random_seed=s)).accuracy(8)
+        for s in range(30)
+    ]
+    assert np.var(accuracy) < bayes_accuracy_variance(8)
+
+
+def test_formulas():
+    losses, k, alpha = np.array([0] * 90 + [3] * 10), 50, 0.1
+    task = losses_task(losses, k)  # two instances a class
+    both = bayes_accuracy_bound(task, alpha)
+    assert both.accuracy == pytest.approx(0.9)
+    deviation = np.sqrt(np.log(1 / alpha) * (1 / 100 + 1 / 50) / 2)
+    assert both.bound == pytest.approx(0.9 - deviation)
+    assert np.hypot(both.test_deviation, both.class_deviation) == pytest.approx(deviation)
+    share = np.linspace(1e-4, 1 - 1e-4, 20_001)
+    hoeffding = np.sqrt(np.log(1 / ((1 - share) * alpha)) / 200)
+    cantelli = np.sqrt((1 - share * alpha) / (4 * k * share * alpha))
+    found = bayes_accuracy_bound(task, alpha, "cantelli")
+    assert found.bound == pytest.approx(0.9 - np.min(hoeffding + cantelli), abs=1e-6)
+    assert found.bound == pytest.approx(0.9 - found.test_deviation - found.class_deviation)
+    chebyshev = 1 / np.sqrt(4 * k * share * alpha)
+    found = bayes_accuracy_bound(task, alpha, "chebyshev")
+    assert found.bound == pytest.approx(0.9 - np.min(hoeffding + chebyshev), abs=1e-6)
+    # The even split and the constants of Theorem 2.5.2, with one-sided Hoeffding.
+    printed = 0.9 - np.sqrt(np.log(2 / alpha) / 200) - 1 / np.sqrt(2 * alpha * k)
+    assert found.bound >= printed
+
+
+def test_methods_are_ordered_by_sharpness():
+    for k in (10, 100, 1000):
+        task = losses_task(np.zeros(k, int), k)
+        for alpha in (0.01, 0.05, 0.2):
+            bounds = [bayes_accuracy_bound(task, alpha, method).bound for method in METHODS]
+            assert bounds == sorted(bounds, reverse=True)
+
+
+def test_unequal_repeats_cost():
+    y = np.concatenate([np.arange(20), np.zeros(60, int)])
+    unequal = bayes_accuracy_bound(losses_task(np.zeros(80, int), 20, y=y))
+    equal = bayes_accuracy_bound(losses_task(np.zeros(80, int), 20))
+    assert unequal.accuracy == pytest.approx(1)
+    squares = 19 / 400 + 61 / (20 * 61) ** 2
+    assert unequal.test_deviation == pytest.approx(np.sqrt(np.log(20) * squares / 2))
+    assert unequal.bound < equal.bound
+    assert unequal.class_deviation == equal.class_deviation
+
+
+def test_several_classifiers_pay_for_the_choice():
+    good, poor = (losses_task(np.repeat([0, 1], [200 - n, n]), 200) for n in (10, 40))
+    for method in METHODS:
+        alone = bayes_accuracy_bound(good, method=method)
+        chosen = bayes_accuracy_bound([poor, good], method=method)
+        assert chosen.accuracy == alone.accuracy and chosen.bound < alone.bound
+        assert chosen.bound > bayes_accuracy_bound(poor, method=method).bound - 0.05
+        assert bayes_accuracy_bound([good], method=method) == alone
+
+
+def test_a_bound_below_guessing_is_guessing():
+    bound = bayes_accuracy_bound(losses_task(np.arange(5), 5))
+    assert bound.bound == 1 / 5
+    assert bound.information() == 0 == information_bound(losses_task(np.arange(5), 5))
+
+
+def test_repr_says_what_and_how_sure():
+    text = repr(bayes_accuracy_bound(losses_task(np.zeros(100, int), 100), alpha=0.1))
+    assert text.startswith("average Bayes accuracy on 100 classes is at least 0.8483 with")
+    assert "confidence 90%" in text and "bounded_differences" in text
+
+
+def coverage(law, k1, repeats, alpha, method, n_classifiers, repetitions):
+    """Shares of bounds that hold, and of those above guessing."""
+    accuracy = law.accuracy(k1).item()
+    information = -law.dim / 2 * np.log(1 - law.rho**2)
+    rng = np.random.default_rng([17, k1])
+    held, useful = [], []
+    for seed in range(repetitions):
+        probes, gallery, y = law.sample(k1, repeats=repeats, random_seed=seed)
+        noisy = [
+            gallery + 0.05 * scale * rng.normal(size=gallery.shape)
+            for scale in range(n_classifiers)
+        ]
+        tasks = [SourceTask.from_embeddings(probes, templates, y) for templates in noisy]
+        bound = bayes_accuracy_bound(tasks, alpha, method)
+        held.append(bound.bound <= accuracy and bound.information() <= information)
+        useful.append(bound.information() > 0)
+    return np.mean(held), np.mean(useful)
+
+
+@pytest.mark.parametrize("n_classifiers", [1, 3])
+@pytest.mark.parametrize("method", METHODS)
+def test_bounds_hold(method, n_classifiers):
+    held, useful = coverage(BivariateNormal(0.9, 4), 60, 2, 0.5, method, n_classifiers, 20)
+    # At least 1/2 by right; in fact the inequalities leave much room.
+    assert held >= 0.8
+    assert useful == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.05, 0.5])
+@pytest.mark.parametrize(("k1", "repeats"), [(20, 5), (100, 1), (100, 10)])
+def test_coverage_study(k1, repeats, alpha):
+    for method in METHODS:
+        for n_classifiers in (1, 4):
+            held, useful = coverage(
+                BivariateNormal(0.9, 6), k1, repeats, alpha, method, n_classifiers, 200
+            )
+            assert held >= 1 - alpha
+            assert useful == 1
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: largest_accuracy(-1, 5), "information: expected numbers in"),
+        (lambda: largest_accuracy(np.nan, 5), "information: expected numbers in"),
+        (lambda: largest_accuracy("much", 5), "information: expected real numbers"),
+        (lambda: largest_accuracy(1, 1), "k: expected numbers in 2"),
+        (lambda: largest_accuracy(1, 5, unit="bytes"), "unit: found 'bytes'"),
+        (lambda: smallest_information(1.1, 5), "accuracy: expected numbers in"),
+        (lambda: smallest_information(0.5, [5, 6]), "k: expected one number"),
+        (lambda: bayes_accuracy_variance(1), "k: expected numbers in 2"),
+        (lambda: bayes_accuracy_bound([]), "at least one task"),
+        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), alpha=0), "alpha: expected"),
+        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), method="normal"), "method: found"),
+        (lambda: information_bound(losses_task([0, 1, 0], 3), unit="bans"), "unit: found"),
+        (lambda: bayes_accuracy_bound([[0.5]]), "expected a SourceTask"),
+        (
+            lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3, class_weight=[1, 2, 1])),
+            "equal class weights",
+        ),
+        (
+            lambda: bayes_accuracy_bound(losses_task([0, 1], 3, untested="competitors")),
+            "untested classes",
+        ),
+        (
+            lambda: bayes_accuracy_bound(
+                SourceTask.from_accuracies([2, 9], [0.9, 0.8], n_test=50, n_classes=9)
+            ),
+            "made from accuracies alone",
+        ),
+        (
+            lambda: bayes_accuracy_bound([losses_task([0, 1, 0], 3), losses_task([0] * 4, 4)]),
+            "one set of classes",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(DataError, match=message):
+        call()
