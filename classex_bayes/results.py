@@ -17,6 +17,7 @@ from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]
+Quantity = Literal["accuracy", "risk"]
 SAMPLE_DIMS = ["chain", "draw"]
 # Studies of calibration reach factors of 10 to 70; beyond 100 the prior decides.
 _FARTHEST_FACTOR = 100
@@ -38,12 +39,12 @@ def interval_of(draws: xr.DataArray, ci_prob: float | None, ci_kind: str | None)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Extrapolation:
-    """Accuracy predicted by one estimator at some numbers of classes.
+    """Accuracy or risk predicted by one estimator at some numbers of classes.
 
     Attributes
     ----------
-    accuracy : DataArray with dimensions (chain, draw, k)
-        Predicted accuracy; point estimates have one chain and one draw.
+    values : DataArray with dimensions (chain, draw, k)
+        Predictions, also read as `accuracy` or `risk`; point estimates have one chain and one draw.
     estimator : str
         Name of the estimator.
     interval_type : {"credible", "bootstrap", "none"}
@@ -52,6 +53,8 @@ class Extrapolation:
         k1, the number of source classes.
     notes : tuple of str
         What the reader of the numbers must know; printed below every table.
+    quantity : {"accuracy", "risk"}
+        What is predicted: the expected share of correct answers, or the expected cost of an answer.
 
     Examples
     --------
@@ -59,15 +62,22 @@ class Extrapolation:
     [0.9, 0.8]
     """
 
-    accuracy: xr.DataArray
+    values: xr.DataArray
     estimator: str
     interval_type: IntervalType
     n_classes: int
     notes: tuple[str, ...] = ()
+    quantity: Quantity = "accuracy"
 
     @classmethod
     def from_point(
-        cls, k: Any, accuracy: Any, estimator: str, n_classes: int, notes: tuple[str, ...] = ()
+        cls,
+        k: Any,
+        values: Any,
+        estimator: str,
+        n_classes: int,
+        notes: tuple[str, ...] = (),
+        quantity: Quantity = "accuracy",
     ) -> "Extrapolation":
         """Wrap a point estimate: one chain, one draw, no interval.
 
@@ -75,40 +85,43 @@ class Extrapolation:
         ----------
         k : array-like of int, shape (n_k,)
             Numbers of classes.
-        accuracy : array-like of shape (n_k,)
-            Predicted accuracy at each k.
+        values : array-like of shape (n_k,)
+            Predicted accuracy, or risk, at each k.
         estimator : str
             Name in tables and legends.
         n_classes : int
             k1, the number of source classes.
         notes : tuple of str
             What the reader must know.
+        quantity : {"accuracy", "risk"}
+            What is predicted.
 
         Returns
         -------
         Extrapolation
         """
-        values = np.asarray(accuracy, dtype=float)[None, None, :]
-        return cls.from_draws(k, values, estimator, "none", n_classes, notes)
+        draws = np.asarray(values, dtype=float)[None, None, :]
+        return cls.from_draws(k, draws, estimator, "none", n_classes, notes, quantity)
 
     @classmethod
     def from_draws(
         cls,
         k: Any,
-        accuracy: FloatArray,
+        values: FloatArray,
         estimator: str,
         interval_type: IntervalType,
         n_classes: int,
         notes: tuple[str, ...] = (),
+        quantity: Quantity = "accuracy",
     ) -> "Extrapolation":
-        """Wrap draws of the accuracy.
+        """Wrap draws of the accuracy, or of the risk.
 
         Parameters
         ----------
         k : array-like of int, shape (n_k,)
             Numbers of classes.
-        accuracy : array of shape (chain, draw, n_k)
-            Draws of the accuracy.
+        values : array of shape (chain, draw, n_k)
+            Draws.
         estimator : str
             Name in tables and legends.
         interval_type : {"credible", "bootstrap", "none"}
@@ -117,6 +130,8 @@ class Extrapolation:
             k1, the number of source classes.
         notes : tuple of str
             What the reader must know; one is added where k is far beyond k1.
+        quantity : {"accuracy", "risk"}
+            What is predicted.
 
         Returns
         -------
@@ -127,33 +142,51 @@ class Extrapolation:
         FloatingPointError
             A draw is not finite.
         """
-        if not np.isfinite(accuracy).all():
-            raise FloatingPointError(f"{estimator}: the predicted accuracy is not finite")
+        if not np.isfinite(values).all():
+            raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
         notes = notes + _far_beyond(np.max(k), n_classes)
         array = xr.DataArray(
-            accuracy,
+            values,
             dims=("chain", "draw", "k"),
             coords={
-                "chain": np.arange(accuracy.shape[0]),
-                "draw": np.arange(accuracy.shape[1]),
+                "chain": np.arange(values.shape[0]),
+                "draw": np.arange(values.shape[1]),
                 "k": np.atleast_1d(k),
             },
-            name="accuracy",
+            name=quantity,
         )
-        return cls(array, estimator, interval_type, n_classes, notes)
+        return cls(array, estimator, interval_type, n_classes, notes, quantity)
+
+    @property
+    def accuracy(self) -> xr.DataArray:
+        """Predicted accuracy: dimensions (chain, draw, k); `DataError` where it is a risk."""
+        return self._of("accuracy")
+
+    @property
+    def risk(self) -> xr.DataArray:
+        """Predicted risk: dimensions (chain, draw, k); `DataError` where it is an accuracy."""
+        return self._of("risk")
+
+    def _of(self, quantity: Quantity) -> xr.DataArray:
+        if quantity != self.quantity:
+            raise DataError(
+                f"{self.estimator} predicts {self.quantity} and not {quantity}; "
+                f"read .{self.quantity}"
+            )
+        return self.values
 
     @property
     def k(self) -> IntArray:
         """Numbers of classes of the prediction, shape (n_k,)."""
-        return self.accuracy["k"].values
+        return self.values["k"].values
 
     @property
     def mean(self) -> pd.Series:
         """Mean over draws, indexed by k."""
-        return self._series(self.accuracy.mean(SAMPLE_DIMS))
+        return self._series(self.values.mean(SAMPLE_DIMS))
 
     def interval(self, prob: float | None = None, kind: str | None = None) -> pd.DataFrame:
-        """Interval of the accuracy at each k.
+        """Interval of the prediction at each k.
 
         Parameters
         ----------
@@ -174,7 +207,7 @@ class Extrapolation:
         """
         if self.interval_type == "none":
             raise DataError(f"{self.estimator} is a point estimate and has no interval")
-        bounds = interval_of(self.accuracy, prob, kind)
+        bounds = interval_of(self.values, prob, kind)
         index = pd.Index(self.k, name="k")
         return pd.DataFrame(
             {side: bounds.sel(ci_bound=side).values for side in ("lower", "upper")}, index=index
@@ -182,10 +215,18 @@ class Extrapolation:
 
     def prob_at_least(self, accuracy: float) -> pd.Series:
         """Posterior probability that the accuracy is at least `accuracy`, at each k."""
+        level = probability(accuracy, "accuracy")
+        return self._probability(self.accuracy >= level)
+
+    def prob_at_most(self, risk: float) -> pd.Series:
+        """Posterior probability that the risk is at most `risk`, at each k."""
+        level = probability(risk, "risk")
+        return self._probability(self.risk <= level)
+
+    def _probability(self, event: xr.DataArray) -> pd.Series:
         if self.interval_type == "none":
             raise DataError(f"{self.estimator} is a point estimate and has no probabilities")
-        level = probability(accuracy, "accuracy")
-        return self._series((self.accuracy >= level).mean(SAMPLE_DIMS))
+        return self._series(event.mean(SAMPLE_DIMS))
 
     def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
         """Table of the prediction, indexed by k.
@@ -207,26 +248,30 @@ class Extrapolation:
         prob, kind = interval_settings(ci_prob, ci_kind)
         bounds = self.interval(prob, kind)
         label = f"{kind}{100 * prob:g}"
-        table["sd"] = self._series(self.accuracy.std(SAMPLE_DIMS, ddof=1))
+        table["sd"] = self._series(self.values.std(SAMPLE_DIMS, ddof=1))
         table[f"{label}_lb"], table[f"{label}_ub"] = bounds["lower"], bounds["upper"]
         return table
 
     def to_dataframe(self) -> pd.DataFrame:
-        """All draws as a table with columns chain, draw, k, accuracy."""
-        return self.accuracy.to_dataframe().reset_index()
+        """All draws as a table with columns chain, draw, k and the quantity."""
+        return self.values.to_dataframe().reset_index()
 
     def _series(self, values: xr.DataArray) -> pd.Series:
-        return pd.Series(values.values, index=pd.Index(self.k, name="k"), name="accuracy")
+        return pd.Series(values.values, index=pd.Index(self.k, name="k"), name=self.quantity)
 
     def __repr__(self) -> str:
         """Header, table and notes as plain text."""
-        lines = [f"{self.estimator}: expected accuracy, from {self.n_classes} source classes"]
+        lines = [
+            f"{self.estimator}: expected {self.quantity}, from {self.n_classes} source classes"
+        ]
         lines.append(self.summary().to_string(float_format=lambda value: f"{value:.4f}"))
         lines.extend(f"note: {note}" for note in self.notes)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        header = f"{escape(self.estimator)}: expected accuracy, from {self.n_classes} classes"
+        header = (
+            f"{escape(self.estimator)}: expected {self.quantity}, from {self.n_classes} classes"
+        )
         table = self.summary().to_html(float_format=lambda value: f"{value:.4f}")
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
         return f"<div><p><b>{header}</b></p>{table}{notes}</div>"

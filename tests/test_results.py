@@ -139,6 +139,48 @@ def test_html_is_escaped():
     assert "<script" not in html and "<table" in html and "0.5000" in html
 
 
+# Risks
+
+
+@pytest.fixture(scope="module")
+def risky(drawn):
+    return Extrapolation.from_draws(
+        list(LAWS), 1 - drawn.accuracy.values, "risky", "credible", 10, quantity="risk"
+    )
+
+
+def test_risks_are_named_so(risky, drawn):
+    assert drawn.quantity == "accuracy" and drawn.mean.name == "accuracy"
+    assert risky.quantity == "risk" and risky.risk.name == "risk" and risky.mean.name == "risk"
+    assert risky.to_dataframe().columns.tolist() == ["chain", "draw", "k", "risk"]
+    assert repr(risky).startswith("risky: expected risk, from 10 source classes")
+    assert "expected risk, from 10 classes" in risky._repr_html_()
+    np.testing.assert_array_equal(risky.k, drawn.k)
+    np.testing.assert_allclose(risky.mean, 1 - drawn.mean)
+    point = Extrapolation.from_point([20], [0.3], "point", 10, quantity="risk")
+    assert point.risk.item() == 0.3 and point.summary().columns.tolist() == ["mean"]
+
+
+def test_tables_of_risks_mirror_those_of_accuracies(risky, drawn):
+    found, expected = risky.interval(0.8, "eti"), 1 - drawn.interval(0.8, "eti")
+    np.testing.assert_allclose(found["lower"], expected["upper"])
+    np.testing.assert_allclose(risky.summary(0.8)["sd"], drawn.summary(0.8)["sd"])
+    np.testing.assert_allclose(risky.prob_at_most(0.4), drawn.prob_at_least(0.6), atol=1e-3)
+
+
+def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
+    for wrong in (lambda: risky.accuracy, lambda: risky.prob_at_least(0.5)):
+        with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
+            wrong()
+    for wrong in (lambda: drawn.risk, lambda: drawn.prob_at_most(0.5)):
+        with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
+            wrong()
+    with pytest.raises(DataError, match="risk: expected a number between 0 and 1"):
+        risky.prob_at_most(1.5)
+    with pytest.raises(FloatingPointError, match="predicted risk is not finite"):
+        Extrapolation.from_point([20], [np.inf], "point", 10, quantity="risk")
+
+
 # Warnings
 
 
