@@ -1,6 +1,6 @@
 """Extrapolation: the one result type of every estimator, with or without draws."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
@@ -287,6 +287,14 @@ def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
     )
     warn(note, ExtrapolationWarning)
     return (note,)
+
+
+def one_quantity(predictions: Sequence[Extrapolation]) -> Quantity:
+    """What all the predictions are of; raise where some are of accuracy and some of risk."""
+    quantities = {prediction.quantity for prediction in predictions}
+    if len(quantities) > 1:
+        raise DataError("predictions: found accuracies beside risks, expected one of the two")
+    return quantities.pop()
 
 
 def known_accuracy(truth: Any, k: IntArray | None) -> pd.Series:

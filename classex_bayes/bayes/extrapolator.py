@@ -14,7 +14,7 @@ from classex_bayes.bayes.likelihoods import (
     likelihood_data,
 )
 from classex_bayes.bayes.model import build_model, prior_draws
-from classex_bayes.bayes.priors import MixturePrior, Prior
+from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import (
     Diagnosis,
     SamplerSettings,
@@ -42,12 +42,6 @@ from classex_bayes.typing import ClassCounts, RandomSeed
 _DEFAULT_PRIOR = MixturePrior()
 # Stages of one seed: each draws from a child of its own.
 _PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE = 1, 2
-
-
-def _checked(prior: Any) -> Prior:
-    if not (hasattr(prior, "log_weights") and hasattr(prior, "basis")) or isinstance(prior, type):
-        raise DataError(f"prior: expected a MixturePrior or DirichletPrior, found {prior!r}")
-    return prior
 
 
 class BayesianExtrapolator(Parameters):
@@ -149,7 +143,7 @@ class BayesianExtrapolator(Parameters):
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
         source_task(task)
-        prior = _checked(self.prior)
+        prior = checked_prior(self.prior)
         data = likelihood_data(task, prior.basis, self.likelihood)
         seeds = seed_sequence(random_seed)
         # All that could fail is done before the draws, which nothing may lose.
@@ -328,7 +322,7 @@ class BayesianExtrapolator(Parameters):
             rng = self._rng(_PRIOR_PREDICTIVE, random_seed)
         else:
             source_task(task)
-            law = _checked(self.prior)
+            law = checked_prior(self.prior)
             data = likelihood_data(task, law.basis, self.likelihood)
             described = data_groups(task, data, law.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))

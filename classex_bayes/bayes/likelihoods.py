@@ -43,6 +43,7 @@ class BernsteinData:
 
     kind: ClassVar[str] = "bernstein"
     observed: ClassVar[str] = "loss_histogram"
+    rows: ClassVar[str] = "bin"
     matrix: FloatArray
     counts: FloatArray
     design_effect: float
@@ -125,6 +126,7 @@ class PowerData:
 
     kind: ClassVar[str] = "power"
     observed: ClassVar[str] = "whitened_accuracy"
+    rows: ClassVar[str] = "direction"
     matrix: FloatArray
     whitened: FloatArray
 

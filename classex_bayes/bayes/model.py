@@ -25,9 +25,8 @@ def build_model(prior: Prior, data: LikelihoodData) -> pm.Model:
         Parameters of the prior, the deterministic "weights" (dimension "knot") and the observed
         variable of the likelihood.
     """
-    rows = "bin" if data.kind == "bernstein" else "direction"
-    coords = {"knot": prior.basis.knots, rows: np.arange(data.matrix.shape[0])}
-    dims = {"matrix": (rows, "knot"), "counts": rows, "whitened": rows}
+    coords = {"knot": prior.basis.knots, data.rows: np.arange(data.matrix.shape[0])}
+    dims = {"matrix": (data.rows, "knot"), "counts": data.rows, "whitened": data.rows}
     with pm.Model(coords=coords) as model:
         containers = {
             name: pm.Data(name, value, dims=dims.get(name)) for name, value in arrays(data).items()

@@ -196,6 +196,13 @@ class DirichletPrior(_OnKnots):
         return pt.log(pm.Gamma("gamma", self.concentration, 1.0, shape=size))
 
 
+def checked_prior(prior: Any) -> Prior:
+    """Return a prior, or raise where it is something else."""
+    if not (hasattr(prior, "log_weights") and hasattr(prior, "basis")) or isinstance(prior, type):
+        raise DataError(f"prior: expected a MixturePrior or DirichletPrior, found {prior!r}")
+    return prior
+
+
 def _numbers(prior: Any, *names: str, positive: bool = False) -> None:
     """Make fields plain floats (which files can hold), or say what is wrong with them."""
     for name in names:

@@ -7,9 +7,8 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
-from classex_bayes.bayes.extrapolator import _checked
 from classex_bayes.bayes.model import build_model
-from classex_bayes.bayes.priors import MixturePrior, Prior
+from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.risk_model import MonotoneRiskData, ObservedRisk, RiskData, element_risk
 from classex_bayes.bayes.sampling import (
     Diagnosis,
@@ -157,7 +156,7 @@ class BayesianRisk(Parameters):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
-        matrix, prior = cost_matrix(self.cost, task), _checked(self.prior)
+        matrix, prior = cost_matrix(self.cost, task), checked_prior(self.prior)
         kind = MonotoneRiskData if truth_value(self.monotone, "monotone") else RiskData
         observed = ObservedRisk.of(task, matrix)
         data: Any = kind.of(task, observed, prior.basis)

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from classex_bayes.bayes.likelihoods import N_BINS, BernsteinData
+from classex_bayes.bayes.likelihoods import BernsteinData
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.covariance import repair_covariance
 from classex_bayes.core.risk import average_risk
@@ -140,6 +140,7 @@ class RiskData:
     """
 
     kind: ClassVar[str] = "risk"
+    rows: ClassVar[str] = "bin"
     matrix: FloatArray
     counts: FloatArray
     design_effect: float
@@ -183,7 +184,6 @@ class RiskData:
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the relative cost and the observations in the current PyMC model."""
-        pm.modelcontext(None).add_coord("bin", np.arange(N_BINS))
         BernsteinData.register(data, weights)
         level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
         sd = pm.HalfNormal("cost_sd", 1.0)
@@ -220,6 +220,7 @@ class MonotoneRiskData:
     """
 
     kind: ClassVar[str] = "monotone risk"
+    rows: ClassVar[str] = "direction"
     matrix: FloatArray
     whitened_risk: FloatArray
     smallest: float

@@ -131,10 +131,10 @@ def _tie_lost(
 ) -> BoolArray:
     if ties != "random":
         return np.full(instance.size, ties == "pessimistic")
-    return _noise(seed, instance, competitor) > _noise(seed, instance, own)
+    return tie_noise(seed, instance, competitor) > tie_noise(seed, instance, own)
 
 
-def _noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:
+def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:
     """Uniform noise that depends on nothing but (seed, instance, class): splitmix64 of the three.
 
     A counter-based noise gives the same order of tied classes in any block layout.

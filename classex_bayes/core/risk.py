@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.losses import Ties, _noise, loss_blocks, row_groups
+from classex_bayes.core.losses import Ties, loss_blocks, row_groups, tie_noise
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import accuracy_given_losses
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -55,7 +55,7 @@ def ranked_errors(
         order = np.lexsort((worse, row))
         ordered = worse[order]
         if np.any((ordered[1:] == ordered[:-1]) & (row[1:] == row[:-1])):
-            order = np.lexsort((-_noise(seed, instance, competitor), worse, row))
+            order = np.lexsort((-tie_noise(seed, instance, competitor), worse, row))
         losses = block.losses[erring]
         rank = np.arange(row.size) - np.repeat(np.cumsum(losses) - losses, losses)
         yield RankedErrors(instance, competitor[order], rank)

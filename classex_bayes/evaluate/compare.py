@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.risk import BayesianRisk
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, source_task
 from classex_bayes.estimators.base import Estimator
-from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation, interval_settings, known_accuracy
+from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 
@@ -67,8 +67,10 @@ def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> 
         if estimator.is_fitted and estimator.task is task:
             return estimator
         return copy(estimator).fit(task, random_seed=random_seed)
-    fresh = copy(estimator)
-    if isinstance(fresh, ClassExReg) and fresh.random_seed is None:
+    fresh: Any = copy(estimator)
+    if isinstance(fresh, BayesianRisk):
+        return fresh.fit(task, random_seed=random_seed)
+    if getattr(fresh, "random_seed", 0) is None:
         fresh.random_seed = random_seed
     return fresh.fit(task)
 
@@ -138,7 +140,7 @@ def compare(
         try:
             fitted = _fitted(estimator, task, random_seed)
             prediction = fitted.predict(counts)
-        except DataError as error:
+        except (DataError, ImportError) as error:
             skipped[estimator.name] = str(error)
             continue
         predictions.append(prediction)
@@ -155,6 +157,9 @@ def compare(
     if not parts:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise DataError(f"estimators: none could be fitted ({reasons or 'none given'})")
+    quantity = one_quantity(predictions)
+    if quantity == "risk" and isinstance(truth, SourceTask):
+        raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")
     names = [prediction.estimator for prediction in predictions]
     table = pd.concat(parts, keys=names, names=["estimator", "k"])
     order = ["mean", *limits, "interval_type", "truth", "error", "covered"]

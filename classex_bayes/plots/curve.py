@@ -10,7 +10,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import probability, source_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import Panel
-from classex_bayes.results import Extrapolation, interval_settings, known_accuracy
+from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
 
 OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
 _COLORS = {OBSERVED: "black", TRUTH: "magenta", TARGET: "gray"}
@@ -26,7 +26,7 @@ def plot_accuracy(
     ci_kind: str | None = None,
     backend: str | None = None,
 ) -> PlotCollection:
-    """Draw expected accuracy against the number of classes, on a logarithmic axis.
+    """Draw expected accuracy (or risk) against the number of classes, on a logarithmic axis.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ def plot_accuracy(
     Raises
     ------
     DataError
-        Nothing to draw, or two predictions of the same name.
+        Nothing to draw, two predictions of the same name, accuracies beside risks, or a task beside
+        risks.
 
     Examples
     --------
@@ -73,6 +74,12 @@ def plot_accuracy(
             )
     if task is not None:
         source_task(task)
+    quantity = one_quantity(predictions)
+    if quantity == "risk" and (task is not None or isinstance(truth, SourceTask)):
+        raise DataError(
+            "task, truth: a task knows accuracies and the predictions are risks; give known risks "
+            "as a mapping from k to risk"
+        )
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels: dict[str, Extrapolation] = {}
     for prediction in predictions:
@@ -104,7 +111,7 @@ def plot_accuracy(
     if target is not None:
         level = probability(target, "target")
         panel.line(TARGET, np.array([min(ends), max(ends)]), np.array([level, level]))
-    return panel.finish("Expected accuracy", "number of classes", "accuracy", log_x=True)
+    return panel.finish(f"Expected {quantity}", "number of classes", quantity, log_x=True)
 
 
 def _draw_truth(panel: Panel, truth: Any, ends: list[Any]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classex_bayes.core import losses as losses_module
-from classex_bayes.core.losses import _noise, count_losses
+from classex_bayes.core.losses import count_losses, tie_noise
 from classex_bayes.core.risk import average_risk, chance_of_rank, costs_by_rank, ranked_errors
 from classex_bayes.core.scores import EmbeddingScores, ScoreMatrix
 from classex_bayes.core.subsample import average_test_accuracy
@@ -33,7 +33,7 @@ def random_task(rng, n_classes, most_repeats=3, n_levels=None):
 def over_all_subsets(scores, y, weight, cost, k, ties, seed):
     """Mean over all subsets of k classes that hold the true one of the cost of the prediction."""
     n, n_classes = scores.shape
-    noise = _noise(seed, np.repeat(np.arange(n), n_classes), np.tile(np.arange(n_classes), n))
+    noise = tie_noise(seed, np.repeat(np.arange(n), n_classes), np.tile(np.arange(n_classes), n))
     noise = noise.reshape(n, n_classes)
     if ties != "random":
         noise[np.arange(n), y] = -np.inf if ties == "pessimistic" else np.inf

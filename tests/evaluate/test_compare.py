@@ -13,6 +13,7 @@ from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.results import Extrapolation
 
 K = [50, 200, 1000]
 
@@ -176,3 +177,39 @@ def test_bad_arguments(pilot, arguments, message):
 def test_what_is_not_a_task():
     with pytest.raises(DataError, match="task: expected a SourceTask"):
         compare([ClassExReg(random_seed=1)], np.eye(5), K)
+
+
+# Risks
+
+
+class Given:
+    """Predicts what it was made with."""
+
+    def __init__(self, name, quantity="risk"):
+        self.name, self.quantity = name, quantity
+
+    def fit(self, task):
+        return self
+
+    def predict(self, k):
+        values = np.full(len(k), 0.25)
+        return Extrapolation.from_point(k, values, self.name, 50, quantity=self.quantity)
+
+
+def test_risks_have_a_table_of_their_own(pilot):
+    task = pilot.task
+    table = compare([Given("a"), Given("b")], task, [60, 100], truth={60: 0.2}).table
+    assert table["error"].dropna().round(9).tolist() == [0.05, 0.05]
+    with pytest.raises(DataError, match="accuracies beside risks"):
+        compare([Given("a"), Given("b", "accuracy")], task, [60])
+    with pytest.raises(DataError, match="truth: a task knows accuracies"):
+        compare([Given("a")], task, [60], truth=task)
+
+
+def test_an_estimator_that_lacks_a_package_is_left_out(pilot):
+    class Lacking(Given):
+        def fit(self, task):
+            raise ImportError("install something")
+
+    comparison = compare([Given("a"), Lacking("b")], pilot.task, [60])
+    assert comparison.skipped == {"b": "install something"}

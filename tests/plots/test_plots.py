@@ -269,3 +269,14 @@ def test_models_must_be_fitted(plot):
         plot(BayesianExtrapolator(), backend="none")
     with pytest.raises(DataError, match="model: expected a BayesianExtrapolator"):
         plot(ClassExReg(), backend="none")
+
+
+def test_risks_are_drawn_as_risks(pilot):
+    risk = Extrapolation.from_point([10, 20], [0.1, 0.2], "r", n_classes=5, quantity="risk")
+    accuracy = Extrapolation.from_point([10, 20], [0.9, 0.8], "a", n_classes=5)
+    collection = plot_accuracy(risk, truth={20: 0.15}, backend="matplotlib")
+    assert collection.get_viz("plot", "panel").get_ylabel() == "risk"
+    with pytest.raises(DataError, match="accuracies beside risks"):
+        plot_accuracy([risk, accuracy], backend="none")
+    with pytest.raises(DataError, match="predictions are risks"):
+        plot_accuracy(risk, pilot.task, backend="none")
