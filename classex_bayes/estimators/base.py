@@ -3,6 +3,8 @@
 import inspect
 from typing import Any, Protocol, Self
 
+import numpy as np
+
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import NotFittedError
 from classex_bayes.results import Extrapolation
@@ -63,3 +65,13 @@ class Parameters:
         """Return the class with its arguments."""
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({arguments})"
+
+
+def sizes_text(k: ClassCounts | str) -> str:
+    """Numbers of classes as part of a name; long lists by their ends and length."""
+    if isinstance(k, str):
+        return f"k={k}"
+    sizes = np.atleast_1d(k)
+    if sizes.size > 6:
+        return f"k={sizes[0]}..{sizes[-1]}, {sizes.size} of them"
+    return f"k={', '.join(map(str, sizes))}"

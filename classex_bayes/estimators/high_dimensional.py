@@ -7,7 +7,7 @@ import numpy as np
 from classex_bayes.core.normal import signal_accuracy, signal_from_accuracy
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, source_task
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import Parameters, sizes_text
 from classex_bayes.estimators.training import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
@@ -130,16 +130,6 @@ class HighDimensional(Parameters):
             notes = ("the accuracy is that of guessing or less: the signal is 0",)
         values = np.minimum(signal_accuracy(signal, counts)[:, 0], 1.0)
         return Extrapolation.from_point(counts, values, self.name, self._n_classes, notes)
-
-
-def sizes_text(k: ClassCounts | str) -> str:
-    """Numbers of classes as part of a name; long lists by their ends and length."""
-    if isinstance(k, str):
-        return f"k={k}"
-    sizes = np.atleast_1d(k)
-    if sizes.size > 6:
-        return f"k={sizes[0]}..{sizes[-1]}, {sizes.size} of them"
-    return f"k={', '.join(map(str, sizes))}"
 
 
 def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve:

@@ -10,8 +10,8 @@ from scipy.special import gammaln, log_ndtr, logsumexp, ndtr, ndtri
 from classex_bayes.core.normal import expected_power, expected_power_slopes
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import as_numeric, class_counts, one_of, source_task
-from classex_bayes.estimators.base import Parameters
-from classex_bayes.estimators.high_dimensional import ROUNDING, sizes_text
+from classex_bayes.estimators.base import Parameters, sizes_text
+from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation

@@ -1,0 +1,433 @@
+"""PseudoLikelihood against EM, a convex solver, exact polynomials and laws in closed form."""
+
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import binom
+from sklearn.base import clone
+
+from classex_bayes.core import mixture
+from classex_bayes.data.simulate import FavorabilityLaw
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators import pseudolikelihood
+from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+from classex_bayes.exceptions import DataError, NotFittedError
+
+# Predictions far beyond the data are part of what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+
+VARIANTS = [(monotone, moment) for monotone in (True, False) for moment in (True, False)]
+every_variant = pytest.mark.parametrize(("monotone", "moment"), VARIANTS)
+
+
+def task_of(losses, k1, **options):
+    return SourceTask.from_losses(losses, np.arange(len(losses)) % k1, n_classes=k1, **options)
+
+
+def random_task(seed, k1, n_test=None):
+    rng = np.random.default_rng(seed)
+    law = FavorabilityLaw(
+        means=tuple(rng.normal(1.5, 1.5, 2)), sds=tuple(rng.uniform(0.1, 2, 2)), atom_at_one=0.1
+    )
+    losses, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
+    return SourceTask.from_losses(losses, y, n_classes=k1)
+
+
+def beta_task(a, k1, n_test, seed):
+    """Favorability with CDF u^a, so AGA_k = a / (a + k - 1); the density rises for a > 1."""
+    rng = np.random.default_rng(seed)
+    return task_of(rng.binomial(k1 - 1, 1 - rng.beta(a, 1, n_test)), k1)
+
+
+def columns(losses, k1, left, monotone):
+    """Probabilities of losses for U* = left, or uniform on [left, 1], by exact quadrature."""
+    losses = np.asarray(losses)[:, None]
+    if not monotone:
+        return binom.pmf(losses, k1 - 1, 1 - left)
+    nodes, weights = np.polynomial.legendre.leggauss(k1 // 2 + 1)
+    table = np.zeros((losses.size, left.size))
+    for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+        table += weight * binom.pmf(losses, k1 - 1, (1 - left) * (1 - node))
+    return table
+
+
+def shares(task):
+    losses, place = np.unique(task.losses, return_inverse=True)
+    return losses, np.bincount(place, weights=task.instance_weight)
+
+
+# Optimality
+
+
+@every_variant
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), k1=st.integers(3, 120), repeats=st.sampled_from([1, 3, 40]))
+def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
+    task = random_task(seed, k1, k1 * repeats)
+    right = task.accuracy(k1)[0]
+    if moment and right == 0 and not monotone:
+        return
+    model = PseudoLikelihood(monotone, moment).fit(task)
+    assert model.weights_.sum() == pytest.approx(1, abs=1e-12) and (model.weights_ > 0).all()
+    losses, share = shares(task)
+    fitted = columns(losses, k1, model.support_, monotone) @ model.weights_
+    assert model.log_likelihood_ == pytest.approx(share @ np.log(fitted), abs=1e-8)
+
+    left = np.append(np.sin(np.linspace(0, np.pi / 2, 400)) ** 2, 1 - np.geomspace(1e-3, 1e-9, 50))
+    slope = (share / fitted) @ columns(losses, k1, left, monotone)
+    if not moment:
+        # Off the grid as well no law is likelier by more than the grid is coarse.
+        assert slope.max() < 1 + (1e-3 if monotone else 4e-3)
+        return
+    chance = 1 / k1 if monotone else 0.0
+    assert model.predict(k1).mean.item() == pytest.approx(max(right, chance), abs=1e-9)
+    if not chance < right < 1:
+        return
+    # With a constraint the same holds for the slope less a multiple of the moment's excess.
+    powers = columns([0], k1, left, monotone)[0] - right
+    own = columns([0], k1, model.support_, monotone)[0] - right
+    own_slope = (share / fitted) @ columns(losses, k1, model.support_, monotone)
+    multiplier = 0.0
+    if np.abs(own).max() > 1e-9:
+        multiplier = own @ (model.weights_ * (own_slope - 1)) / (own @ (model.weights_ * own))
+    assert (slope - multiplier * powers).max() < 1 + (1e-3 if monotone else 4e-3)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_em_does_not_find_more(monotone, seed):
+    task = random_task(seed, 30, 90)
+    model = PseudoLikelihood(monotone, moment=False).fit(task)
+    losses, share = shares(task)
+    left = np.sin(np.linspace(0, np.pi / 2, 120)) ** 2
+    table = columns(losses, 30, left, monotone)
+    weights = np.full(left.size, 1 / left.size)
+    for _ in range(3000):
+        weights = weights * ((share / (table @ weights)) @ table)
+    reached = share @ np.log(table @ weights)
+    # EM's grid has other points, so either may be ahead by a trifle.
+    assert reached - 1e-3 < model.log_likelihood_ < reached + 3e-3
+    k = np.array([10, 30, 45])
+    if monotone:
+        accuracy = (1 - left ** k[:, None]) / (k[:, None] * np.maximum(1 - left, 1e-300))
+        accuracy[:, left == 1] = 1
+    else:
+        accuracy = left ** (k[:, None] - 1)
+    np.testing.assert_allclose(model.predict(k).mean, accuracy @ weights, atol=5e-3)
+
+
+@every_variant
+@pytest.mark.parametrize(("k1", "repeats"), [(12, 5), (60, 1), (60, 20)])
+def test_convex_solver_finds_the_same(monotone, moment, k1, repeats):
+    cvxpy = pytest.importorskip("cvxpy")
+    task = random_task(7, k1, k1 * repeats)
+    losses, share = shares(task)
+    gap = pseudolikelihood._grid(k1)
+    table = columns(losses, k1, 1 - gap, monotone)
+    level = table.max(axis=1)
+    weights = cvxpy.Variable(gap.size, nonneg=True)
+    constraints = [cvxpy.sum(weights) == 1]
+    if moment:
+        powers = columns([0], k1, 1 - gap, monotone)[0]
+        constraints.append(powers @ weights == task.accuracy(k1)[0])
+    likelihood = share @ cvxpy.log((table / level[:, None]) @ weights)
+    cvxpy.Problem(cvxpy.Maximize(likelihood), constraints).solve(solver=cvxpy.CLARABEL)
+    model = PseudoLikelihood(monotone, moment).fit(task)
+    expected = likelihood.value + share @ np.log(level)
+    assert model.log_likelihood_ == pytest.approx(expected, abs=1e-6)
+    assert model.log_likelihood_ > expected - 1e-8
+    assert model.optimality_gap_ < 1e-6
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), k1=st.integers(3, 60))
+def test_constraints_cost_likelihood(seed, k1):
+    task = random_task(seed, k1, 3 * k1)
+    if task.accuracy(k1) == 0:
+        return
+    best = {v: PseudoLikelihood(*v).fit(task).log_likelihood_ for v in VARIANTS}
+    for monotone, moment in VARIANTS:
+        assert best[monotone, moment] <= best[False, moment] + 1e-4
+        below_chance = monotone and task.accuracy(k1)[0] < 1 / k1
+        assert below_chance or best[monotone, moment] <= best[monotone, False] + 1e-6
+
+
+@every_variant
+def test_many_classes(monotone, moment):
+    task = random_task(3, 5000)
+    model = PseudoLikelihood(monotone, moment).fit(task)
+    assert model.optimality_gap_ < 1e-6
+    assert model.predict(5000).mean.item() == pytest.approx(task.accuracy(5000)[0], abs=0.003)
+
+
+@every_variant
+def test_a_finer_grid_predicts_the_same(monotone, moment, monkeypatch):
+    task = random_task(8, 100, 400)
+    coarse = PseudoLikelihood(monotone, moment).fit(task).predict([200, 400]).mean
+    monkeypatch.setattr(pseudolikelihood, "_POINTS_PER_SD", 40)
+    fine = PseudoLikelihood(monotone, moment).fit(task).predict([200, 400]).mean
+    np.testing.assert_allclose(coarse, fine, atol=2e-3)
+
+
+def test_says_where_it_stopped_short(monkeypatch):
+    monkeypatch.setattr(mixture, "_MOST_STEPS", 1)
+    with pytest.raises(
+        RuntimeError, match=r"maximum of the likelihood was not found.* up to 0\.\d+ below"
+    ):
+        PseudoLikelihood().fit(random_task(1, 40, 200))
+
+
+# Moments and distribution functions
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_moments_are_exact_for_every_k(monotone):
+    gap = np.array([1.0, 0.7, 0.1, 1e-3, 1e-7, 1e-12, 3e-16, 0.0])
+    k = np.array([2, 3, 50, 10**6, 10**12])
+    found = pseudolikelihood._Laws(gap, monotone).accuracy(k)
+    with mpmath.workdps(60):
+        for row, size in zip(found, k.tolist(), strict=True):
+            for value, width in zip(row, gap.tolist(), strict=True):
+                left = 1 - mpmath.mpf(width)
+                expected = left ** (size - 1)
+                if monotone:
+                    expected = (1 - left**size) / (size * width) if width else mpmath.mpf(1)
+                assert value == pytest.approx(float(expected), rel=1e-11, abs=1e-300)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("k1", [3, 20, 75])
+def test_probabilities_are_exact(monotone, k1):
+    gap = pseudolikelihood._grid(k1)[::5]
+    losses = np.arange(k1)
+    found = np.exp(pseudolikelihood._Laws(gap, monotone).log_probabilities(losses, k1))
+    np.testing.assert_allclose(found, columns(losses, k1, 1 - gap, monotone), atol=1e-10)
+    np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-10)
+
+
+@every_variant
+def test_discriminability_gives_the_accuracy(monotone, moment):
+    model = PseudoLikelihood(monotone, moment).fit(random_task(4, 40, 80))
+    ends = model.discriminability([0, 1])
+    assert ends[0] >= 0 and ends[1] == pytest.approx(1, abs=1e-12)
+    assert (np.diff(model.discriminability(np.linspace(0, 1, 101))) >= 0).all()
+    for k in (2, 10, 40):
+        jumps = np.unique(np.concatenate([[0.0], model.support_, [1.0]]))
+        integral = sum(
+            quad(lambda u, k=k: model.discriminability(u)[0] * u ** (k - 2), *ends, limit=200)[0]
+            for ends in pairwise(jumps)
+        )
+        assert 1 - (k - 1) * integral == pytest.approx(model.predict(k).mean.item(), abs=1e-6)
+
+
+# Large samples
+
+
+@pytest.mark.parametrize(("monotone", "moment"), [(True, True), (True, False)])
+@pytest.mark.parametrize("a", [1.0, 5.0, 60.0])
+def test_recovers_a_nondecreasing_density(monotone, moment, a):
+    model = PseudoLikelihood(monotone, moment).fit(beta_task(a, 100, 50_000, 1))
+    k = np.array([2, 30, 100, 200, 400])
+    np.testing.assert_allclose(model.predict(k).mean, a / (a + k - 1), atol=0.015)
+    u = np.linspace(0, 1, 21)
+    np.testing.assert_allclose(model.discriminability(u), u**a, atol=0.02)
+
+
+def test_all_laws_recover_a_decreasing_density():
+    task, k = beta_task(0.4, 100, 50_000, 2), np.array([2, 30, 100, 200])
+    truth = 0.4 / (0.4 + k - 1)
+    found = PseudoLikelihood(monotone=False).fit(task).predict(k).mean
+    np.testing.assert_allclose(found, truth, atol=0.01)
+    # The nearest nondecreasing density is that of guessing.
+    wrong = PseudoLikelihood(moment=False).fit(task).predict(k).mean
+    np.testing.assert_allclose(wrong, 1 / k, atol=0.005)
+
+
+def test_recovers_few_values():
+    rng = np.random.default_rng(5)
+    favorability = rng.choice([0.5, 0.97, 1.0], 40_000, p=[0.2, 0.5, 0.3])
+    task = task_of(rng.binomial(99, 1 - favorability), 100)
+    model = PseudoLikelihood(monotone=False).fit(task)
+    k = np.array([2, 20, 100, 200])
+    truth = np.power.outer(favorability, k - 1.0).mean(axis=0)
+    np.testing.assert_allclose(model.predict(k).mean, truth, atol=0.01)
+
+
+# Range, limits and symmetries
+
+
+@every_variant
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), k1=st.integers(3, 60))
+def test_predictions_are_shares_that_fall_with_k(monotone, moment, seed, k1):
+    task = random_task(seed, k1)
+    if moment and not monotone and task.accuracy(k1) == 0:
+        return
+    k = np.array([2, 3, k1 + 1, 2 * k1 + 1, 10**3, 10**6, 10**9, 10**12])
+    predicted = PseudoLikelihood(monotone, moment).fit(task).predict(k).mean
+    assert predicted.between(0, 1).all() and (np.diff(predicted) <= 1e-15).all()
+    assert not monotone or (predicted >= 1 / k - 1e-15).all()
+
+
+@every_variant
+def test_without_errors_every_prediction_is_one(monotone, moment):
+    model = PseudoLikelihood(monotone, moment).fit(task_of([0] * 10, 5))
+    assert model.predict([2, 5, 10**12]).mean.tolist() == [1, 1, 1]
+    assert model.support_.tolist() == [1] and model.weights_.tolist() == [1]
+    assert model.log_likelihood_ == 0
+    assert model.discriminability([0, 0.5, 1]).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("losses", [[2, 1, 3, 4, 2], [4] * 5, [0, 1, 2, 3, 4]])
+def test_guessing_and_worse(losses):
+    task = task_of(losses, 5)
+    model = PseudoLikelihood().fit(task)
+    result = model.predict([2, 5, 50])
+    np.testing.assert_allclose(result.mean, [0.5, 0.2, 0.02], atol=1e-12)
+    assert model.support_.tolist() == [0]
+    assert len(result.notes) == (task.accuracy(5)[0] < 0.2)
+    if result.notes:
+        assert "below that of guessing" in result.notes[0]
+
+
+@pytest.mark.parametrize(("right", "others"), [(2, 100), (3, 250), (8, 950)])
+def test_just_above_guessing(right, others):
+    # Guessing gets 1 of 1000 classes right; the losses of the others pull elsewhere.
+    losses = np.concatenate([np.zeros(right, int), np.full(1000 - right, others)])
+    model = PseudoLikelihood().fit(task_of(losses, 1000))
+    assert model.predict(1000).mean.item() == pytest.approx(right / 1000, abs=1e-10)
+
+
+def test_no_instance_right():
+    task = task_of([1, 2, 3, 1, 2], 5)
+    with pytest.raises(DataError, match="moment: no test instance is right among the 5 classes"):
+        PseudoLikelihood(monotone=False).fit(task)
+    plain = PseudoLikelihood(monotone=False, moment=False).fit(task)
+    assert plain.predict(10**6).mean.item() == pytest.approx(0, abs=1e-6)
+    hopeless = PseudoLikelihood(monotone=False, moment=False).fit(task_of([4] * 5, 5))
+    assert hopeless.support_.tolist() == [0] and hopeless.predict([2, 9]).mean.tolist() == [0, 0]
+
+
+@every_variant
+def test_order_and_repetition_of_instances_do_not_matter(monotone, moment):
+    rng = np.random.default_rng(11)
+    losses, y = rng.binomial(19, 0.15, 60), np.arange(60) % 20
+    order = rng.permutation(60)
+    rows = (slice(None), order, np.concatenate([order, order, order]))
+    first, *others = (
+        PseudoLikelihood(monotone, moment)
+        .fit(SourceTask.from_losses(losses[row], y[row], n_classes=20))
+        .predict([5, 20, 60])
+        .mean
+        for row in rows
+    )
+    for other in others:
+        np.testing.assert_allclose(other, first, atol=1e-6)
+
+
+@every_variant
+def test_weights_count_like_repetitions(monotone, moment):
+    losses, weight = np.array([0, 0, 1, 0, 2, 0]), np.array([1, 3, 2, 1, 2, 3])
+    y = np.arange(6)
+    weighted = SourceTask.from_losses(losses, y, n_classes=6, class_weight=weight)
+    repeated = task_of(np.repeat(losses, weight), 6)
+    # A class without weight may lose to any number of others.
+    unweighted = [
+        SourceTask.from_losses([0, 0, 1, 0, 2, last], y, n_classes=6, class_weight=[1] * 5 + [0])
+        for last in (0, 5)
+    ]
+    for first, second in ((weighted, repeated), unweighted):
+        found, expected = (
+            PseudoLikelihood(monotone, moment).fit(task).predict([3, 6, 20]).mean
+            for task in (first, second)
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    only_error = SourceTask.from_losses(
+        [0, 0, 4], range(3), n_classes=6, class_weight=[1, 1, 0, 0, 0, 0], untested="competitors"
+    )
+    assert PseudoLikelihood(monotone, moment).fit(only_error).predict(10**6).mean.item() == 1
+
+
+# What the losses identify
+
+
+@pytest.mark.parametrize("counts", [(60, 25, 15), (150, 90, 60), (20, 20, 25)])
+def test_range_of_all_maxima_in_closed_form(counts):
+    n = sum(counts)
+    task = task_of(np.repeat([0, 1, 2], counts), 3)
+    second = counts[0] / n
+    first = second + counts[1] / (2 * n)
+    assert first**2 < second < first
+    model = PseudoLikelihood(monotone=False, moment=False).fit(task)
+    found = model.identified_range([2, 3, 4])
+    # The extreme third moments of a law on [0, 1] with two given moments.
+    low, high = second**2 / first, second - (first - second) ** 2 / (1 - first)
+    expected = [[first, first], [second, second], [low, high]]
+    np.testing.assert_allclose(found, expected, atol=5e-4)
+    assert found.index.tolist() == [2, 3, 4] and found.columns.tolist() == ["lower", "upper"]
+    inside = model.predict([2, 3, 4]).mean
+    assert (found["lower"] - 1e-6 <= inside).all() and (inside <= found["upper"] + 1e-6).all()
+
+
+@every_variant
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), k1=st.sampled_from([3, 4, 10, 40]))
+def test_range_holds_the_prediction(monotone, moment, seed, k1):
+    task = random_task(seed, k1, 5 * k1)
+    if moment and not monotone and task.accuracy(k1) == 0:
+        return
+    model = PseudoLikelihood(monotone, moment).fit(task)
+    k = [2, k1 + 1, 4 * k1, 1000 * k1]
+    found, predicted = model.identified_range(k), model.predict(k).mean
+    assert (found["lower"] - 1e-6 <= predicted).all() and (predicted <= found["upper"] + 1e-6).all()
+    assert k1 < 10 or (found["upper"] - found["lower"])[[2, k1 + 1, 4 * k1]].max() < 1e-3
+
+
+# Bad input
+
+
+def test_needs_losses():
+    curve = SourceTask.from_accuracies([2, 10], [0.99, 0.95], n_test=50, n_classes=10)
+    with pytest.raises(DataError, match="made from accuracies alone and has no losses"):
+        PseudoLikelihood().fit(curve)
+
+
+@pytest.mark.parametrize("parameter", ["monotone", "moment"])
+@pytest.mark.parametrize("bad", [1, None, "yes", np.array([True])])
+def test_refuses_parameters(parameter, bad):
+    with pytest.raises(DataError, match=f"{parameter}: expected True or False"):
+        PseudoLikelihood(**{parameter: bad}).fit(random_task(1, 10))
+
+
+@pytest.mark.parametrize("bad", [1, 2.5, [], "10"])
+def test_refuses_k_and_u(bad):
+    model = PseudoLikelihood().fit(random_task(1, 10))
+    for method in (model.predict, model.identified_range):
+        with pytest.raises(DataError, match="k: "):
+            method(bad)
+    with pytest.raises(DataError, match="u: expected"):
+        model.discriminability("0.5" if bad == "10" else 1.5)
+
+
+def test_not_fitted():
+    model = PseudoLikelihood()
+    for method in (model.predict, model.identified_range, model.discriminability):
+        with pytest.raises(NotFittedError, match="call fit"):
+            method(0.5)
+
+
+def test_clone_names_and_result():
+    model = PseudoLikelihood(moment=False).fit(random_task(1, 10))
+    copy = clone(model)
+    assert copy.get_params() == {"monotone": True, "moment": False}
+    assert not hasattr(copy, "weights_")
+    result = model.predict([5, 100])
+    assert (result.estimator, result.n_classes) == ("PseudoLikelihood(monotone)", 10)
+    assert result.interval_type == "none" and result.k.tolist() == [5, 100]
+    assert len({PseudoLikelihood(*variant).name for variant in VARIANTS}) == 4
+    assert PseudoLikelihood(False, False).name == "PseudoLikelihood(unconstrained)"
