@@ -50,7 +50,7 @@ def likeliest_weights(
         excess = excess / min(excess.max(), -excess.min())
 
     multiplier: Any = 0.0
-    weights = _start(excess)
+    weights = _start(chance, excess)
     root = np.sqrt(share)
     target = np.append(np.zeros(share.size + 1), 1.0)
     for _ in range(_MOST_STEPS):
@@ -94,11 +94,13 @@ def likeliest_weights(
     return all_weights, all_slopes
 
 
-def _start(excess: FloatArray) -> FloatArray:
+def _start(chance: FloatArray, excess: FloatArray) -> FloatArray:
     """Weights with b'w = 0 on some columns everywhere, so that all probabilities are positive."""
     weights = np.zeros(excess.size)
-    # Every 16th point: two standard deviations apart.
+    # A few are enough to begin with; neighbours are alike.
     weights[::16] = weights[-1] = 1.0
+    missing = chance @ weights == 0
+    weights[chance[missing].argmax(axis=1)] = 1.0
     weights /= weights.sum()
     mean = excess @ weights
     if mean != 0:
