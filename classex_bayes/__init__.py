@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from classex_bayes import information
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
+    from classex_bayes.bayes.risk import BayesianRisk
     from classex_bayes.bayes.storage import load, save
     from classex_bayes.data import simulate
     from classex_bayes.data.datasets import load_glyphs
+    from classex_bayes.data.risk import average_test_risk, average_test_risk_cov
     from classex_bayes.data.task import SourceTask
+    from classex_bayes.estimators.bootstrap import bootstrap
     from classex_bayes.estimators.classexreg import ClassExReg
+    from classex_bayes.estimators.cleanex import CleaneX
+    from classex_bayes.estimators.exponential import MixedExponential
+    from classex_bayes.estimators.high_dimensional import HighDimensional
     from classex_bayes.estimators.kde import KDE
+    from classex_bayes.estimators.literature import literature
+    from classex_bayes.estimators.moment_risk import MomentRisk
+    from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+    from classex_bayes.estimators.risk import PolynomialRisk
+    from classex_bayes.estimators.two_parameter import TwoParameter
     from classex_bayes.evaluate.compare import compare
     from classex_bayes.exceptions import (
         ConvergenceWarning,
@@ -24,6 +36,7 @@ if TYPE_CHECKING:
         ExtrapolationWarning,
         NotFittedError,
     )
+    from classex_bayes.identification.encoding import EncodingModel
     from classex_bayes.plots.checks import plot_ppc
     from classex_bayes.plots.curve import plot_accuracy
     from classex_bayes.plots.discriminability import plot_discriminability
@@ -31,18 +44,32 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "BayesianExtrapolator": "bayes.extrapolator",
+    "BayesianRisk": "bayes.risk",
     "ClassExReg": "estimators.classexreg",
     "ClassesUntil": "results",
+    "CleaneX": "estimators.cleanex",
     "ConvergenceWarning": "exceptions",
     "DataError": "exceptions",
     "DirichletPrior": "bayes.priors",
+    "EncodingModel": "identification.encoding",
     "Extrapolation": "results",
     "ExtrapolationWarning": "exceptions",
+    "HighDimensional": "estimators.high_dimensional",
     "KDE": "estimators.kde",
+    "MixedExponential": "estimators.exponential",
     "MixturePrior": "bayes.priors",
+    "MomentRisk": "estimators.moment_risk",
     "NotFittedError": "exceptions",
+    "PolynomialRisk": "estimators.risk",
+    "PseudoLikelihood": "estimators.pseudolikelihood",
     "SourceTask": "data.task",
+    "TwoParameter": "estimators.two_parameter",
+    "average_test_risk": "data.risk",
+    "average_test_risk_cov": "data.risk",
+    "bootstrap": "estimators.bootstrap",
     "compare": "evaluate.compare",
+    "information": "information",
+    "literature": "estimators.literature",
     "load": "bayes.storage",
     "load_glyphs": "data.datasets",
     "plot_accuracy": "plots.curve",
@@ -51,22 +78,37 @@ _WHERE = {
     "save": "bayes.storage",
     "simulate": "data.simulate",
 }
+_MODULES = ("information", "simulate")
 
 __all__ = [
     "KDE",
     "BayesianExtrapolator",
+    "BayesianRisk",
     "ClassExReg",
     "ClassesUntil",
+    "CleaneX",
     "ConvergenceWarning",
     "DataError",
     "DirichletPrior",
+    "EncodingModel",
     "Extrapolation",
     "ExtrapolationWarning",
+    "HighDimensional",
+    "MixedExponential",
     "MixturePrior",
+    "MomentRisk",
     "NotFittedError",
+    "PolynomialRisk",
+    "PseudoLikelihood",
     "SourceTask",
+    "TwoParameter",
     "__version__",
+    "average_test_risk",
+    "average_test_risk_cov",
+    "bootstrap",
     "compare",
+    "information",
+    "literature",
     "load",
     "load_glyphs",
     "plot_accuracy",
@@ -81,7 +123,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_WHERE[name]}")
-    value = module if name == "simulate" else getattr(module, name)
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -10,10 +10,11 @@ import pytest
 
 from classex_bayes import cli
 from classex_bayes.bayes.storage import load
-from classex_bayes.cli import analysis
+from classex_bayes.cli import analysis, study
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.literature import literature
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
 
@@ -329,6 +330,43 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(run, embeddings, mon
     assert code == 1 and "No space left on device" in err
     assert load(strict(out)["files"]["posterior"]).predict(500).mean[500] > 0.5
     assert (elsewhere / "pilot.nc").exists()
+
+
+# Studies
+
+
+def test_compare_with_all(run, scores):
+    code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *FEW)
+    names = {row["estimator"] for row in strict(out)["predictions"]}
+    assert code == 0 and {e.name for e in literature()} <= names
+
+
+def test_study_table1_goes_on_where_it_stopped(run, monkeypatch, tmp_path):
+    few = [ClassExReg(0.5), KDE("ucv")]
+    monkeypatch.setattr(study, "_estimators", lambda slow: few)
+    options = ["--k1", "20", "--levels", "2", "--quiet", "--out", tmp_path / "s"]
+    code, out, _ = run("study", "table1", *options, "--repeats", "2", "--json")
+    rows = strict(out)["rows"]
+    assert code == 0 and len(rows) == 8 and rows[0]["k"] == 40 and rows[0]["coverage"] is None
+    stored = (tmp_path / "s" / "table1-k20-seed0.csv").read_text()
+    code, out, _ = run("study", "table1", *options, "--repeats", "3")
+    assert code == 0 and "KDE(ucv)" in out and "Largest RMSE over 2 noise levels" in out
+    assert (tmp_path / "s" / "table1-k20-seed0.csv").read_text().startswith(stored)
+    code, out, _ = run("study", "figures", "--out", tmp_path / "s", "--quiet", "--json")
+    files = strict(out)["files"]
+    assert set(files) == {"figure4", "figure5", "figure6", "figure7-k20-seed0", "figure8-k20-seed0"}
+
+
+def test_study_table3(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5)])
+    labels = np.repeat(np.arange(20), 4)
+    scores = np.random.default_rng(1).normal(size=(80, 20)) + 3 * np.eye(20)[labels]
+    np.savez(tmp_path / "telugu_scores.npz", svm_20_scores=scores, svm_20_labels=labels)
+    code, out, _ = run("study", "table3", tmp_path, "--out", tmp_path)
+    assert code == 0 and "svm 20-400" in out and "ClassExReg, printed" in out
+    assert (tmp_path / "table3.csv").exists()
+    code, out, err = run("study", "table3", tmp_path / "none.npz", "--out", tmp_path)
+    assert code == 2 and err.startswith("error: path: ")
 
 
 # A process of its own

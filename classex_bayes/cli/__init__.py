@@ -3,6 +3,9 @@
 import sys
 
 from classex_bayes.cli.commands import app
+from classex_bayes.cli.study import studies
+
+app.add_typer(studies, name="study")
 
 
 def main() -> None:

@@ -4,12 +4,14 @@ import math
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.table import Table
 
 from classex_bayes.cli.screen import Screen, ready_folder
+
+References = Literal["none", "usual", "all"]
 
 
 def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> Any:
@@ -82,7 +84,7 @@ def analyse(
     screen: Screen,
     *,
     truth: Any = None,
-    references: bool = False,
+    references: References = "none",
     target: float | None = None,
     ci_prob: float,
     seed: int,
@@ -95,9 +97,7 @@ def analyse(
     import numpy as np
 
     from classex_bayes.data.validation import probability
-    from classex_bayes.estimators.base import Estimator
-    from classex_bayes.estimators.classexreg import ClassExReg
-    from classex_bayes.estimators.kde import KDE
+    from classex_bayes.estimators.literature import literature
     from classex_bayes.evaluate.compare import compare
 
     probability(ci_prob, "--ci-prob")
@@ -107,9 +107,7 @@ def analyse(
     screen.aside(str(task))
     with screen.warnings_as_notes():
         model = _fit(task, screen, seed, draws, chains)
-        others: list[Estimator] = (
-            [ClassExReg(random_seed=seed), KDE("ucv"), KDE("bcv")] if references else []
-        )
+        others = literature(seed)[: {"none": 0, "usual": 3, "all": None}[references]]
         comparison = compare(
             [model, *others], task, counts, truth=truth, ci_prob=ci_prob, random_seed=seed
         )

@@ -57,7 +57,7 @@ def demo(
     pilot = everything.subsample(n_classes, random_seed=seed)
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
     analyse(
-        pilot, counts, screen, truth=everything, references=True, ci_prob=ci_prob, seed=seed,
+        pilot, counts, screen, truth=everything, references="usual", ci_prob=ci_prob, seed=seed,
         draws=draws, chains=chains, out=out, name="demo",
     )  # fmt: skip
 
@@ -97,6 +97,9 @@ def extrapolate(
 def compare(
     file: File,
     k: Counts,
+    every: Annotated[
+        bool, typer.Option("--all", help="All estimators, not only ClassExReg and KDE.")
+    ] = False,
     labels: Labels = None,
     metric: Metric = None,
     distances: Distances = False,
@@ -112,14 +115,14 @@ def compare(
 ) -> None:
     """Put the posterior beside the point estimates of the literature, in one table.
 
-    Example: classex-bayes compare scores.csv --k 1000
+    Example: classex-bayes compare scores.csv --k 1000 --all
     """
     screen = Screen(quiet, as_json)
     with screen.warnings_as_notes():
         task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     analyse(
-        task, parse_counts(k), screen, references=True, ci_prob=ci_prob, seed=seed, draws=draws,
-        chains=chains, out=out, name=f"{file.stem}-comparison",
+        task, parse_counts(k), screen, references="all" if every else "usual", ci_prob=ci_prob,
+        seed=seed, draws=draws, chains=chains, out=out, name=f"{file.stem}-comparison",
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Where words go, and what is checked before long work."""
 
 import json
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -11,13 +12,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+_PIPE_WIDTH = 200
+
 
 class Screen:
     """Where words go: results to standard output, everything else to standard error."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json = quiet, as_json
-        self._results = Console(soft_wrap=True)
+        # A pipe has no width that names would have to be cut for.
+        width = None if sys.stdout.isatty() else _PIPE_WIDTH
+        self._results = Console(soft_wrap=True, width=width)
         self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
     def aside(self, message: str) -> None:

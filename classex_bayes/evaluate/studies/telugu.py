@@ -128,6 +128,33 @@ def telugu_table(
     return table.join(printed)[columns]
 
 
+def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
+    """Predictions of `telugu_table` with one column for each extrapolation.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `telugu_table`.
+
+    Returns
+    -------
+    DataFrame
+        Rows: "truth", the estimators, and what Table 3 prints and the R package computes.
+    """
+    places = ["classifier", "k1", "k2"]
+    truth = table["truth"].groupby(level=places, sort=False).first()
+    rows = {"truth": truth}
+    for estimator in table.index.unique("estimator"):
+        rows[estimator] = table["predicted"].xs(estimator, level="estimator")
+    for column in ("printed", "recomputed"):
+        known = table[column].dropna()
+        for estimator in known.index.unique("estimator"):
+            rows[f"{estimator}, {column}"] = known.xs(estimator, level="estimator")
+    wide = pd.DataFrame(rows).reindex(truth.index).T
+    wide.columns = ["{} {}-{}".format(*place) for place in wide.columns]
+    return wide.rename_axis("estimator")
+
+
 def _same(trial: Trial, cell: str, seed: np.random.SeedSequence) -> Trial:
     """Draw the one trial there is."""
     return trial

@@ -14,7 +14,7 @@ from classex_bayes.evaluate.studies.gaussian import (
     rmse_by_cell,
     rmse_table,
 )
-from classex_bayes.evaluate.studies.telugu import load_telugu, telugu_table
+from classex_bayes.evaluate.studies.telugu import load_telugu, side_by_side, telugu_table
 from classex_bayes.exceptions import DataError
 
 
@@ -124,6 +124,10 @@ def test_telugu_table(telugu):
     expected = ClassExReg(0.5).fit(task).predict(400).mean.item()
     assert table.loc[("svm", 20, 400, "ClassExReg"), "predicted"] == expected
     assert table.loc[("svm", 20, 400, "KDE(ucv)"), "printed"] == 0.4070
+    wide = side_by_side(table)
+    assert wide.loc["ClassExReg", "svm 20-400"] == expected
+    assert wide.loc["KDE(ucv), recomputed", "svm 20-100"] == 0.6544
+    assert wide.loc["truth"].tolist() == [0.7582, 0.5452]
 
 
 def test_telugu_refused(telugu, tmp_path):

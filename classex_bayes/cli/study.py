@@ -1,0 +1,168 @@
+"""`classex-bayes study`: the tables and figures of the papers, computed again."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from classex_bayes.cli.options import AsJson, Quiet, Seed
+from classex_bayes.cli.screen import Screen, ready_folder
+
+studies = typer.Typer(
+    help="Compute the tables and figures of the papers again.", no_args_is_help=True
+)
+Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")]
+Slow = Annotated[bool, typer.Option("--slow", help="With CleaneX, minutes for each task.")]
+_OUT = Path("classex-bayes-studies")
+
+
+def _estimators(slow: bool) -> list[Any]:
+    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+    from classex_bayes.estimators.literature import literature
+
+    return [BayesianExtrapolator(), *literature(slow=slow)]
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    """Rows of a data frame and its index, for JSON."""
+    flat = frame.reset_index()
+    return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
+
+
+def _table(title: str, flat: Any) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in flat:
+        text = flat[name].dtype.kind not in "fiu"
+        table.add_column(_cell(name), justify="left" if text else "right", no_wrap=True)
+    for row in flat.itertuples(index=False):
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _progress(screen: Screen) -> bool:
+    return not screen.quiet and not screen.as_json and sys.stderr.isatty()
+
+
+@studies.command()
+def table1(
+    k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
+    repeats: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    levels: Annotated[int, typer.Option(min=1, max=13, help="Noise levels, of 13.")] = 13,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = _OUT,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
+
+    Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
+
+    Example: classex-bayes study table1 --k1 500 --repeats 20 --jobs 2
+    """
+    import numpy as np
+
+    from classex_bayes.evaluate.studies.gaussian import (
+        NOISE_VARIANCES,
+        gaussian_trials,
+        rmse_table,
+    )
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    places = np.unique(np.rint(np.linspace(0, len(NOISE_VARIANCES) - 1, levels)).astype(int))
+    store = out / f"table1-k{k1}-seed{seed}.csv"
+    trials = gaussian_trials(
+        _estimators(slow),
+        n_classes=k1,
+        noise_variances=[NOISE_VARIANCES[place] for place in places],
+        n_repeats=repeats,
+        random_seed=seed,
+        n_jobs=jobs,
+        store=store,
+        progressbar=_progress(screen),
+    )
+    table = rmse_table(trials)
+    title = f"Largest RMSE over {levels} noise levels, {repeats} tasks each, {k1} source classes"
+    cells = table["rmse"].map("{:.3f}".format) + table["se"].map(" ({:.3f})".format)
+    wide = cells.unstack("k", sort=False).rename_axis(columns=None)
+    wide["90% coverage"] = table["coverage"].groupby(level="estimator").mean()
+    wide["seconds"] = table["seconds"].groupby(level="estimator").max()
+    document = {"title": title, "rows": _records(table), "trials": str(store)}
+    lines = [f"every prediction is in {store}"]
+    screen.result(_table(title, wide.reset_index()), lines, document)
+
+
+@studies.command()
+def table3(
+    data: Annotated[Path, typer.Argument(help="telugu_scores.npz, or its folder.")],
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = _OUT,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values.
+
+    Example: classex-bayes study table3 telugu_scores.npz
+    """
+    from classex_bayes.evaluate.studies.telugu import side_by_side, telugu_table
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    table = telugu_table(data, _estimators(slow), random_seed=seed, progressbar=_progress(screen))
+    path = out / "table3.csv"
+    table.to_csv(path)
+    title = "Telugu characters: predicted accuracy, from and to numbers of classes"
+    screen.result(
+        _table(title, side_by_side(table).reset_index()),
+        [f"table written to {path}"],
+        {"title": title, "rows": _records(table)},
+    )
+
+
+@studies.command()
+def figures(
+    out: Folder = _OUT,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw Figures 4 to 6 of jmlr2018, and 7 and 8 from the tables 1 in the folder.
+
+    Example: classex-bayes study figures --out classex-bayes-studies
+    """
+    import pandas as pd
+
+    from classex_bayes.plots import papers
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    drawn = {
+        "figure4": papers.figure4(random_seed=seed),
+        "figure5": papers.figure5(),
+        "figure6": papers.figure6(),
+    }
+    for store in sorted(out.glob("table1-k*.csv")):
+        trials = pd.read_csv(store, dtype={"cell": str})
+        size = store.stem.removeprefix("table1-")
+        drawn[f"figure7-{size}"] = papers.figure7(trials)
+        drawn[f"figure8-{size}"] = papers.figure8(trials)
+    files = {}
+    for name, figure in drawn.items():
+        files[name] = str(out / f"{name}.png")
+        figure.savefig(files[name])
+    table = Table("figure", "file")
+    for name, path in files.items():
+        table.add_row(name, path)
+    screen.result(table, [], {"files": files})

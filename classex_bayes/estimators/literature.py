@@ -1,0 +1,50 @@
+"""All point estimators of the literature, ready to be compared."""
+
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.cleanex import CleaneX
+from classex_bayes.estimators.exponential import MixedExponential
+from classex_bayes.estimators.high_dimensional import HighDimensional
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators.two_parameter import TwoParameter
+from classex_bayes.typing import RandomSeed
+
+
+def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Estimator]:
+    """One of every point estimator, with the defaults of its paper.
+
+    Parameters
+    ----------
+    random_seed : int, SeedSequence or None
+        Seed of those that draw.
+    slow : bool
+        With `CleaneX`, which trains a neural network for minutes.
+
+    Returns
+    -------
+    list of estimators
+        For `classex_bayes.compare`, which leaves out those that a task does not suit.
+
+    Examples
+    --------
+    >>> [estimator.name for estimator in literature()][:3]
+    ['ClassExReg', 'KDE(ucv)', 'KDE(bcv)']
+    """
+    estimators: list[Estimator] = [
+        ClassExReg(random_seed=random_seed),
+        KDE("ucv"),
+        KDE("bcv"),
+        MixedExponential(),
+        PseudoLikelihood(monotone=False, moment=False),
+        PseudoLikelihood(monotone=True, moment=False),
+        PseudoLikelihood(monotone=False, moment=True),
+        PseudoLikelihood(),
+        HighDimensional(),
+        HighDimensional(k="all"),
+        TwoParameter("least_squares"),
+        TwoParameter("pseudolikelihood"),
+    ]
+    if slow:
+        estimators.append(CleaneX(random_seed=random_seed, progressbar=False))
+    return estimators
