@@ -35,7 +35,8 @@ def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> Floa
     An instance that lost to L of the k1 - 1 wrong classes beats k - 1 of them drawn at random
     with probability :math:`f_k(V, k_1) = \binom{V}{k-1} / \binom{k_1-1}{k-1}`, V = k1 - 1 - L.
     Computed through differences of log gammas arranged to keep a relative error below 1e-10
-    for k1 up to 1e6.
+    for k1 up to 1e6; at consecutive k, of which there may be many, by the recurrence
+    :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` from the first of them.
 
     Parameters
     ----------
@@ -62,8 +63,18 @@ def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> Floa
     competitors = float(n_classes - 1)
     lost = np.asarray(losses, dtype=float)[:, None]
     drawn = np.asarray(k, dtype=float)[None, :] - 1
+    if np.any(np.diff(k) != 1):
+        return _chance(lost, drawn, competitors)
+    earlier = drawn[:, :-1]
+    ratio = np.maximum(competitors - lost - earlier, 0.0)
+    ratio /= competitors - earlier
+    return np.cumprod(np.hstack([_chance(lost, drawn[:, :1], competitors), ratio]), axis=1)
+
+
+def _chance(lost: FloatArray, drawn: FloatArray, competitors: float) -> FloatArray:
+    """C(N - L, m) / C(N, m) for all L in (n, 1) and m in (1, n_k)."""
     possible = lost + drawn <= competitors
-    # C(N-L, m) / C(N, m) is symmetric in L and m; the shorter product cancels less.
+    # Symmetric in L and m; the shorter product cancels less.
     short = np.minimum(lost, drawn)
     long = np.maximum(lost, drawn)
     rest = np.where(possible, competitors - long, short)

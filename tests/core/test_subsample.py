@@ -100,6 +100,36 @@ def test_chance_in_arbitrary_precision(data):
     assert found == pytest.approx(expected, rel=2e-10, abs=1e-300)
 
 
+@settings(max_examples=40, deadline=None)
+@given(n_classes=st.integers(4, 3000), seed=st.integers(0, 2**32 - 1))
+def test_consecutive_sizes_by_recurrence(n_classes, seed):
+    """Many consecutive k come from a recurrence, scattered ones from log gammas."""
+    rng = np.random.default_rng(seed)
+    losses = np.append(rng.integers(0, n_classes, 5), [0, n_classes - 1])
+    first = int(rng.integers(1, n_classes - 1))
+    k = np.arange(first, n_classes + 1)
+    by_recurrence = accuracy_given_losses(losses, n_classes, k)
+    scattered = [accuracy_given_losses(losses, n_classes, k[part::2]) for part in (0, 1)]
+    expected = np.empty(by_recurrence.shape)
+    expected[:, ::2], expected[:, 1::2] = scattered
+    np.testing.assert_allclose(by_recurrence, expected, rtol=1e-10, atol=1e-300)
+
+
+def test_long_recurrences_stay_accurate_and_underflow_to_zero():
+    n_classes, losses = 10**6, np.array([1, 50, 10**5])
+    chance = accuracy_given_losses(losses, n_classes, np.arange(1, n_classes + 1))
+    k = np.array([2, 999, 10**5, 899_999, n_classes - 1, n_classes])
+    with mpmath.workdps(40):
+        for row, lost in zip(chance, losses, strict=True):
+            for size in map(int, k[k <= n_classes - lost]):
+                total, drawn = n_classes - 1, size - 1
+                up = mpmath.loggamma(total - lost + 1) + mpmath.loggamma(total - drawn + 1)
+                down = mpmath.loggamma(total - lost - drawn + 1) + mpmath.loggamma(total + 1)
+                expected = float(mpmath.exp(up - down))
+                assert row[drawn] == pytest.approx(expected, rel=1e-10, abs=1e-290)
+            assert np.all(row[n_classes - lost :] == 0)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(3, 10**6).flatmap(

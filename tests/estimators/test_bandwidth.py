@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.bandwidth import SELECTORS, bcv, fixed, nrd0, sj, ucv
+from classex_bayes.estimators.bandwidth import SELECTORS, bcv, fixed, nrd0, select, sj, ucv
 from classex_bayes.exceptions import DataError
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
@@ -44,6 +44,15 @@ def test_cross_validation_is_minimal_without_bins():
 
     grid = np.linspace(0.5, 1.5, 21) * ucv(x)
     assert abs(np.argmin([criterion(h) for h in grid]) - 10) <= 1
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_samples_do_not_disturb_each_other(name):
+    """Rows of a matrix, of all scales, get the bandwidth that each has alone."""
+    rng = np.random.default_rng(3)
+    samples = rng.normal(size=(20, 150)) ** 3 * np.exp(rng.normal(0, 20, size=(20, 1)))
+    expected = [SELECTORS[name](row) for row in samples]
+    np.testing.assert_allclose(select(name, samples), expected, rtol=1e-9)
 
 
 @ALL

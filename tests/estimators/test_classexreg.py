@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
-from scipy.special import ndtri
 from sklearn.base import clone
 
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.data.simulate import GaussianNearestNeighbor
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators import classexreg, training
-from classex_bayes.estimators.classexreg import (
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.halves import (
     BANDWIDTHS,
-    ClassExReg,
     choose_bandwidth,
     extrapolate_halves,
-    random_halves,
+    given_halves,
 )
 from classex_bayes.exceptions import DataError, NotFittedError
 
@@ -38,6 +38,9 @@ def stored():
 def gaussian_task(stored, name):
     difference = stored[f"{name}_y"][:, None] - stored[f"{name}_train"]
     return SourceTask.from_scores(-(difference**2).sum(axis=2), np.arange(60))
+
+
+BARE_CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
 
 
 def random_task(seed=0, k1=15, repeats=2):
@@ -79,7 +82,7 @@ def test_predictions_equal_r(stored, name, first_k):
 @GAUSSIANS
 def test_choice_of_bandwidth_replays_r(stored, name):
     task = gaussian_task(stored, name)
-    halves = [task.select(subset) for subset in stored[f"{name}_subsets"].astype(int)]
+    halves = given_halves(task, stored[f"{name}_subsets"].astype(int))
     for half, expected in zip(halves, stored[f"{name}_boot_ata"], strict=True):
         np.testing.assert_allclose(
             half.accuracy(np.arange(2, 31)), expected[1:], rtol=0, atol=1e-13
@@ -90,8 +93,12 @@ def test_choice_of_bandwidth_replays_r(stored, name):
     np.testing.assert_allclose(predicted, stored[f"{name}_boot_pred"], rtol=0, atol=2e-5)
     rmse = np.sqrt(np.mean((predicted - task.accuracy(60)) ** 2, axis=0))
     np.testing.assert_allclose(rmse, stored[f"{name}_cv_rmse"], rtol=0, atol=1e-6)
-    assert choose_bandwidth(task, halves, k=k) == BANDWIDTHS[np.argmin(rmse)]
-    assert BANDWIDTHS[np.argmin(rmse)] == BANDWIDTHS[np.argmin(stored[f"{name}_cv_rmse"])]
+    chosen = BANDWIDTHS[np.argmin(stored[f"{name}_cv_rmse"])]
+    assert choose_bandwidth(task, halves, k=k) == chosen
+    model = ClassExReg(k=k, subsets=stored[f"{name}_subsets"].astype(int)).fit(task)
+    assert model.bandwidth_ == chosen
+    expected = stored[f"{name}_nnls"][0][np.argmin(rmse)]
+    np.testing.assert_allclose(model.predict(stored[f"{name}_k"]).mean, expected, rtol=0, atol=1e-8)
 
 
 def test_knots_equal_r(stored):
@@ -198,28 +205,6 @@ def test_the_same_seed_gives_the_same_numbers():
         np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
-def test_halves():
-    _, _, task = random_task(k1=15)
-    halves = list(random_halves(task, 3, random_seed=0))
-    assert [half.n_classes for half in halves] == [7, 7, 7]
-    assert [half.n_classes for half in random_halves(losses_task(4), 2)] == [3, 3]
-
-
-def test_halves_without_tested_classes_are_drawn_again():
-    task = SourceTask.from_losses([0, 5], [3, 70], n_classes=80, untested="competitors")
-    halves = list(random_halves(task, 20, random_seed=0))
-    assert all(half.n_test == 2 for half in halves)
-
-
-def test_the_choice_follows_the_errors(monkeypatch):
-    _, _, task = random_task()
-    truth = task.accuracy(15)[0]
-    # The second candidate is worse on average but nearer by root mean square.
-    made_up = truth + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
-    monkeypatch.setattr(classexreg, "extrapolate_halves", lambda *arguments: made_up)
-    assert choose_bandwidth(task, [], (0.2, 0.5, 0.7)) == 0.5
-
-
 def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(monkeypatch):
     task = losses_task(k1=1500)
     every = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
@@ -230,11 +215,100 @@ def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(monkeypatch):
     np.testing.assert_allclose(fewer, every, atol=2e-4)
 
 
-def test_shared_matrices_cannot_be_changed():
-    matrix = classexreg._basis_accuracy(20, 0.5, (2, 3, 20))
-    assert matrix is classexreg._basis_accuracy(20, 0.5, (2, 3, 20))
-    with pytest.raises(ValueError, match="read-only"):
-        matrix[0, 0] = 0.0
+# Weights
+
+
+def test_weights_enter_the_sum_of_squares():
+    task, sizes = losses_task(), np.arange(2, 41)
+    weights = 1.0 / sizes
+    model = ClassExReg(0.5, weights=weights).fit(task)
+    columns = np.column_stack([RadialBasis(model.knots_, 0.5).accuracy(sizes), np.ones(39)])
+    scale = np.sqrt(weights)
+    expected, _ = nnls(columns * scale[:, None], task.accuracy(sizes) * scale)
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-12)
+    assert np.abs(model.coef_ - ClassExReg(0.5).fit(task).coef_).max() > 1e-3
+    np.testing.assert_allclose(
+        ClassExReg(0.5, weights=3 * weights).fit(task).coef_, model.coef_, atol=1e-10
+    )
+
+
+def test_weights_belong_to_the_numbers_given():
+    task = losses_task()
+    left_out = ClassExReg(0.5, k=[2, 10, 40]).fit(task).predict([40, 400]).mean
+    light = ClassExReg(0.5, k=[2, 10, 20, 40], weights=[1, 1, 1e-12, 1]).fit(task)
+    np.testing.assert_allclose(light.predict([40, 400]).mean, left_out, atol=1e-4)
+
+
+def test_the_choice_of_bandwidth_is_weighted(monkeypatch):
+    task, weights = losses_task(), np.arange(1.0, 40.0)
+    asked = []
+    monkeypatch.setattr(
+        classexreg, "choose_bandwidth", lambda *_, **options: asked.append(options) or 0.5
+    )
+    ClassExReg(weights=weights, atom=0, random_seed=0).fit(task)
+    assert asked[0]["weights"].tolist() == weights.tolist() and asked[0]["atom"] == 0
+
+
+# The standard error
+
+
+def test_standard_error_of_a_saturated_fit_is_that_of_the_accuracies():
+    """With more columns than numbers the unconstrained fit returns the accuracies."""
+    tasks = [random_task()[2], losses_task(), BARE_CURVE]
+    for task in tasks:
+        model = ClassExReg(1.0, k=[2, 10], nonnegative=False).fit(task)
+        np.testing.assert_allclose(model.predict([2, 10]).mean, task.accuracy([2, 10]), atol=1e-10)
+        expected = np.sqrt(np.diag(task.accuracy_cov([2, 10])))
+        np.testing.assert_allclose(model.standard_error([2, 10]), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("atom", [0, 1, None])
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_covariance_is_the_sandwich(atom, nonnegative):
+    _, _, task = random_task(k1=20)
+    k, weights = np.arange(2, 20), 1 / np.arange(2, 20)
+    model = ClassExReg(1.0, k=k, weights=weights, atom=atom, nonnegative=nonnegative).fit(task)
+    columns = RadialBasis(model.knots_, 1.0).accuracy(k)
+    columns = columns if atom == 1 else 1 - columns
+    if atom is not None:
+        columns = np.column_stack([columns, np.ones(k.size)])
+    active = model.coef_ > 0 if nonnegative else np.full(columns.shape[1], True)
+    used = columns[:, active]
+    gain = np.linalg.pinv(used * np.sqrt(weights)[:, None], rcond=1e-14) * np.sqrt(weights)
+    expected = np.zeros(model.coef_cov_.shape)
+    expected[np.ix_(active, active)] = gain @ task.accuracy_cov(k) @ gain.T
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(model.coef_cov_, expected, rtol=1e-5, atol=1e-5 * scale)
+    variance = np.diag(columns @ model.coef_cov_ @ columns.T)
+    np.testing.assert_allclose(model.standard_error(k) ** 2, variance, rtol=1e-3)
+
+
+def test_a_new_fit_has_a_new_covariance():
+    model = ClassExReg(0.5).fit(losses_task(seed=0))
+    before = model.standard_error(80)
+    other = losses_task(seed=1)
+    assert model.fit(other).standard_error(80) != before
+    assert model.standard_error(80) == ClassExReg(0.5).fit(other).standard_error(80)
+
+
+def test_no_errors_no_standard_error():
+    task = SourceTask.from_losses(np.zeros(20, int), np.arange(20), n_classes=20)
+    np.testing.assert_allclose(ClassExReg(0.5).fit(task).standard_error([20, 200]), 0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k1", "repeats"), [(100, 1), (100, 5), (500, 1)])
+def test_standard_error_is_the_standard_deviation(k1, repeats):
+    law, k = GaussianNearestNeighbor(dim=10, noise_variance=0.2), k1 * np.array([1, 2, 4])
+    tasks = [
+        SourceTask.from_embeddings(*law.sample(k1, repeats=repeats, random_seed=seed))
+        for seed in range(400)
+    ]
+    models = [ClassExReg(0.5).fit(task) for task in tasks]
+    sd = np.std([model.predict(k).mean for model in models], axis=0)
+    mean_square = np.mean([model.standard_error(k) ** 2 for model in models], axis=0)
+    # A standard deviation from 400 tasks is good to 3.5%.
+    np.testing.assert_allclose(sd / np.sqrt(mean_square), 1.0, atol=0.15)
 
 
 # Properties
@@ -295,9 +369,13 @@ def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
         ({"k": [5]}, "k: found 1 numbers"),
         ({"k": [5, 30, 40]}, "k: found 1 numbers of classes up to 20"),
         ({"atom": 2}, "atom: found 2"),
-        ({"n_resamples": 0}, "n_resamples: found 0"),
-        ({"n_resamples": 2.5}, "n_resamples: found 2.5"),
+        ({"n_resamples": 0}, "n_resamples: expected a whole number >= 1, found 0"),
+        ({"n_resamples": 2.5}, "n_resamples: expected a whole number >= 1, found 2.5"),
         ({"random_seed": -1}, "random_seed"),
+        ({"nonnegative": "yes"}, "nonnegative: expected True or False"),
+        ({"weights": [1.0, 2.0]}, "weights: found shape"),
+        ({"weights": -np.ones(39)}, "weights: found -1.0"),
+        ({"subsets": [[1, 2, 2]]}, "subsets: row 0"),
     ],
 )
 def test_refuses(parameters, message):
@@ -306,7 +384,7 @@ def test_refuses(parameters, message):
 
 
 def test_bare_curve():
-    task = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
+    task = BARE_CURVE
     with pytest.raises(DataError, match="pass bandwidth="):
         ClassExReg().fit(task)
     with pytest.raises(DataError, match="was not given"):
@@ -326,8 +404,10 @@ def test_three_classes_need_a_bandwidth():
 
 
 def test_not_fitted():
-    with pytest.raises(NotFittedError, match="call fit"):
-        ClassExReg().predict(10)
+    model = ClassExReg()
+    for ask in (model.predict, model.standard_error, lambda k: model.coef_cov_):
+        with pytest.raises(NotFittedError, match="call fit"):
+            ask(10)
 
 
 def test_parameters_are_stored_and_cloned():
@@ -339,7 +419,15 @@ def test_parameters_are_stored_and_cloned():
     assert model.set_params(atom=1, bandwidth=1.0).predict(80).mean.item() == before
 
 
-def test_knots_reach_the_largest_resolvable_favorability():
-    knots = ClassExReg(0.25).fit(losses_task(40)).knots_
-    assert knots[-1] == pytest.approx(ndtri(1 - 1 / 40**2)) and knots[0] == -knots[-1]
-    assert knots.size % 2 == 1 and np.all(np.diff(knots) > 0.25)
+def test_names_tell_regressions_apart():
+    models = [
+        ClassExReg(),
+        ClassExReg(atom=0),
+        ClassExReg(atom=None),
+        ClassExReg(nonnegative=False),
+        ClassExReg(k=[2, 5, 40]),
+        ClassExReg(weights=np.ones(39)),
+    ]
+    names = [model.name for model in models]
+    assert names[0] == "ClassExReg" and len(set(names)) == len(names)
+    assert models[1].set_params(bandwidth=0.5).fit(losses_task()).predict(9).estimator == names[1]

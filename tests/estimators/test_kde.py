@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators import kde
-from classex_bayes.estimators.bandwidth import ucv
+from classex_bayes.estimators.bandwidth import select, ucv
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
 
@@ -110,6 +110,30 @@ def test_ruled_out_competitors_count_as_beaten():
     assert model.bandwidths_[3] == h
     expected = (ndtr((scores[3, 3] - finite) / h).sum() + 3) / 11
     assert model.favorability_[3] == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("rule", SELECTORS)
+def test_rows_with_different_numbers_of_finite_scores(rule):
+    scores, y, _ = random_task(k1=15, repeats=4)
+    rng = np.random.default_rng(0)
+    ruled_out = rng.random(scores.shape) < rng.uniform(0, 0.7, size=(y.size, 1))
+    ruled_out[np.arange(y.size), y] = False
+    ruled_out[:, :3] = False
+    scores[ruled_out] = -np.inf
+    model = KDE(rule).fit(SourceTask.from_scores(scores, y))
+    for row, label in enumerate(y):
+        wrong = np.delete(scores[row], label)
+        h = select(rule, wrong[None, wrong > -np.inf])[0]
+        assert model.bandwidths_[row] == pytest.approx(h, rel=1e-9)
+        expected = ndtr((scores[row, label] - wrong) / h).mean()
+        assert model.favorability_[row] == pytest.approx(expected, rel=1e-9)
+
+
+def test_scores_stay_as_they_are():
+    scores, _, task = random_task()
+    before = scores.copy()
+    KDE().fit(task)
+    np.testing.assert_array_equal(scores, before)
 
 
 def test_ruled_out_true_class_ties_with_the_ruled_out():

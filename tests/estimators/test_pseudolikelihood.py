@@ -176,9 +176,7 @@ def test_a_finer_grid_predicts_the_same(monotone, moment, monkeypatch):
 
 def test_says_where_it_stopped_short(monkeypatch):
     monkeypatch.setattr(mixture, "_MOST_STEPS", 1)
-    with pytest.raises(
-        RuntimeError, match=r"likelihood was not found.* up to 0\.\d+ below"
-    ):
+    with pytest.raises(RuntimeError, match=r"likelihood was not found.* up to 0\.\d+ below"):
         PseudoLikelihood().fit(random_task(1, 40, 200))
 
 

@@ -1,0 +1,165 @@
+r"""Least squares of accuracies on a radial basis: the linear algebra of ClassExReg.
+
+The accuracy is linear in the coefficients, :math:`ATA_k \approx \sum_l \beta_l A_l(k) + \beta_0`
+with the constant as an atom of instances that always win. Instances that always lose are the atom
+of the same regression turned over, of the errors :math:`1 - ATA_k` on :math:`1 - A_l(k)`.
+"""
+
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.special import ndtri
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.typing import BoolArray, FloatArray
+
+Atom = Literal[0, 1] | None
+
+
+def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
+    r"""Knots of the R package for k1 classes.
+
+    :math:`\lceil T / h \rceil` equally spaced values from 0 to :math:`T = \Phi^{-1}(1 - 1/k_1^2)`
+    and their negatives; the spacing is larger than h.
+
+    Parameters
+    ----------
+    n_classes : int
+        k1.
+    bandwidth : float
+        Bandwidth h.
+
+    Returns
+    -------
+    array of shape (m,)
+        Increasing.
+
+    Examples
+    --------
+    >>> regular_knots(100, 1.0).round(3).tolist()
+    [-3.719, -2.479, -1.24, 0.0, 1.24, 2.479, 3.719]
+    """
+    largest = -ndtri(1 / n_classes**2)
+    positive = np.linspace(0.0, largest, int(np.ceil(largest / bandwidth)))
+    return np.concatenate([-positive[:0:-1], positive])
+
+
+# Resampling and back-tests come back to the same few matrices hundreds of times.
+@lru_cache(maxsize=32)
+def basis_accuracy(n_classes: int, bandwidth: float, k: tuple[int, ...]) -> FloatArray:
+    r"""Accuracy of each basis element, :math:`A_l(k) = E[\Phi(t_l + h \varepsilon)^{k-1}]`.
+
+    Parameters
+    ----------
+    n_classes : int
+        k1, which sets the knots.
+    bandwidth : float
+        Bandwidth h.
+    k : tuple of int of length n_k
+        Numbers of classes.
+
+    Returns
+    -------
+    array of shape (n_k, m)
+        Read-only, as it is kept for the next call with the same arguments.
+    """
+    accuracy = RadialBasis(regular_knots(n_classes, bandwidth), bandwidth).accuracy(np.array(k))
+    accuracy.flags.writeable = False
+    return accuracy
+
+
+def response(accuracy: FloatArray, atom: Atom) -> FloatArray:
+    """What is regressed, accuracy or error, and the way back from it.
+
+    Parameters
+    ----------
+    accuracy : array
+        Accuracies, or fitted responses.
+    atom : {1, 0, None}
+        1 regresses the accuracy, 0 and None the error.
+
+    Returns
+    -------
+    array of the shape of `accuracy`
+    """
+    return accuracy if atom == 1 else 1 - accuracy
+
+
+def design(accuracy: FloatArray, atom: Atom) -> FloatArray:
+    """Columns of the regression from those of the accuracy matrix.
+
+    Parameters
+    ----------
+    accuracy : array of shape (n_k, m)
+        Accuracy of each basis element (`basis_accuracy`).
+    atom : {1, 0, None}
+        None leaves out the constant.
+
+    Returns
+    -------
+    array of shape (n_k, m + 1), or (n_k, m) with ``atom=None``
+    """
+    columns = response(accuracy, atom)
+    if atom is None:
+        return columns
+    return np.column_stack([columns, np.ones(columns.shape[0])])
+
+
+def least_squares(
+    columns: FloatArray, values: FloatArray, weight: FloatArray, nonnegative: bool
+) -> FloatArray:
+    """Coefficients that minimise the weighted sum of squares.
+
+    Parameters
+    ----------
+    columns : array of shape (n_k, m)
+        Design.
+    values : array of shape (n_k,)
+        Response.
+    weight : array of shape (n_k,)
+        Positive weights.
+    nonnegative : bool
+        Whether the coefficients must be nonnegative.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> least_squares(np.eye(2), np.array([1.0, -1.0]), np.ones(2), nonnegative=True).tolist()
+    [1.0, 0.0]
+    """
+    scale = np.sqrt(weight)
+    if nonnegative:
+        return nnls(columns * scale[:, None], values * scale)[0]
+    return np.linalg.lstsq(columns * scale[:, None], values * scale)[0]
+
+
+def response_map(columns: FloatArray, weight: FloatArray, active: BoolArray) -> FloatArray:
+    r"""Linear map from the response to the least-squares coefficients of the active columns.
+
+    :math:`G = (H'WH)^{-1} H'W` with H the active columns, as a pseudoinverse that drops the same
+    near-collinear directions as `least_squares`.
+
+    Parameters
+    ----------
+    columns : array of shape (n_k, m)
+        Design.
+    weight : array of shape (n_k,)
+        Positive weights.
+    active : bool array of shape (m,)
+        Columns in use: those of positive coefficients in nonnegative least squares.
+
+    Returns
+    -------
+    array of shape (m, n_k)
+        Rows of the other columns are 0.
+    """
+    scale = np.sqrt(weight)
+    gain = np.zeros(columns.T.shape)
+    smallest = np.finfo(float).eps * max(columns.shape)
+    gain[active] = np.linalg.pinv(columns[:, active] * scale[:, None], rcond=smallest) * scale
+    return gain

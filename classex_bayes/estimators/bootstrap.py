@@ -1,0 +1,203 @@
+"""Bootstrap over classes: draws of an estimator's prediction, for any that works from losses."""
+
+import warnings
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from scipy.optimize import isotonic_regression
+
+from classex_bayes.core.covariance import clustered_covariance
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import (
+    class_counts,
+    number,
+    seed_sequence,
+    source_task,
+    truth_value,
+)
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.resampling import redraw_test_classes
+from classex_bayes.estimators.training import accuracy_factor
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.results import Extrapolation
+from classex_bayes.typing import ClassCounts, RandomSeed
+
+_ROUNDING = 1e-24
+
+
+def bootstrap(
+    estimator: Estimator,
+    task: SourceTask,
+    k: ClassCounts,
+    *,
+    n_resamples: int = 200,
+    progressbar: bool = True,
+    random_seed: RandomSeed = None,
+) -> Extrapolation:
+    r"""Bootstrap draws of an estimator's prediction.
+
+    Test classes are drawn with replacement, with all their instances, against the competitors
+    that they met; a copy of the estimator is fitted to each resample, choices such as a bandwidth
+    included. The deviations of the predictions :math:`\hat a^*_s` from their mean are scaled and
+    centred at the prediction :math:`\hat a` from the task itself,
+
+    .. math:: \hat a_s = \hat a + c\,(\hat a^*_s - \bar a^*), \qquad
+              c^2 = \operatorname{median}_k \frac{\Sigma_{kk}}{\Sigma^{test}_{kk}},
+
+    with :math:`\Sigma` the covariance of ATA_k (`SourceTask.accuracy_cov`), to which shared
+    competitors contribute, and :math:`\Sigma^{test}` its part due to the test classes, which is
+    that of the resamples. Draws outside [0, 1] are moved to its ends.
+
+    From losses alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
+    curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One that can be fitted to losses (or to accuracies, for a bare curve); left as it is.
+    task : SourceTask
+        The tested classes.
+    k : int or array-like of int
+        Numbers of classes, at least 2.
+    n_resamples : int
+        Number of draws.
+    progressbar : bool
+        Whether to show progress.
+    random_seed : int, SeedSequence or None
+        Seed of the resamples and of the estimator's fits to them.
+
+    Returns
+    -------
+    Extrapolation
+        Draws of dimensions (chain=1, draw=n_resamples), ``interval_type="bootstrap"``.
+
+    Raises
+    ------
+    DataError
+        The estimator cannot be fitted to the task, or to losses alone, as `KDE`.
+
+    Notes
+    -----
+    The interval holds the sampling error of the estimator, not its bias. On tasks of 20, 100 and
+    500 Gaussian classes 90% intervals of `ClassExReg` held the truth 0.81 to 0.93 of the time at
+    k1 and 2 k1, 0.73 to 0.93 at 10 and 20 k1. With the bandwidth kept,
+    ``ClassExReg(model.bandwidth_)``, it is faster, but leaves out how the choice varies: 0.77 to
+    0.91 and 0.37 to 0.75.
+
+    Drawing the classes in both roles, as test classes and as competitors, is worse: copies of one
+    competitor beat the same instances, so that resampled accuracies at k = k1 rise by 0.1 to 4
+    standard deviations, and pairs of test class and competitor count three times, which doubles
+    the variance of ATA_k where errors are rare. As drawn here, its variance was 0.87 to 1.25
+    times the true one for 20, 100 and 500 classes with 1 and 5 instances each.
+
+    References
+    ----------
+    Owen, The pigeonhole bootstrap, Ann. Appl. Stat. 1 (2007); Davezies, D'Haultfoeuille and
+    Guyonvarch, Ann. Statist. 49 (2021): resampling of two crossed roles.
+
+    Examples
+    --------
+    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
+    >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+    >>> result = bootstrap(ClassExReg(0.5), task, 80, progressbar=False, random_seed=1)
+    >>> result.summary(0.9, "eti").round(2).iloc[0].tolist()
+    [0.58, 0.17, 0.3, 0.86]
+    """
+    source_task(task)
+    counts = class_counts(k)
+    n_draws = int(number(n_resamples, "n_resamples", 2, whole=True))
+    quiet = not truth_value(progressbar, "progressbar")
+    seed = seed_sequence(random_seed)
+    own_seed = getattr(estimator, "random_seed", None)
+    point = _fitted(estimator, task, seed if own_seed is None else own_seed).predict(counts)
+
+    way = _bare_curve(task) if task.kind == "accuracies" else _test_classes(task)
+    draws = np.empty((n_draws, counts.size))
+    seeds = enumerate(seed.spawn(n_draws))
+    with warnings.catch_warnings():
+        # The prediction from the task itself has warned.
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        for draw, child in track(
+            seeds, "bootstrap", n_draws, console=Console(stderr=True), transient=True, disable=quiet
+        ):
+            class_seed, fit_seed = child.spawn(2)
+            resample = way.redraw(np.random.default_rng(class_seed))
+            try:
+                prediction = _fitted(estimator, resample, fit_seed).predict(counts)
+            except DataError as error:
+                raise DataError(
+                    f"estimator: {point.estimator} cannot be fitted to a resample, of which only "
+                    f"{resample.kind} are known ({error})"
+                ) from None
+            draws[draw] = prediction.accuracy.values.mean(axis=(0, 1))
+        draws = point.mean.to_numpy() + way.scale * (draws - draws.mean(axis=0))
+        result = Extrapolation.from_draws(
+            counts, np.clip(draws, 0.0, 1.0)[None], point.estimator, "bootstrap", task.n_classes
+        )
+    return replace(result, notes=(*point.notes, way.note))
+
+
+def _fitted(estimator: Estimator, task: SourceTask, seed: RandomSeed) -> Estimator:
+    fresh = copy(estimator)
+    if hasattr(fresh, "random_seed"):
+        fresh.random_seed = seed
+    return fresh.fit(task)
+
+
+class _Way(NamedTuple):
+    """How a task is resampled."""
+
+    redraw: Callable[[np.random.Generator], SourceTask]
+    scale: float  # of the deviations from the mean
+    note: str
+
+
+def _test_classes(task: SourceTask) -> _Way:
+    k, n_tested = task.grid(), np.unique(task.y).size
+    total = np.diag(task.accuracy_cov(k))
+    clustered = clustered_covariance(task.losses, task.y, task.n_classes, k, task.class_weight)
+    of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested
+    # Equal chances differ by rounding, whose ratios mean nothing.
+    varies = of_resamples > _ROUNDING
+    note = f"bootstrap of {n_tested} test classes"
+    if not varies.any():
+        scale = 1.0
+        note += ", which do not differ: the draws are equal"
+    else:
+        scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
+        why = "shared competitors" if task.source is not None else "competitors, which are unknown"
+        note += f", deviations scaled by {scale:.2f} for {why}"
+    return _Way(
+        lambda rng: redraw_test_classes(task, rng),
+        scale,
+        f"{note}; the estimator's bias is left out",
+    )
+
+
+def _bare_curve(task: SourceTask) -> _Way:
+    k = task.grid()
+    accuracy, factor = task.accuracy(k), accuracy_factor(task, k)
+
+    def redraw(rng: np.random.Generator) -> SourceTask:
+        drawn = accuracy + factor @ rng.standard_normal(factor.shape[1])
+        falling = isotonic_regression(np.clip(drawn, 0.0, 1.0), increasing=False).x
+        return SourceTask.from_accuracies(
+            k,
+            falling,
+            n_test=task.n_test,
+            n_classes=task.n_classes,
+            design_effect=task.design_effect(),
+        )
+
+    return _Way(
+        redraw,
+        1.0,
+        "bootstrap of a bare curve from the normal law of its errors; the estimator's bias is "
+        "left out",
+    )

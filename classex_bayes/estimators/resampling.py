@@ -1,0 +1,148 @@
+"""Tasks on some of the classes, and on classes drawn with replacement, with losses alone."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from classex_bayes.core.losses import loss_blocks, row_groups
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import IntArray, NumberArray
+
+
+def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
+    r"""Losses of every instance among several sets of competitors.
+
+    :math:`L_{is} = \sum_j W_{ij} c_{js}` with :math:`W_{ij} = 1` where competitor j beats
+    instance i, as in the task's own losses, ties included. One pass over the scores serves all
+    sets, by a product of the matrix of defeats with the copies.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made from scores or embeddings.
+    copies : array of shape (n_classes, n_sets)
+        How often each class takes part as a competitor in each set; whole numbers.
+
+    Returns
+    -------
+    int array of shape (n_test, n_sets)
+
+    Raises
+    ------
+    DataError
+        A task without scores.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_scores([[3, 1, 2], [3, 1, 2], [3, 1, 2]], [0, 1, 2])
+    >>> losses_among(task, np.array([[1, 2], [1, 0], [1, 1]])).tolist()
+    [[0, 0], [2, 3], [1, 2]]
+    """
+    if task.source is None:
+        raise DataError(
+            f"task: it was made from {task.kind} and does not tell who beat whom; make it with "
+            "from_scores or from_embeddings"
+        )
+    evidence = task._loss_evidence
+    groups = row_groups(task.y, task.n_classes, task.source.width)
+    # Sums of whole numbers below 2^24 are exact in single precision.
+    factor = copies.astype(np.float32)
+    losses = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
+    for block in loss_blocks(task.source, task.y, groups, evidence.ties, evidence.tie_seed):
+        erring = np.flatnonzero(block.losses)
+        losses[block.rows[erring]] = block.beaten_by[erring].astype(np.float32) @ factor
+    return losses
+
+
+def subtasks(
+    task: SourceTask, subsets: Iterable[IntArray], rng: np.random.Generator
+) -> list[SourceTask]:
+    """Tasks on some of the classes, with losses alone.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made from scores, embeddings or losses.
+    subsets : iterable of int arrays
+        Positions of the classes of each task, without repetition.
+    rng : Generator
+        Thins losses whose scores are unknown (`SourceTask.subsample`), after each subset is taken.
+
+    Returns
+    -------
+    list of SourceTask
+
+    Examples
+    --------
+    >>> task = SourceTask.from_scores(np.eye(4), [0, 1, 2, 3])
+    >>> rng = np.random.default_rng(1)
+    >>> [part.n_classes for part in subtasks(task, [np.array([0, 1, 3])], rng)]
+    [3]
+    """
+    if task.source is None:
+        return [task.select(kept, rng) for kept in subsets]
+    subsets = list(subsets)
+    member = np.zeros((task.n_classes, len(subsets)), dtype=bool)
+    for column, kept in enumerate(subsets):
+        member[kept, column] = True
+    losses = losses_among(task, member)
+    return [_subtask(task, kept, losses[:, column]) for column, kept in enumerate(subsets)]
+
+
+def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
+    new_position = np.full(task.n_classes, -1)
+    new_position[kept] = np.arange(kept.size)
+    y = new_position[task.y]
+    rows = np.flatnonzero(y >= 0)
+    return SourceTask.from_losses(
+        losses[rows],
+        y[rows],
+        n_classes=kept.size,
+        class_weight=task.class_weight[kept],
+        untested="competitors",
+    )
+
+
+def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
+    """Task whose test classes are drawn with replacement from the tested ones.
+
+    A drawn class brings its instances with the losses that they have, and its weight; each copy
+    is a test class of its own. The competitors stay as they are.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made from scores, embeddings or losses.
+    rng : Generator
+        Draws the classes.
+
+    Returns
+    -------
+    SourceTask
+        With losses alone.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0, 3, 1, 0], [0, 1, 2, 3], n_classes=4)
+    >>> redraw_test_classes(task, np.random.default_rng(1)).losses.tolist()
+    [3, 1, 0, 0]
+    """
+    tested = np.flatnonzero(task.class_weight)
+    drawn = tested[:1]
+    while np.unique(drawn).size < 2:
+        drawn = rng.choice(tested, tested.size)
+    repeats = np.bincount(task.y, minlength=task.n_classes)
+    first = np.cumsum(repeats) - repeats
+    sizes = repeats[drawn]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.argsort(task.y, kind="stable")[np.repeat(first[drawn], sizes) + within]
+    weight = np.zeros(task.n_classes)
+    weight[tested] = task.class_weight[drawn]
+    return SourceTask.from_losses(
+        task.losses[rows],
+        np.repeat(tested, sizes),
+        n_classes=task.n_classes,
+        class_weight=weight,
+        untested="competitors",
+    )

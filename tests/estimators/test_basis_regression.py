@@ -1,0 +1,87 @@
+"""The linear algebra of ClassExReg against closed forms and finite differences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtri
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.estimators.basis_regression import (
+    basis_accuracy,
+    design,
+    least_squares,
+    regular_knots,
+    response,
+    response_map,
+)
+
+
+def test_knots():
+    knots = regular_knots(60, 0.3)
+    assert knots[-1] == pytest.approx(ndtri(1 - 1 / 60**2)) and knots[knots.size // 2] == 0
+    np.testing.assert_allclose(knots, -knots[::-1])
+    steps = np.diff(knots)
+    assert steps.min() > 0.3 and steps.max() - steps.min() < 1e-12
+    assert regular_knots(60, 10.0).tolist() == [0.0]
+
+
+def test_matrices_are_kept_and_cannot_be_changed():
+    matrix = basis_accuracy(20, 0.5, (2, 3, 20))
+    assert matrix is basis_accuracy(20, 0.5, (2, 3, 20))
+    expected = RadialBasis(regular_knots(20, 0.5), 0.5).accuracy(np.array([2, 3, 20]))
+    np.testing.assert_array_equal(matrix, expected)
+    with pytest.raises(ValueError, match="read-only"):
+        matrix[0, 0] = 0.0
+
+
+def test_design_and_response():
+    accuracy = np.array([[0.9, 0.2], [0.5, 0.1]])
+    assert design(accuracy, 1).tolist() == [[0.9, 0.2, 1.0], [0.5, 0.1, 1.0]]
+    np.testing.assert_allclose(design(accuracy, 0), [[0.1, 0.8, 1.0], [0.5, 0.9, 1.0]])
+    np.testing.assert_allclose(design(accuracy, None), [[0.1, 0.8], [0.5, 0.9]])
+    for atom in (0, 1, None):
+        np.testing.assert_allclose(response(response(accuracy, atom), atom), accuracy)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), m=st.integers(1, 5))
+def test_normal_equations(seed, m):
+    rng = np.random.default_rng(seed)
+    columns, values = rng.normal(size=(12, m)), rng.normal(size=12)
+    weight = rng.exponential(size=12) + 0.01
+    expected = np.linalg.solve(columns.T * weight @ columns, columns.T * weight @ values)
+    coef = least_squares(columns, values, weight, nonnegative=False)
+    np.testing.assert_allclose(coef, expected, rtol=1e-6, atol=1e-9)
+    gain = response_map(columns, weight, np.full(m, True))
+    np.testing.assert_allclose(gain @ values, expected, rtol=1e-6, atol=1e-9)
+
+    nonnegative = least_squares(columns, values, weight, nonnegative=True)
+    gradient = columns.T * weight @ (columns @ nonnegative - values)
+    assert nonnegative.min() >= 0 and gradient.min() >= -1e-8
+    assert abs(gradient @ nonnegative) < 1e-7
+
+
+def test_map_is_the_derivative_of_nonnegative_least_squares():
+    """Small changes of the response move the positive coefficients as the map says."""
+    k = np.arange(2, 61)
+    columns = design(basis_accuracy(60, 0.5, tuple(k.tolist())), 1)
+    values, weight = 0.3 + 0.7 * k**-0.2, 1.0 / k
+    coef = least_squares(columns, values, weight, nonnegative=True)
+    active = coef > 0
+    assert 2 <= active.sum() < columns.shape[1]
+    gain = response_map(columns, weight, active)
+    assert np.all(gain[~active] == 0)
+    change = 1e-8 * np.sin(k)
+    moved = least_squares(columns, values + change, weight, nonnegative=True)
+    np.testing.assert_allclose(moved - coef, gain @ change, rtol=1e-3, atol=1e-10)
+
+
+def test_map_drops_the_directions_that_the_fit_drops():
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(9, 4))
+    columns[:, 3] = columns[:, 0] + columns[:, 1]
+    values, weight = rng.normal(size=9), np.ones(9)
+    coef = least_squares(columns, values, weight, nonnegative=False)
+    gain = response_map(columns, weight, np.full(4, True))
+    np.testing.assert_allclose(gain @ values, coef, atol=1e-12)

@@ -1,0 +1,227 @@
+"""Bootstrap draws: their variance, their centre, and which estimators they can be had for."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from classex_bayes.core.covariance import clustered_covariance
+from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.bootstrap import bootstrap
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.results import Extrapolation
+
+LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+
+
+class Observed:
+    """Estimator that returns the average test accuracy, and remembers what it was fitted to."""
+
+    name = "observed"
+
+    def __init__(self, random_seed=None):
+        self.random_seed, self.fits = random_seed, []
+
+    def fit(self, task):
+        self.fits.append((task, self.random_seed))
+        self.task = task
+        return self
+
+    def predict(self, k):
+        return Extrapolation.from_point(k, self.task.accuracy(k), self.name, self.task.n_classes)
+
+
+def embedding_task(k1=60, repeats=2, seed=1):
+    return SourceTask.from_embeddings(*LAW.sample(k1, repeats=repeats, random_seed=seed))
+
+
+def draws_of(result):
+    return result.accuracy.values[0]
+
+
+def quiet(*arguments, **options):
+    return bootstrap(*arguments, progressbar=False, **options)
+
+
+def test_form():
+    result = quiet(ClassExReg(0.5), embedding_task(), [60, 600], n_resamples=7, random_seed=1)
+    assert result.accuracy.dims == ("chain", "draw", "k") and result.accuracy.shape == (1, 7, 2)
+    assert (result.interval_type, result.estimator, result.n_classes) == (
+        "bootstrap",
+        "ClassExReg",
+        60,
+    )
+    assert result.interval(0.9)["upper"].gt(result.interval(0.9)["lower"]).all()
+
+
+@pytest.mark.parametrize("repeats", [1, [1, 4] * 30])
+def test_draws_of_the_accuracies_have_their_covariance(repeats):
+    task = embedding_task(repeats=repeats)
+    k = task.grid()
+    result = quiet(Observed(), task, k, n_resamples=800, random_seed=3)
+    np.testing.assert_allclose(result.mean, task.accuracy(k), atol=1e-12)
+    variance, expected = draws_of(result).var(axis=0), np.diag(task.accuracy_cov(k))
+    # The median of the ratios over k is 1; the resamples' clustered variance sets how they differ.
+    clustered = np.diag(clustered_covariance(task.losses, task.y, 60, k, task.class_weight))
+    factor = np.median(expected / clustered)
+    np.testing.assert_allclose(variance, factor * clustered, rtol=0.2)
+    assert np.median(variance / expected) == pytest.approx(1, abs=0.2)
+
+
+def test_weighted_and_untested_classes():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 2)
+    weight = rng.exponential(size=50)
+    task = SourceTask.from_losses(
+        rng.binomial(49, rng.beta(0.5, 5, 80)),
+        y,
+        n_classes=50,
+        class_weight=weight,
+        untested="competitors",
+    )
+    result = quiet(Observed(), task, [2, 10, 50], n_resamples=800, random_seed=0)
+    variance = np.diag(task.accuracy_cov([2, 10, 50]))
+    # Ratio estimation under unequal weights differs by terms of order 1 / classes.
+    np.testing.assert_allclose(draws_of(result).var(axis=0) / variance, 1, atol=0.25)
+
+
+def test_losses_alone_stand_in_for_the_competitors():
+    losses, y, k1 = FavorabilityLaw((2.0,), (1.0,)).sample(80, random_seed=1)
+    task = SourceTask.from_losses(losses, y, n_classes=k1)
+    result = quiet(Observed(), task, [2, 20, 80], n_resamples=800, random_seed=1)
+    variance = np.diag(task.accuracy_cov([2, 20, 80]))
+    np.testing.assert_allclose(draws_of(result).var(axis=0), variance, rtol=0.2)
+    assert "80 test classes, deviations scaled by 1.13 for competitors, which are unknown" in str(
+        result
+    )
+
+
+def test_bare_curve():
+    k = [2, 5, 10, 30]
+    task = SourceTask.from_accuracies(k, [0.97, 0.93, 0.85, 0.7], n_test=400, n_classes=30)
+    result = quiet(Observed(), task, k, n_resamples=800, random_seed=1)
+    np.testing.assert_allclose(
+        draws_of(result).var(axis=0), np.diag(task.accuracy_cov(k)), rtol=0.2
+    )
+    assert "bare curve" in result.notes[0]
+    far = quiet(ClassExReg(0.5), task, 300, n_resamples=20, random_seed=1)
+    assert 0.01 < draws_of(far).std() < 0.3
+    # Noise must not make a resampled curve rise.
+    flat = SourceTask.from_accuracies([2, 3, 4], [0.9, 0.9, 0.9], n_test=50, n_classes=4)
+    seen = Observed()
+    seen.fits = log = []
+    quiet(seen, flat, 4, n_resamples=20, random_seed=1)
+    assert all(np.all(np.diff(one.accuracy([2, 3, 4])) <= 0) for one, _ in log)
+
+
+def test_predictions_are_centred_and_clipped():
+    task = embedding_task(k1=30, repeats=1)
+    model = ClassExReg(0.5)
+    result = quiet(model, task, [30, 300], n_resamples=50, random_seed=1)
+    np.testing.assert_allclose(result.mean[30], model.fit(task).predict(30).mean[30], atol=1e-6)
+    assert draws_of(result).min() >= 0 and draws_of(result).max() <= 1
+
+
+def test_the_choice_of_bandwidth_adds_to_the_spread():
+    task = embedding_task(k1=100, repeats=1)
+    chosen = ClassExReg(random_seed=0).fit(task)
+    kept = quiet(ClassExReg(chosen.bandwidth_), task, 2000, n_resamples=40, random_seed=1)
+    again = quiet(ClassExReg(random_seed=0), task, 2000, n_resamples=40, random_seed=1)
+    assert draws_of(again).std() > draws_of(kept).std()
+
+
+def test_no_errors_no_spread():
+    task = SourceTask.from_losses(np.zeros(20, int), np.arange(20), n_classes=20)
+    result = quiet(ClassExReg(0.5), task, [20, 200], n_resamples=5, random_seed=1)
+    np.testing.assert_allclose(draws_of(result), 1.0, atol=1e-9)
+    assert "do not differ" in result.notes[0]
+
+
+# Seeds and copies
+
+
+def test_the_same_seed_gives_the_same_draws():
+    task = embedding_task(k1=20)
+    one, same, other = (
+        draws_of(quiet(ClassExReg(), task, 40, n_resamples=4, random_seed=seed))
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert np.all(one != other)
+
+
+def test_the_estimator_stays_as_it_is():
+    model = ClassExReg(random_seed=3)
+    quiet(model, embedding_task(k1=20), 40, n_resamples=3, random_seed=1)
+    assert not hasattr(model, "coef_") and model.random_seed == 3
+
+
+def test_seeds_of_the_fits():
+    task, model = embedding_task(k1=20), Observed(random_seed=7)
+    log = model.fits
+    quiet(model, task, 20, n_resamples=3, random_seed=1)
+    (first, own), *resamples = log
+    assert first is task and own == 7
+    states = [seed.generate_state(1)[0] for _, seed in resamples]
+    assert len(set(states)) == 3
+    assert all(one.n_classes == 20 and one.kind == "losses" for one, _ in resamples)
+
+
+def test_progress_is_shown_on_request(capsys):
+    task = embedding_task(k1=20)
+    quiet(Observed(), task, 20, n_resamples=3)
+    assert capsys.readouterr().err == ""
+    bootstrap(Observed(), task, 20, n_resamples=3)
+    assert capsys.readouterr().out == ""
+
+
+# The boundary
+
+
+def test_estimators_that_need_scores():
+    with pytest.raises(DataError, match=r"KDE\(ucv\) cannot be fitted to a resample.*losses"):
+        quiet(KDE(), embedding_task(k1=20), 40, n_resamples=3)
+    bare = SourceTask.from_accuracies([2, 10], [0.9, 0.8], n_test=50, n_classes=10)
+    with pytest.raises(DataError, match="pass bandwidth="):
+        quiet(ClassExReg(), bare, 40, n_resamples=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_resamples": 1}, "n_resamples: expected a whole number >= 2"),
+        ({"k": 1}, "k: expected numbers in 2"),
+        ({"progressbar": 1}, "progressbar"),
+        ({"random_seed": -1}, "random_seed"),
+        ({"task": None}, "task: expected a SourceTask"),
+    ],
+)
+def test_refuses(options, message):
+    arguments = {"task": embedding_task(k1=20), "k": 40, "n_resamples": 3} | options
+    with pytest.raises(DataError, match=message):
+        bootstrap(Observed(), **arguments)
+
+
+def test_far_predictions_warn_once():
+    with pytest.warns(ExtrapolationWarning, match="100000 is 5e") as caught:
+        result = quiet(ClassExReg(0.5), embedding_task(k1=20), 100_000, n_resamples=3)
+    assert len(caught) == 1 and len(result.notes) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k1", "repeats"), [(20, 1), (20, 5), (100, 1), (100, 5)])
+def test_variance_is_that_of_new_tasks(k1, repeats):
+    k = np.unique(np.rint(np.geomspace(2, k1, 5)).astype(int))
+    tasks = [embedding_task(k1, repeats, seed) for seed in range(1000)]
+    truth = np.var([task.accuracy(k) for task in tasks], axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        variances = [
+            draws_of(quiet(Observed(), task, k, n_resamples=30, random_seed=1)).var(axis=0, ddof=1)
+            for task in tasks[:300]
+        ]
+    ratio = np.mean(variances, axis=0) / truth
+    assert np.all((ratio > 0.8) & (ratio < 1.3))

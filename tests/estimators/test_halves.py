@@ -1,0 +1,123 @@
+"""The choice of the bandwidth: halves and what is learnt from them."""
+
+import numpy as np
+import pytest
+
+from classex_bayes.data.simulate import FavorabilityLaw
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators import halves as module
+from classex_bayes.estimators.halves import (
+    BANDWIDTHS,
+    choose_bandwidth,
+    extrapolate_halves,
+    given_halves,
+    random_halves,
+)
+from classex_bayes.exceptions import DataError
+
+
+def score_task(k1=15, repeats=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(k1), repeats)
+    scores = rng.normal(size=(y.size, k1))
+    scores[np.arange(y.size), y] += 1.5
+    return SourceTask.from_scores(scores, y, random_seed=1)
+
+
+def losses_task(k1=40, seed=0):
+    losses = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1)
+    return SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+
+
+def test_sizes():
+    assert [half.n_classes for half in random_halves(score_task(15), 3, 0)] == [7, 7, 7]
+    assert [half.n_classes for half in random_halves(losses_task(4), 2)] == [3, 3]
+
+
+@pytest.mark.parametrize("task", [score_task(), losses_task()], ids=["scores", "losses"])
+def test_halves_are_subsamples(task):
+    """The draws are those of one generator that draws the classes, then thins the losses."""
+    rng = np.random.default_rng(np.random.SeedSequence(5))
+    for half in random_halves(task, 4, 5):
+        kept = np.sort(rng.choice(task.n_classes, task.n_classes // 2, replace=False))
+        np.testing.assert_array_equal(half.losses, task.select(kept, rng).losses)
+
+
+def test_halves_without_tested_classes_are_drawn_again():
+    task = SourceTask.from_losses([0, 5], [3, 70], n_classes=80, untested="competitors")
+    assert all(half.n_test == 2 for half in random_halves(task, 20, random_seed=0))
+
+
+def test_given_subsets():
+    task = score_task()
+    subsets = np.array([[9, 2, 4, 0], [1, 2, 3, 14]])
+    for kept, half in zip(subsets, given_halves(task, subsets), strict=True):
+        np.testing.assert_array_equal(half.losses, task.select(kept).losses)
+        np.testing.assert_array_equal(half.y, task.select(kept).y)
+
+
+@pytest.mark.parametrize(
+    ("subsets", "message"),
+    [
+        ([0, 1, 2], r"found shape \(3,\), expected a row for each"),
+        ([[0, 1]], r"found shape \(1, 2\), .* 3 to 14 positions"),
+        (np.tile(np.arange(15), (2, 1)), "3 to 14 positions"),
+        (np.empty((0, 4)), "found shape"),
+        ([[0, 1, 2], [3, 4, 15]], r"row 1 .* 0\.\.14, found \[3, 4, 15\]"),
+        ([[0, 1, -1]], "row 0"),
+        ([[0, 1, 1]], "row 0 must hold different"),
+        ([[0, 1, 2.5]], "row 0"),
+        ([["a", "b", "c"]], "real numbers"),
+    ],
+)
+def test_refuses_subsets(subsets, message):
+    with pytest.raises(DataError, match=f"subsets: .*{message}"):
+        given_halves(score_task(), subsets)
+
+
+def test_refuses_a_subset_without_tested_classes():
+    task = SourceTask.from_losses([0, 5], [3, 7], n_classes=10, untested="competitors")
+    with pytest.raises(DataError, match="row 1 has fewer than 2 tested classes"):
+        given_halves(task, [[3, 7, 1], [3, 2, 1]])
+
+
+def test_bare_curves_have_no_halves():
+    task = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
+    for halves in (lambda: random_halves(task, 5), lambda: given_halves(task, [[0, 1, 2]])):
+        with pytest.raises(DataError, match="made from accuracies alone; pass bandwidth="):
+            halves()
+
+
+def test_the_choice_follows_the_errors(monkeypatch):
+    task = score_task()
+    truth = task.accuracy(15)[0]
+    # The second candidate is worse on average but nearer by root mean square.
+    made_up = truth + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
+    monkeypatch.setattr(module, "extrapolate_halves", lambda *arguments: made_up)
+    assert choose_bandwidth(task, [], (0.2, 0.5, 0.7)) == 0.5
+
+
+def test_a_half_of_everything_predicts_what_it_saw():
+    """Without extrapolation the fits return the accuracy they were trained on."""
+    losses, y, _ = FavorabilityLaw((1.5,), (1.2,)).sample(200, random_seed=1)
+    task = SourceTask.from_losses(losses, y, n_classes=200)
+    predicted = extrapolate_halves(task, [task], BANDWIDTHS)
+    np.testing.assert_allclose(predicted, np.tile(task.accuracy(200), (1, 10)), atol=0.02)
+
+
+def test_weights_of_a_half_are_those_of_its_numbers():
+    """Weights that vanish beyond 8 classes leave those numbers out."""
+    task = losses_task()
+    halves = random_halves(task, 3, 1)
+    weights = np.where(np.arange(2, 41) <= 8, 1.0, 1e-14)
+    weighted = extrapolate_halves(task, halves, (0.5, 1.0), weights=weights)
+    expected = extrapolate_halves(task, halves, (0.5, 1.0), k=np.arange(2, 9))
+    np.testing.assert_allclose(weighted, expected, atol=2e-3)
+    plain = extrapolate_halves(task, halves, (0.5, 1.0))
+    assert np.abs(plain - expected).max() > 5e-3
+
+
+def test_halves_need_two_of_the_numbers():
+    task = losses_task()
+    with pytest.raises(DataError, match=r"k: found 1 numbers of classes up to 20.*or a bandwidth"):
+        extrapolate_halves(task, random_halves(task, 1, 0), k=np.array([5, 30, 40]))

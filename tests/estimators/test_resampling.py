@@ -1,0 +1,107 @@
+"""Resampled tasks against brute force and against tasks made anew from the scores."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.resampling import losses_among, redraw_test_classes, subtasks
+from classex_bayes.exceptions import DataError
+
+
+def score_task(rng, k1, repeats, decimals=6, **options):
+    y = rng.permutation(np.repeat(np.arange(k1), repeats))
+    scores = rng.normal(size=(y.size, k1)).round(decimals)
+    scores[np.arange(y.size), y] += 1
+    return scores, y, SourceTask.from_scores(scores, y, **options)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 15), n_sets=st.integers(1, 4))
+def test_losses_among_copies(seed, k1, n_sets):
+    rng = np.random.default_rng(seed)
+    scores, y, task = score_task(rng, k1, 2)
+    copies = rng.integers(0, 4, size=(k1, n_sets))
+    beaten_by = scores > scores[np.arange(y.size), y][:, None]
+    np.testing.assert_array_equal(losses_among(task, copies), beaten_by @ copies)
+
+
+@pytest.mark.parametrize("ties", ["random", "pessimistic", "optimistic"])
+def test_ties_are_broken_as_in_the_task(ties):
+    rng = np.random.default_rng(0)
+    _, _, task = score_task(rng, 20, 3, decimals=0, ties=ties, random_seed=4)
+    assert task.n_tied > 0
+    once = losses_among(task, np.ones((20, 1)))[:, 0]
+    np.testing.assert_array_equal(once, task.losses)
+
+
+def test_embeddings():
+    sample = GaussianNearestNeighbor(dim=3).sample(30, repeats=2, random_seed=1)
+    task = SourceTask.from_embeddings(*sample)
+    rng = np.random.default_rng(2)
+    kept = np.sort(rng.choice(30, 11, replace=False))
+    (part,) = subtasks(task, [kept], rng)
+    expected = task.select(kept)
+    np.testing.assert_array_equal(part.losses, expected.losses)
+    np.testing.assert_array_equal(part.y, expected.y)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), k1=st.integers(4, 15))
+def test_subtasks_are_tasks_on_the_subset(seed, k1):
+    rng = np.random.default_rng(seed)
+    repeats = rng.integers(1, 4, k1)
+    weight = rng.exponential(size=k1)
+    _, _, task = score_task(rng, k1, repeats, class_weight=weight)
+    subsets = [np.sort(rng.choice(k1, size, replace=False)) for size in (3, k1 - 1)]
+    for kept, part in zip(subsets, subtasks(task, subsets, rng), strict=True):
+        expected = task.select(kept)
+        assert part.kind == "losses" and part.n_classes == kept.size
+        np.testing.assert_array_equal(part.losses, expected.losses)
+        k = np.arange(2, kept.size + 1)
+        np.testing.assert_allclose(part.accuracy(k), expected.accuracy(k), rtol=1e-12)
+
+
+def test_unknown_scores_are_thinned():
+    task = SourceTask.from_losses([0, 5, 9, 2], [0, 1, 2, 3], n_classes=10, untested="competitors")
+    subsets = [np.arange(6), np.arange(4)]
+    found = subtasks(task, subsets, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    for kept, part in zip(subsets, found, strict=True):
+        np.testing.assert_array_equal(part.losses, task.select(kept, rng).losses)
+    with pytest.raises(DataError, match="made from losses and does not tell who beat whom"):
+        losses_among(task, np.ones((10, 1)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 12))
+def test_redrawn_classes_keep_their_instances(seed, k1):
+    rng = np.random.default_rng(seed)
+    repeats = np.append(rng.integers(0, 4, k1 - 2), [1, 2])
+    y = rng.permutation(np.repeat(np.arange(k1), repeats))
+    # The loss tells the class.
+    losses = y
+    weight = rng.exponential(size=k1)
+    task = SourceTask.from_losses(
+        losses, y, n_classes=k1, class_weight=weight, untested="competitors"
+    )
+    drawn = redraw_test_classes(task, rng)
+    tested = np.flatnonzero(repeats)
+    assert drawn.n_classes == k1
+    np.testing.assert_array_equal(np.unique(drawn.y), tested)
+    origin = np.array([drawn.losses[drawn.y == label][0] for label in tested])
+    assert np.unique(origin).size >= 2
+    for label, source in zip(tested, origin, strict=True):
+        assert drawn.losses[drawn.y == label].tolist() == [source] * repeats[source]
+    expected = weight[origin] / weight[origin].sum()
+    np.testing.assert_allclose(drawn.class_weight[tested], expected)
+
+
+def test_every_class_is_drawn_as_often():
+    task = SourceTask.from_losses(np.arange(6), np.arange(6), n_classes=6)
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([redraw_test_classes(task, rng).losses for _ in range(2000)])
+    share = np.bincount(drawn) / drawn.size
+    assert np.abs(share - 1 / 6).max() < 5 * np.sqrt(1 / 6 / drawn.size)

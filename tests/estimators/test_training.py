@@ -1,0 +1,132 @@
+"""Training curves: which numbers of classes, with which weights, and the covariance's factor."""
+
+import numpy as np
+import pytest
+
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators import training
+from classex_bayes.estimators.training import accuracy_factor, training_curve, training_weights
+from classex_bayes.exceptions import DataError
+
+
+def losses_task(k1=40, seed=0):
+    losses = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1)
+    return SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+
+
+CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
+
+
+def test_all_numbers_of_classes():
+    task = losses_task(500)
+    curve = training_curve(task)
+    np.testing.assert_array_equal(curve.k, np.arange(2, 501))
+    np.testing.assert_array_equal(curve.weight, 1.0)
+    np.testing.assert_array_equal(curve.accuracy, task.accuracy(curve.k))
+
+
+def test_fewer_numbers_stand_for_all():
+    curve = training_curve(losses_task(5000))
+    assert curve.k.size <= 500 and (curve.k[0], curve.k[-1]) == (2, 5000)
+    assert curve.weight.sum() == pytest.approx(4999)
+    # The weighted mean of a smooth function is its mean over all numbers.
+    assert np.average(np.log(curve.k), weights=curve.weight) == pytest.approx(
+        np.log(np.arange(2, 5001)).mean(), abs=1e-3
+    )
+
+
+def test_given_numbers_and_a_bare_curve():
+    curve = training_curve(losses_task(40), np.array([30, 1, 50, 4]))
+    assert curve.k.tolist() == [30, 1, 4] and curve.weight.tolist() == [1, 1, 1]
+    assert curve.accuracy[1] == 1
+    assert training_curve(CURVE).accuracy.tolist() == [0.99, 0.9, 0.8]
+
+
+def test_weights_follow_their_numbers(monkeypatch):
+    weights = np.arange(2.0, 601.0) ** 2
+    task, half = losses_task(600), losses_task(300)
+    for one in (task, half):
+        stands_for = training_curve(one).weight
+        curve = training_curve(one, weights=weights)
+        np.testing.assert_allclose(curve.weight, stands_for * curve.k**2.0)
+    curve = training_curve(half, np.array([10, 400, 20]), np.array([1.0, 2.0, 3.0]))
+    assert curve.k.tolist() == [10, 20] and curve.weight.tolist() == [1, 3]
+    assert training_curve(CURVE, weights=np.array([1.0, 2.0, 3.0])).weight.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("k", [[5], [50, 60], [30, 50]])
+def test_refuses_fewer_than_two(k):
+    with pytest.raises(DataError, match=r"k: found [01] numbers .* up to 40 .*at least 2$"):
+        training_curve(losses_task(40), np.array(k))
+
+
+@pytest.mark.parametrize(
+    ("weights", "k", "message"),
+    [
+        (np.ones(40), None, r"found shape \(40,\), expected \(39,\), one for each k in 2..40"),
+        ([1.0, 2.0], np.array([2, 3, 4]), r"expected \(3,\), one for each number in k"),
+        ([1.0, 0.0, 1.0], np.array([2, 3, 4]), "found 0.0 at position 1"),
+        ([1.0, -1.0, 1.0], np.array([2, 3, 4]), "found -1.0 at position 1"),
+        ([1.0, np.nan, 1.0], np.array([2, 3, 4]), "found nan"),
+        ([1.0, np.inf, 1.0], np.array([2, 3, 4]), "found inf"),
+        (2.0, None, "found shape"),
+        ("equal", None, "expected real numbers"),
+    ],
+)
+def test_refuses_weights(weights, k, message):
+    with pytest.raises(DataError, match=f"weights: .*{message}"):
+        training_weights(weights, losses_task(40), k)
+
+
+def test_weights_of_a_bare_curve():
+    assert training_weights([1, 2, 3], CURVE).tolist() == [1, 2, 3]
+    with pytest.raises(DataError, match="one for each known number of classes"):
+        training_weights([1, 2], CURVE)
+
+
+# The covariance
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    return SourceTask.from_embeddings(*law.sample(400, random_seed=1))
+
+
+def test_factor_of_few_numbers_is_exact(embedded):
+    for task in (embedded, losses_task(), CURVE):
+        k = np.array([2, 10, 30])
+        factor = accuracy_factor(task, k)
+        np.testing.assert_allclose(factor @ factor.T, task.accuracy_cov(k), rtol=1e-9, atol=1e-16)
+
+
+def test_factor_of_many_numbers_is_interpolated(embedded):
+    # k1 itself apart, which the covariance takes for k1 - 1.
+    k = np.arange(2, 400)
+    factor = accuracy_factor(embedded, k)
+    assert factor.shape[1] <= 60
+    exact = embedded.accuracy_cov(k)
+    sd = np.sqrt(np.diag(exact))
+    assert np.abs(factor @ factor.T - exact).max() < 1e-3 * np.outer(sd, sd).max()
+    np.testing.assert_allclose(np.linalg.norm(factor, axis=1), sd, rtol=1e-3)
+
+
+def test_one_class_has_no_error(embedded):
+    k = np.array([50, 1, 3])
+    factor = accuracy_factor(embedded, k)
+    assert np.all(factor[1] == 0)
+    rows = [0, 2]
+    covariance = embedded.accuracy_cov([3, 50])[::-1, ::-1]
+    np.testing.assert_allclose((factor @ factor.T)[np.ix_(rows, rows)], covariance, rtol=1e-9)
+    single = accuracy_factor(embedded, np.array([1, 7]))
+    assert np.linalg.norm(single[1]) == pytest.approx(np.sqrt(embedded.accuracy_cov(7)[0, 0]))
+
+
+def test_numbers_of_the_covariance_do_not_matter(embedded, monkeypatch):
+    k = np.arange(2, 401)
+    sixty = np.linalg.norm(accuracy_factor(embedded, k), axis=1)
+    monkeypatch.setattr(training, "_COVARIANCE_SIZES", 150)
+    np.testing.assert_allclose(
+        np.linalg.norm(accuracy_factor(embedded, k), axis=1), sixty, rtol=2e-3
+    )
