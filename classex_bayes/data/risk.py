@@ -188,5 +188,4 @@ def _ordered_scores(task: SourceTask) -> tuple[ScoreSource, Ties, int]:
             f"task: it was made from {task.kind} and has no scores, which tell whom an instance is "
             "taken for; make it with from_scores or from_embeddings"
         )
-    evidence = task._loss_evidence
-    return task.source, evidence.ties, evidence.tie_seed
+    return task.source, task.ties, task.tie_seed

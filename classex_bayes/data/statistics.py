@@ -4,6 +4,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from classex_bayes.core.losses import Ties
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
@@ -47,6 +48,16 @@ class TaskStatistics:
     def source(self) -> ScoreSource | None:
         """Where the scores come from; None where they are not known."""
         return self._evidence.source if isinstance(self._evidence, LossEvidence) else None
+
+    @property
+    def ties(self) -> Ties:
+        """How competitors with the true class's score were ordered."""
+        return self._loss_evidence.ties
+
+    @property
+    def tie_seed(self) -> int:
+        """Seed of the noise that broke ties."""
+        return self._loss_evidence.tie_seed
 
     @property
     def n_tied(self) -> int:

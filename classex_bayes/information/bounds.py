@@ -141,14 +141,14 @@ def bayes_accuracy_bound(
     Raises
     ------
     DataError
-        Classes of unequal weight or without test instances; a bare accuracy curve; tasks with
-        different numbers of classes; `alpha` outside (0, 1).
+        Classes of unequal weight or without test instances; ties counted as correct; a bare
+        accuracy curve; tasks with different numbers of classes; `alpha` outside (0, 1).
 
     Notes
     -----
     Assumes that the classes are independent draws from their population; that test instances are
     independent given the classes, and were not used to train or choose the classifier (other than
-    among the tasks given); and that ties count as broken at random or as errors, not as correct.
+    among the tasks given).
 
     References
     ----------
@@ -249,6 +249,11 @@ def _common_classes(tasks: list[SourceTask]) -> int:
                 "task: the bound is on the accuracy with equal class weights and every class "
                 f"tested, found class weights from {weight.min():.3g} to {weight.max():.3g}; make "
                 "the task without class_weight= and without untested classes"
+            )
+        if member.ties == "optimistic" and member.n_tied:
+            raise DataError(
+                f"task: found {member.n_tied} ties counted as correct, with which a classifier may "
+                "seem better than Bayes; make the task with another ties="
             )
     counts = {member.n_classes for member in tasks}
     if len(counts) > 1:

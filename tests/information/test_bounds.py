@@ -293,3 +293,10 @@ def test_coverage_study(k1, repeats, alpha):
 def test_bad_input(call, message):
     with pytest.raises(DataError, match=message):
         call()
+
+
+def test_ties_counted_as_correct_are_refused():
+    scores = np.ones((5, 5))
+    task = SourceTask.from_scores(scores, np.arange(5), ties="optimistic")
+    with pytest.raises(DataError, match="20 ties counted as correct"):
+        bayes_accuracy_bound(task)
