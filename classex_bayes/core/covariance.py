@@ -136,8 +136,8 @@ def clustered_covariance(
     r"""Covariance of ATA_k from differences between test classes alone.
 
     :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - ATA)(m_l - ATA)'` with m_l the mean chance
-    f_k of the instances of class l and c the number of tested classes. It misses the competitor
-    part and so is somewhat too small.
+    f_k of the instances of class l and c the number of tested classes that have a weight. It
+    misses the competitor part and so is somewhat too small.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def clustered_covariance(
     means = means[tested] / repeats[tested, None]
     weight = class_weight[tested, None]
     deviation = weight * (means - (weight * means).sum(axis=0))
-    n_tested = int(tested.sum())
+    n_tested = np.count_nonzero(class_weight)
     return n_tested / max(n_tested - 1, 1) * deviation.T @ deviation
 
 

@@ -159,7 +159,7 @@ class _Way(NamedTuple):
 
 
 def _test_classes(task: SourceTask) -> _Way:
-    k, n_tested = task.grid(), np.unique(task.y).size
+    k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
     total = np.diag(task.accuracy_cov(k))
     clustered = clustered_covariance(task.losses, task.y, task.n_classes, k, task.class_weight)
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested

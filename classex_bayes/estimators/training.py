@@ -137,8 +137,9 @@ def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) 
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`.
 
-    Errors of ATA_k change slowly with log k, so :math:`\Sigma` is computed at no more than 60 of
-    the numbers, with one pass over the scores, and F interpolated by a cubic spline between them.
+    Errors of ATA_k change slowly with log k, so for more than 60 numbers :math:`\Sigma` is computed
+    at 60 log-spaced ones, with one pass over the scores, and F interpolated by a cubic spline.
+    That of a bare curve is exact.
 
     Parameters
     ----------
@@ -151,13 +152,17 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     -------
     array of shape (n_k, rank)
     """
-    nodes = np.unique(k[k > 1])
-    if nodes.size > _COVARIANCE_SIZES:
-        # Without the last: `accuracy_cov` takes k1 for k1 - 1, where the spline is smooth.
-        wanted = np.geomspace(nodes[0], nodes[-2], _COVARIANCE_SIZES)
-        nodes = nodes[np.unique(np.searchsorted(nodes[:-2], wanted))]
+    sizes, place = np.unique(k[k > 1], return_inverse=True)
+    thinned = sizes.size > _COVARIANCE_SIZES and task.kind != "accuracies"
+    nodes = sizes
+    if thinned:
+        # Not k1, which `accuracy_cov` takes for k1 - 1: the spline is smooth there.
+        last = min(sizes[-1], task.n_classes - 1)
+        nodes = np.unique(np.rint(np.geomspace(sizes[0], last, _COVARIANCE_SIZES)).astype(np.int64))
     values, vectors = np.linalg.eigh(task.accuracy_cov(nodes))
-    at_nodes = vectors * np.sqrt(np.maximum(values, 0.0))
-    degree = min(3, nodes.size - 1)
-    factor = make_interp_spline(np.log(nodes), at_nodes, degree)(np.log(k))
-    return np.where(k[:, None] > 1, factor, 0.0)
+    at_sizes = vectors * np.sqrt(np.maximum(values, 0.0))
+    if thinned:
+        at_sizes = make_interp_spline(np.log(nodes), at_sizes)(np.log(sizes))
+    factor = np.zeros((k.size, nodes.size))
+    factor[k > 1] = at_sizes[place]
+    return factor

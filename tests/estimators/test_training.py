@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators import training
 from classex_bayes.estimators.training import accuracy_factor, training_curve, training_weights
@@ -130,3 +130,24 @@ def test_numbers_of_the_covariance_do_not_matter(embedded, monkeypatch):
     np.testing.assert_allclose(
         np.linalg.norm(accuracy_factor(embedded, k), axis=1), sixty, rtol=2e-3
     )
+
+
+def test_factor_of_a_curve_with_a_gap_is_exact():
+    k = np.append(np.arange(2, 102), 1000)
+    accuracy = np.linspace(0.99, 0.5, k.size)
+    task = SourceTask.from_accuracies(k, accuracy, n_test=500, n_classes=1000)
+    factor = accuracy_factor(task, k)
+    np.testing.assert_allclose(factor @ factor.T, task.accuracy_cov(k), atol=1e-12)
+
+
+@pytest.mark.parametrize("last", [60, 250, 299, 300])
+def test_factor_across_a_gap(last):
+    law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
+    losses, y, n_classes = law.sample(300, random_seed=1)
+    task = SourceTask.from_losses(losses, y, n_classes=n_classes)
+    k = np.concatenate([np.arange(1, 40), np.arange(40, 60), [last], [80, 90]])
+    k = np.unique(np.append(k, np.arange(100, 120)))
+    factor = accuracy_factor(task, k)
+    exact = np.sqrt(np.diag(task.accuracy_cov(k[k > 1])))
+    np.testing.assert_allclose(np.sqrt((factor**2).sum(axis=1))[k > 1], exact, rtol=1e-2)
+    assert not factor[k == 1].any()
