@@ -38,13 +38,19 @@ def run(monkeypatch, capsys, tmp_path):
 @pytest.fixture(autouse=True, scope="module")
 def no_window():
     import matplotlib as mpl
-    from matplotlib import pyplot as plt
 
     backend = mpl.get_backend()
     mpl.use("agg")
     yield
-    plt.close("all")
     mpl.use(backend)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    from matplotlib import pyplot as plt
+
+    yield
+    plt.close("all")
 
 
 @pytest.fixture
@@ -358,7 +364,7 @@ def test_study_table1_goes_on_where_it_stopped(run, monkeypatch, tmp_path):
 
 
 def test_study_table3(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5)])
+    monkeypatch.setattr(study, "_estimators", lambda slow: {"ClassExReg": ClassExReg(0.5)})
     labels = np.repeat(np.arange(20), 4)
     scores = np.random.default_rng(1).normal(size=(80, 20)) + 3 * np.eye(20)[labels]
     np.savez(tmp_path / "telugu_scores.npz", svm_20_scores=scores, svm_20_labels=labels)

@@ -27,11 +27,11 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     LARGEST_K,
-    as_numeric,
     class_counts,
     number,
     probability,
     seed_sequence,
+    shares,
     source_task,
 )
 from classex_bayes.estimators.base import Parameters
@@ -270,9 +270,7 @@ class BayesianExtrapolator(Parameters):
         -------
         DataArray with dimensions (chain, draw, u)
         """
-        levels = np.atleast_1d(as_numeric(u, "u")).astype(float)
-        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
-            raise DataError(f"u: expected numbers in [0, 1], found {u!r}")
+        levels = shares(u, "u")
         draws = self._weights.values @ self._basis.cdf(levels).T
         coords = {name: self._weights[name].values for name in ("chain", "draw")}
         return xr.DataArray(

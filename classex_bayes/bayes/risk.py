@@ -20,9 +20,8 @@ from classex_bayes.bayes.sampling import (
 from classex_bayes.bayes.tree import provenance
 from classex_bayes.data.risk import cost_matrix
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import as_numeric, class_counts, seed_sequence, truth_value
+from classex_bayes.data.validation import class_counts, seed_sequence, shares, truth_value
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
@@ -52,7 +51,8 @@ class BayesianRisk(Parameters):
     ----------
     cost : array-like of shape (k1, k1) or DataFrame
         Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes.
+        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
+        (0..k1 - 1 where it has none).
     prior : MixturePrior or DirichletPrior
         Prior on the weights of the mixture.
     monotone : bool
@@ -178,7 +178,7 @@ class BayesianRisk(Parameters):
         tree["posterior"] = xr.DataTree(posterior)
         self.__dict__.pop("model", None)
         self._tree, self._diagnosis, self._task = tree, diagnosis, task
-        self._fitted_prior, self._data = prior, data
+        self._fitted_prior, self._data, self._fitted_name = prior, data, self.name
         warn_of_problems(diagnosis)
         return self
 
@@ -243,7 +243,13 @@ class BayesianRisk(Parameters):
         draws = np.clip(steps @ element_risk(self._fitted_prior.basis, counts).T, 0.0, 1.0)
         notes = tuple(f"not converged: {problem}" for problem in self.diagnosis_.problems)
         prediction = Extrapolation.from_draws(
-            counts, draws, self.name, "credible", self.idata.attrs["n_classes"], notes, "risk"
+            counts,
+            draws,
+            self._fitted_name,
+            "credible",
+            self.idata.attrs["n_classes"],
+            notes,
+            "risk",
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
         return prediction
@@ -268,9 +274,7 @@ class BayesianRisk(Parameters):
             u is not in [0, 1].
         """
         steps = self._steps
-        levels = np.atleast_1d(as_numeric(u, "u")).astype(float)
-        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
-            raise DataError(f"u: expected numbers in [0, 1], found {u!r}")
+        levels = shares(u, "u")
         bumps = -np.diff(self._fitted_prior.basis.cdf(levels), axis=1, append=0.0)
         coords = {name: steps[name].values for name in ("chain", "draw")}
         return xr.DataArray(

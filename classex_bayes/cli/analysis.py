@@ -9,9 +9,21 @@ from typing import Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.cli.screen import Screen, ready_folder, records
 
-References = Literal["none", "usual", "all"]
+References = Literal["none", "usual", "all", "slow"]
+
+
+def _references(which: References, seed: int) -> list[Any]:
+    """Point estimators beside the posterior."""
+    from classex_bayes.estimators.classexreg import ClassExReg
+    from classex_bayes.estimators.kde import KDE
+    from classex_bayes.estimators.literature import literature
+
+    if which in ("all", "slow"):
+        return literature(seed, slow=which == "slow")
+    usual = [ClassExReg(random_seed=seed), KDE("ucv"), KDE("bcv")]
+    return usual if which == "usual" else []
 
 
 def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> Any:
@@ -73,11 +85,6 @@ def _table(comparison: Any, title: str, ci_prob: float) -> Table:
     return table
 
 
-def _records(comparison: Any) -> list[dict[str, Any]]:
-    frame = comparison.table.reset_index().astype(object)
-    return frame.where(frame.notna(), None).to_dict(orient="records")
-
-
 def analyse(
     task: Any,
     counts: list[int],
@@ -97,7 +104,6 @@ def analyse(
     import numpy as np
 
     from classex_bayes.data.validation import probability
-    from classex_bayes.estimators.literature import literature
     from classex_bayes.evaluate.compare import compare
 
     probability(ci_prob, "--ci-prob")
@@ -107,7 +113,7 @@ def analyse(
     screen.aside(str(task))
     with screen.warnings_as_notes():
         model = _fit(task, screen, seed, draws, chains)
-        others = literature(seed)[: {"none": 0, "usual": 3, "all": None}[references]]
+        others = _references(references, seed)
         comparison = compare(
             [model, *others], task, counts, truth=truth, ci_prob=ci_prob, random_seed=seed
         )
@@ -131,7 +137,7 @@ def analyse(
             for key in ("task_kind", "n_classes", "n_test", "design_effect")
         },
         "ci_prob": ci_prob,
-        "predictions": _records(comparison),
+        "predictions": records(comparison.table),
         "left_out": comparison.skipped,
         "diagnostics": {
             "r_hat": _finite(model.diagnosis_.r_hat),

@@ -21,6 +21,7 @@ from classex_bayes.cli.options import (
     Out,
     Quiet,
     Seed,
+    Slow,
     Target,
 )
 from classex_bayes.cli.screen import Screen, parse_counts
@@ -98,8 +99,10 @@ def compare(
     file: File,
     k: Counts,
     every: Annotated[
-        bool, typer.Option("--all", help="All estimators, not only ClassExReg and KDE.")
+        bool,
+        typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE."),
     ] = False,
+    slow: Slow = False,
     labels: Labels = None,
     metric: Metric = None,
     distances: Distances = False,
@@ -121,7 +124,8 @@ def compare(
     with screen.warnings_as_notes():
         task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     analyse(
-        task, parse_counts(k), screen, references="all" if every else "usual", ci_prob=ci_prob,
+        task, parse_counts(k), screen,
+        references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains, out=out, name=f"{file.stem}-comparison",
     )  # fmt: skip
 

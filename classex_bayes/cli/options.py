@@ -19,4 +19,8 @@ Metric = Annotated[str | None, typer.Option(help="Of embeddings: sqeuclidean, co
 Distances = Annotated[bool, typer.Option("--distances", help="Smaller scores are better.")]
 NTest = Annotated[int | None, typer.Option(help="Test instances behind a curve in .csv.")]
 NClasses = Annotated[int | None, typer.Option(help="Source classes behind a curve in .csv.")]
+Slow = Annotated[
+    bool,
+    typer.Option("--slow", help="All, and CleaneX, which takes minutes."),
+]
 Target = Annotated[float | None, typer.Option(help="Accuracy wanted: until how many classes?")]

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.options import AsJson, Quiet, Seed
-from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.cli.options import AsJson, Quiet, Seed, Slow
+from classex_bayes.cli.screen import Screen, ready_folder, records
 
 studies = typer.Typer(
     help="Compute the tables and figures of the papers again.", no_args_is_help=True
 )
 Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")]
-Slow = Annotated[bool, typer.Option("--slow", help="With CleaneX, minutes for each task.")]
 _OUT = Path("classex-bayes-studies")
 
 
@@ -24,12 +23,6 @@ def _estimators(slow: bool) -> list[Any]:
     from classex_bayes.estimators.literature import literature
 
     return [BayesianExtrapolator(), *literature(slow=slow)]
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    """Rows of a data frame and its index, for JSON."""
-    flat = frame.reset_index()
-    return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
 
 
 def _table(title: str, flat: Any) -> Table:
@@ -56,7 +49,7 @@ def _progress(screen: Screen) -> bool:
 def table1(
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
     repeats: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     levels: Annotated[int, typer.Option(min=1, max=13, help="Noise levels, of 13.")] = 13,
     slow: Slow = False,
     seed: Seed = 0,
@@ -98,7 +91,9 @@ def table1(
     wide = cells.unstack("k", sort=False).rename_axis(columns=None)
     wide["90% coverage"] = table["coverage"].groupby(level="estimator").mean()
     wide["seconds"] = table["seconds"].groupby(level="estimator").max()
-    document = {"title": title, "rows": _records(table), "trials": str(store)}
+    if table["failed"].any():
+        wide["failed"] = table["failed"].groupby(level="estimator").max()
+    document = {"title": title, "rows": records(table), "trials": str(store)}
     lines = [f"every prediction is in {store}"]
     screen.result(_table(title, wide.reset_index()), lines, document)
 
@@ -127,7 +122,7 @@ def table3(
     screen.result(
         _table(title, side_by_side(table).reset_index()),
         [f"table written to {path}"],
-        {"title": title, "rows": _records(table)},
+        {"title": title, "rows": records(table)},
     )
 
 
@@ -143,6 +138,7 @@ def figures(
     Example: classex-bayes study figures --out classex-bayes-studies
     """
     import pandas as pd
+    from matplotlib import pyplot as plt
 
     from classex_bayes.plots import papers
 
@@ -162,6 +158,7 @@ def figures(
     for name, figure in drawn.items():
         files[name] = str(out / f"{name}.png")
         figure.savefig(files[name])
+        plt.close(figure)
     table = Table("figure", "file")
     for name, path in files.items():
         table.add_row(name, path)

@@ -121,13 +121,38 @@ class _Influence:
             self.pair_sum += product - np.outer(total, total) / remaining
 
     def covariance(self) -> FloatArray:
-        deleted = self.as_test.sum(axis=0) - self.as_test + self.as_rival
-        # Not 1 - weight, which is 0 where one class has nearly all the weight.
-        before = np.concatenate([[0.0], np.cumsum(self.class_weight)[:-1]])
-        after = np.concatenate([np.cumsum(self.class_weight[:0:-1])[::-1], [0.0]])
-        deleted /= (before + after)[:, None]
-        psi = (self.n_classes - 1) * (deleted.mean(axis=0) - deleted)
-        return psi.T @ psi / (self.n_classes * (self.n_classes - 1)) - self.pair_sum
+        return dyadic_covariance(self.as_test, self.as_rival, self.pair_sum, self.class_weight)
+
+
+def dyadic_covariance(
+    as_test: FloatArray, as_rival: FloatArray, pair_sum: FloatArray, class_weight: FloatArray
+) -> FloatArray:
+    r"""Sum of the outer products of the classes' influences, with pairs counted once.
+
+    Parameters
+    ----------
+    as_test : array of shape (k1, m)
+        Contributions of each test class to m statistics once a competitor is gone.
+    as_rival : array of shape (k1, m)
+        Change of the other classes' contributions when the class is gone.
+    pair_sum : array of shape (m, m)
+        :math:`\sum_{lj} \phi_{lj} \phi_{lj}'`.
+    class_weight : array of shape (k1,)
+        Weights of the test classes, summing to 1.
+
+    Returns
+    -------
+    array of shape (m, m)
+        :math:`\sum_j \psi_j \psi_j' / (k_1 (k_1 - 1)) - \sum_{lj} \phi_{lj} \phi_{lj}'`.
+    """
+    n_classes = class_weight.size
+    deleted = as_test.sum(axis=0) - as_test + as_rival
+    # Not 1 - weight, which is 0 where one class has nearly all the weight.
+    before = np.concatenate([[0.0], np.cumsum(class_weight)[:-1]])
+    after = np.concatenate([np.cumsum(class_weight[:0:-1])[::-1], [0.0]])
+    deleted /= (before + after)[:, None]
+    psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
+    return psi.T @ psi / (n_classes * (n_classes - 1)) - pair_sum
 
 
 def clustered_covariance(
@@ -154,14 +179,13 @@ def clustered_covariance(
     -------
     array of shape (n_k, n_k)
     """
-    repeats = np.bincount(y, minlength=n_classes)
-    tested = repeats > 0
-    means = np.zeros((n_classes, k.size))
-    np.add.at(means, y, accuracy_given_losses(losses, n_classes, k))
-    means = means[tested] / repeats[tested, None]
+    tested, place, repeats = np.unique(y, return_inverse=True, return_counts=True)
+    means = np.zeros((tested.size, k.size))
+    np.add.at(means, place, accuracy_given_losses(losses, n_classes, k))
+    means /= repeats[:, None]
     weight = class_weight[tested, None]
     deviation = weight * (means - (weight * means).sum(axis=0))
-    n_tested = np.count_nonzero(class_weight)
+    n_tested = int(np.count_nonzero(class_weight))
     return n_tested / max(n_tested - 1, 1) * deviation.T @ deviation
 
 

@@ -162,7 +162,8 @@ def average_risk(cost_by_rank: FloatArray, k: IntArray) -> FloatArray:
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), section 3.1.2; Zheng, thesis (2017), (2.6).
+    Zheng and Benjamini, draft (2016), section 3.1.2, (4) and (5); Zheng, thesis (2017), (2.4) and
+    (2.5), with the number of subsets corrected.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from classex_bayes.core.covariance import dyadic_covariance
 from classex_bayes.core.losses import Ties
 from classex_bayes.core.risk import RankedErrors, chance_of_rank, ranked_errors
 from classex_bayes.core.scores import ScoreSource
@@ -169,18 +170,11 @@ class _Influence:
         self.pair_sum += change.T @ change - total.T @ total / (n_classes - 1)
 
     def dyadic(self) -> FloatArray:
-        n_classes = self.class_weight.size
-        deleted = self.as_test.sum(axis=0) - self.as_test + self.as_rival
-        # Not 1 - weight, which is 0 where one class has nearly all the weight.
-        before = np.concatenate([[0.0], np.cumsum(self.class_weight)[:-1]])
-        after = np.concatenate([np.cumsum(self.class_weight[:0:-1])[::-1], [0.0]])
-        deleted /= (before + after)[:, None]
-        psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
-        return psi.T @ psi / (n_classes * (n_classes - 1)) - self.pair_sum
+        return dyadic_covariance(self.as_test, self.as_rival, self.pair_sum, self.class_weight)
 
     def clustered(self) -> FloatArray:
         deviation = self.class_sum - self.class_weight[:, None] * self.class_sum.sum(axis=0)
-        n_tested = int(np.count_nonzero(self.repeats))
+        n_tested = int(np.count_nonzero(self.class_weight))
         return n_tested / max(n_tested - 1, 1) * deviation.T @ deviation
 
 

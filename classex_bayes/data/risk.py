@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from classex_bayes.core.covariance import repair_covariance
 from classex_bayes.core.losses import Ties
@@ -34,7 +35,8 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
         classes; they sum to 1 over all source classes and not within each subset.
     cost : array-like of shape (k1, k1) or DataFrame
         Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes.
+        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
+        (0..k1 - 1 where it has none).
     k : int or array-like of int
         Numbers of classes, 2..k1.
 
@@ -50,7 +52,8 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), section 3.1.2; Zheng, thesis (2017), (2.6).
+    Zheng and Benjamini, draft (2016), section 3.1.2, (4) and (5); Zheng, thesis (2017), (2.4) and
+    (2.5), with the number of subsets corrected.
 
     Examples
     --------
@@ -148,15 +151,16 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
         The message names the first offending place.
     """
     source_task(task)
-    if task.classes is not None and hasattr(cost, "reindex"):
+    if isinstance(cost, pd.DataFrame):
+        names = list(range(task.n_classes)) if task.classes is None else task.classes
         for labels in (cost.index, cost.columns):
-            missing = [name for name in task.classes if name not in labels]
+            missing = [name for name in names if name not in labels]
             if missing or not labels.is_unique:
                 raise DataError(
                     "cost: expected a row and a column for each class of the task, "
                     + (f"found none named {missing[0]!r}" if missing else "found names twice")
                 )
-        cost = cost.loc[task.classes, task.classes]
+        cost = cost.loc[names, names]
     matrix = as_matrix(cost, "cost")
     n_classes = task.n_classes
     if matrix.shape != (n_classes, n_classes):

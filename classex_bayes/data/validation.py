@@ -80,6 +80,8 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     """Return the names of the columns, unique and as many as there are columns."""
     if classes is None:
         return None
+    if isinstance(classes, np.ndarray) and classes.ndim != 1:
+        raise DataError(f"classes: expected one axis of names, found shape {classes.shape}")
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise DataError(f"classes: expected a sequence of names, found {classes!r}")
     names = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
@@ -245,7 +247,7 @@ def source_task(task: Any) -> None:
 
 def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
     """Raise where an option is not one of its choices."""
-    if np.ndim(value) or value not in choices:
+    if not isinstance(value, str | int | np.integer | None) or value not in choices:
         raise DataError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}")
 
 
@@ -256,6 +258,22 @@ def probability(value: Any, name: str) -> float:
     if not 0 < value < 1:
         raise DataError(f"{name}: expected a number between 0 and 1, found {value}")
     return float(value)
+
+
+def share(value: Any, name: str) -> float:
+    """Return a number in [0, 1]."""
+    found = number(value, name, 0, whole=False)
+    if found > 1:
+        raise DataError(f"{name}: expected a number in [0, 1], found {value}")
+    return found
+
+
+def shares(values: Any, name: str) -> FloatArray:
+    """One or more numbers in [0, 1], as a vector."""
+    array = np.atleast_1d(as_numeric(values, name)).astype(float)
+    if array.ndim != 1 or not np.all((array >= 0) & (array <= 1)):
+        raise DataError(f"{name}: expected numbers in [0, 1], found {values!r}")
+    return array
 
 
 def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:

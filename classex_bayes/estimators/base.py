@@ -1,14 +1,20 @@
-"""What all estimators share: parameters that scikit-learn's `clone` can read, and the verbs."""
+"""What all estimators share: parameters that scikit-learn's `clone` can read, verbs and names."""
 
 import inspect
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from classex_bayes.data.task import SourceTask
-from classex_bayes.exceptions import NotFittedError
+from classex_bayes.data.validation import as_array
+from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.results import Extrapolation
-from classex_bayes.typing import ClassCounts
+from classex_bayes.typing import ClassCounts, RandomSeed
+
+# What a fit may fail with because of its data, so that others need not.
+FIT_ERRORS = (DataError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
 
 
 class Estimator(Protocol):
@@ -28,9 +34,13 @@ class Estimator(Protocol):
 class Parameters:
     """Constructor arguments as parameters: stored unchanged, read and set by name."""
 
+    _fitted_name: str  # parameters may change after a fit
+
     @classmethod
     def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        arguments = inspect.signature(cls.__init__).parameters.values()
+        return [a.name for a in arguments if a.name != "self" and a.kind in named]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""
@@ -67,11 +77,91 @@ class Parameters:
         return f"{type(self).__name__}({arguments})"
 
 
+def fitted_copy(
+    estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **sampler: Any
+) -> Estimator:
+    """Fit a copy of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Left as it is.
+    task : SourceTask
+        What to fit it to.
+    random_seed : int, SeedSequence or None
+        Seed of the fit, where the estimator draws and has no seed of its own.
+    **sampler
+        Arguments of `fit` for estimators that draw from a posterior.
+
+    Returns
+    -------
+    estimator
+    """
+    fresh: Any = copy(estimator)
+    if "random_seed" in inspect.signature(fresh.fit).parameters:
+        return fresh.fit(task, random_seed=random_seed, **sampler)
+    if getattr(fresh, "random_seed", 0) is None:
+        fresh.random_seed = random_seed
+    return fresh.fit(task)
+
+
+def named_estimators(
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
+) -> dict[str, Estimator]:
+    """Estimators by the names they have in tables.
+
+    Parameters
+    ----------
+    estimators : sequence of estimators, or mapping from names to estimators
+        Those in a sequence have their own names.
+
+    Returns
+    -------
+    dict from str to estimator
+
+    Raises
+    ------
+    DataError
+        Something else than estimators, none, or two of one name.
+    """
+    if isinstance(estimators, str) or not isinstance(estimators, Mapping | Sequence):
+        raise DataError(
+            "estimators: expected a list of estimators or a mapping from names to estimators, "
+            f"found {estimators!r}"
+        )
+    if not estimators:
+        raise DataError("estimators: expected at least one estimator, found none")
+    if isinstance(estimators, Mapping):
+        for estimator in estimators.values():
+            require_estimator(estimator)
+        return {str(name): estimator for name, estimator in estimators.items()}
+    named: dict[str, Estimator] = {}
+    for estimator in estimators:
+        require_estimator(estimator)
+        if estimator.name in named:
+            raise DataError(
+                f"estimators: {estimator.name} appears twice; give a mapping from names to "
+                "estimators"
+            )
+        named[estimator.name] = estimator
+    return named
+
+
+def require_estimator(estimator: Any) -> None:
+    """Raise where something else than an estimator is given, such as a class not yet called."""
+    if isinstance(estimator, type) or not all(
+        callable(getattr(estimator, verb, None)) for verb in ("fit", "predict")
+    ):
+        raise DataError(
+            f"estimators: expected estimators, such as ClassExReg(), found {estimator!r}"
+        )
+
+
 def sizes_text(k: ClassCounts | str) -> str:
     """Numbers of classes as part of a name; long lists by their ends and length."""
     if isinstance(k, str):
         return f"k={k}"
-    sizes = np.atleast_1d(k)
+    sizes = np.atleast_1d(as_array(k, "k"))
     if sizes.size > 6:
         return f"k={sizes[0]}..{sizes[-1]}, {sizes.size} of them"
     return f"k={', '.join(map(str, sizes))}"

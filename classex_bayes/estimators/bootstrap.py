@@ -20,7 +20,7 @@ from classex_bayes.data.validation import (
     source_task,
     truth_value,
 )
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.estimators.resampling import redraw_test_classes
 from classex_bayes.estimators.training import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
@@ -54,7 +54,8 @@ def bootstrap(
     that of the resamples. Draws outside [0, 1] are moved to its ends.
 
     From losses alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
-    curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k.
+    curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k. Resamples have losses and no
+    scores, so an estimator that works on halves of the classes thins their losses at random.
 
     Parameters
     ----------
@@ -114,8 +115,12 @@ def bootstrap(
     n_draws = int(number(n_resamples, "n_resamples", 2, whole=True))
     quiet = not truth_value(progressbar, "progressbar")
     seed = seed_sequence(random_seed)
-    own_seed = getattr(estimator, "random_seed", None)
-    point = _fitted(estimator, task, seed if own_seed is None else own_seed).predict(counts)
+    require_estimator(estimator)
+    silent = {"progressbar": False}
+    point = fitted_copy(estimator, task, seed, **silent).predict(counts)
+    seedless = copy(estimator)
+    if hasattr(seedless, "random_seed"):
+        seedless.random_seed = None
 
     way = _bare_curve(task) if task.kind == "accuracies" else _test_classes(task)
     draws = np.empty((n_draws, counts.size))
@@ -129,7 +134,8 @@ def bootstrap(
             class_seed, fit_seed = child.spawn(2)
             resample = way.redraw(np.random.default_rng(class_seed))
             try:
-                prediction = _fitted(estimator, resample, fit_seed).predict(counts)
+                fitted = fitted_copy(seedless, resample, fit_seed, **silent)
+                prediction = fitted.predict(counts)
             except DataError as error:
                 raise DataError(
                     f"estimator: {point.estimator} cannot be fitted to a resample, of which only "
@@ -141,13 +147,6 @@ def bootstrap(
             counts, np.clip(draws, 0.0, 1.0)[None], point.estimator, "bootstrap", task.n_classes
         )
     return replace(result, notes=(*point.notes, way.note))
-
-
-def _fitted(estimator: Estimator, task: SourceTask, seed: RandomSeed) -> Estimator:
-    fresh = copy(estimator)
-    if hasattr(fresh, "random_seed"):
-        fresh.random_seed = seed
-    return fresh.fit(task)
 
 
 class _Way(NamedTuple):

@@ -8,7 +8,7 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, one_of, source_task, truth_value
 from classex_bayes.estimators.bandwidth import fixed
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import Parameters, sizes_text
 from classex_bayes.estimators.basis_regression import (
     Atom,
     basis_accuracy,
@@ -136,10 +136,11 @@ class ClassExReg(Parameters):
 
     @property
     def name(self) -> str:
-        """Name with what changes the regression; the bandwidth is a result as well as a choice."""
-        parts = [] if self.atom == 1 else [f"atom={self.atom}"]
+        """Name with all that is not as by default and changes what is estimated."""
+        parts = [] if self.bandwidth is None else [f"{self.bandwidth}"]
+        parts += [] if self.atom == 1 else [f"atom={self.atom}"]
         parts += [] if self.nonnegative else ["unconstrained"]
-        parts += [] if self.k is None else [f"{np.size(self.k)} training k"]
+        parts += [] if self.k is None else [sizes_text(self.k)]
         parts += [] if self.weights is None else ["weighted"]
         return "ClassExReg" + (f"({', '.join(parts)})" if parts else "")
 
@@ -188,6 +189,7 @@ class ClassExReg(Parameters):
         self._task, self._curve = task, curve
         self._atom, self._nonnegative = self.atom, nonnegative
         self._coef_factor: FloatArray | None = None
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -216,7 +218,9 @@ class ClassExReg(Parameters):
         if outside.any():
             places = ", ".join(map(str, counts[outside]))
             notes = (f"outside [0, 1] at k = {places}: the coefficients need not sum to 1",)
-        return Extrapolation.from_point(counts, values, self.name, self._task.n_classes, notes)
+        return Extrapolation.from_point(
+            counts, values, self._fitted_name, self._task.n_classes, notes
+        )
 
     @property
     def coef_cov_(self) -> FloatArray:

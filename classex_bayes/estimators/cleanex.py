@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
+    as_array,
     class_counts,
     number,
     seed_sequence,
@@ -187,6 +188,7 @@ class CleaneX(Parameters):
         self._log_favorability = _log_favorability(best)
         self.favorability_ = np.exp(self._log_favorability)
         self._weight, self._n_classes = task.instance_weight, task.n_classes
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -211,15 +213,18 @@ class CleaneX(Parameters):
         counts = class_counts(k)
         values = [self._weight @ np.exp((size - 1.0) * log_u) for size in counts]
         # Weights sum to 1 up to rounding.
-        return Extrapolation.from_point(counts, np.minimum(values, 1.0), self.name, self._n_classes)
+        return Extrapolation.from_point(
+            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes
+        )
 
     def _widths(self) -> list[int]:
         """Numbers of units of the hidden layers."""
-        if not isinstance(self.hidden, Sequence | np.ndarray) or len(self.hidden) == 0:
+        widths = as_array(self.hidden, "hidden")
+        if widths.ndim != 1 or widths.size == 0:
             raise DataError(
                 f"hidden: expected numbers of units of one or more layers, found {self.hidden!r}"
             )
-        return [int(number(width, "hidden", 1, whole=True)) for width in self.hidden]
+        return [int(number(width, "hidden", 1, whole=True)) for width in widths]
 
 
 class _Schedule(NamedTuple):

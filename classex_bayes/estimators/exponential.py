@@ -16,6 +16,7 @@ from classex_bayes.typing import ClassCounts, FloatArray
 
 # A thousandth of 1 / k1 is constant up to k1; at rate 10 nothing is left of two classes.
 _SLOWEST, _FASTEST = 1e-3, 10.0
+_LARGEST_RATE = 1e3  # with which nobody is right among two
 _RATES_PER_DECADE = 100
 _ROUNDING = 1e-9
 
@@ -124,6 +125,7 @@ class MixedExponential(Parameters):
         decays = np.exp(-np.outer(curve.k - 1, rates))
         self.coef_ = nnls(decays * scale[:, None], curve.accuracy * scale)[0]
         self.rates_, self._task = rates, task
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -158,7 +160,7 @@ class MixedExponential(Parameters):
             places = ", ".join(map(str, counts[above]))
             notes = (f"above 1 at k = {places}: the coefficients need not sum to 1",)
         values = np.where(above, values, np.minimum(values, 1.0))
-        return Extrapolation.from_point(counts, values, self.name, task.n_classes, notes)
+        return Extrapolation.from_point(counts, values, self._fitted_name, task.n_classes, notes)
 
 
 def _default_rates(n_classes: int) -> FloatArray:
@@ -171,10 +173,11 @@ def _checked(rates: Any) -> FloatArray:
     array = np.atleast_1d(as_numeric(rates, "rates")).astype(float)
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"rates: expected one or more numbers, found shape {array.shape}")
-    bad = ~((array >= 0) & np.isfinite(array))
+    bad = ~((array >= 0) & (array <= _LARGEST_RATE))
     if bad.any():
         place = int(np.argmax(bad))
         raise DataError(
-            f"rates: found {array[place]} at position {place}, expected finite numbers >= 0"
+            f"rates: found {array[place]} at position {place}, expected numbers in "
+            f"[0, {_LARGEST_RATE:g}]"
         )
     return np.unique(array)

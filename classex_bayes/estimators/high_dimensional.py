@@ -101,6 +101,7 @@ class HighDimensional(Parameters):
         self.signal_ = float(fit_signal(curve.k, curve.accuracy, curve.weight)[0])
         self.information_ = self.signal_**2 / 2
         self._n_classes = task.n_classes
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -129,7 +130,7 @@ class HighDimensional(Parameters):
         elif signal == 0:
             notes = ("the accuracy is that of guessing or less: the signal is 0",)
         values = np.minimum(signal_accuracy(signal, counts)[:, 0], 1.0)
-        return Extrapolation.from_point(counts, values, self.name, self._n_classes, notes)
+        return Extrapolation.from_point(counts, values, self._fitted_name, self._n_classes, notes)
 
 
 def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve:

@@ -124,6 +124,7 @@ class KDE(Parameters):
             list(threads.map(estimate, blocks))
         self.bandwidths_, self.favorability_ = bandwidths, favorability
         self._weight, self._n_classes = task.instance_weight, task.n_classes
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -148,7 +149,9 @@ class KDE(Parameters):
         counts = class_counts(k)
         values = [self._weight @ favorability ** (size - 1.0) for size in counts]
         # Weights sum to 1 up to rounding.
-        return Extrapolation.from_point(counts, np.minimum(values, 1.0), self.name, self._n_classes)
+        return Extrapolation.from_point(
+            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes
+        )
 
     def _select(self, rows: IntArray, wrong: FloatArray) -> FloatArray:
         """Bandwidth of each row of wrong-class scores."""

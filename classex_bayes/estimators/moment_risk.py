@@ -12,6 +12,7 @@ from classex_bayes.data.risk import average_test_risk, cost_matrix, task_costs
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, one_of, truth_value
 from classex_bayes.estimators.bandwidth import fixed
+from classex_bayes.estimators.base import sizes_text
 from classex_bayes.estimators.risk import LinearRisk, polynomial_degree, power_moments
 from classex_bayes.estimators.training import training_curve, training_weights
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -40,7 +41,8 @@ class MomentRisk(LinearRisk):
     ----------
     cost : array-like of shape (k1, k1) or DataFrame
         Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes.
+        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
+        (0..k1 - 1 where it has none).
     basis : {"radial", "powers"}
         Radial-basis CDFs :math:`h_l(u) = \Phi((\Phi^{-1}(u) - t_l) / h)`, with
         :math:`H_{lk} = 1 - A_l(k)` and knots from -4 to :math:`\Phi^{-1}(1 - 1/k_1^2)`; or powers
@@ -107,7 +109,7 @@ class MomentRisk(LinearRisk):
         """Name with the basis and what is not as by default."""
         parts = [f"{self.basis} {self.degree if self.basis == 'powers' else self.bandwidth}"]
         parts += [] if self.nonnegative else ["free"]
-        parts += [] if self.k is None else [f"{np.size(self.k)} k up to {np.max(self.k)}"]
+        parts += [] if self.k is None else [sizes_text(self.k)]
         parts += [] if self.weights is None else ["weighted"]
         return f"MomentRisk({', '.join(parts)})"
 
@@ -152,6 +154,7 @@ class MomentRisk(LinearRisk):
         solution[used] = np.linalg.pinv(design[:, used], rcond=_SMALLEST_DIRECTION) * scale
         self._spread = task_costs(task, [matrix], _combined(n_classes, curve.k, solution.T))
         self.coef_, self._basis, self._n_classes = solution @ risk, basis, n_classes
+        self._fitted_name = self.name
         return self
 
     @property

@@ -10,8 +10,9 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 
 from classex_bayes.core.mixture import ROUNDING, likeliest_weights
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import as_numeric, class_counts, source_task, truth_value
+from classex_bayes.data.validation import class_counts, shares, source_task, truth_value
 from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.training import loss_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
@@ -140,7 +141,7 @@ class PseudoLikelihood(Parameters):
                 "needs; make it with from_scores, from_embeddings or from_losses, or use "
                 "MixedExponential"
             )
-        losses, share = _loss_shares(task)
+        losses, share = loss_shares(task)
         laws = _Laws(_grid(task.n_classes), monotone)
         log_chance = laws.log_probabilities(losses, task.n_classes)
         # Constants of the rows do not change the maximum, and in far tails they would underflow.
@@ -169,6 +170,7 @@ class PseudoLikelihood(Parameters):
         tied = used | (slope > 1 - _TIED)
         self._tied = laws.at(tied), chance[:, tied] / fitted[:, None]
         self._n_classes, self._notes = task.n_classes, notes
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -193,7 +195,9 @@ class PseudoLikelihood(Parameters):
         counts = class_counts(k)
         # Weights sum to 1 up to rounding.
         values = np.minimum(self._laws.accuracy(counts) @ weights, 1.0)
-        return Extrapolation.from_point(counts, values, self.name, self._n_classes, self._notes)
+        return Extrapolation.from_point(
+            counts, values, self._fitted_name, self._n_classes, self._notes
+        )
 
     def identified_range(self, k: ClassCounts) -> pd.DataFrame:
         """Smallest and largest prediction of all laws that make the losses equally likely.
@@ -271,9 +275,7 @@ class PseudoLikelihood(Parameters):
             Levels outside [0, 1].
         """
         weights = self._require("weights_")
-        levels = np.atleast_1d(as_numeric(u, "u")).astype(float)
-        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
-            raise DataError(f"u: expected numbers in [0, 1], found {u!r}")
+        levels = shares(u, "u")
         return np.minimum(self._laws.cdf(levels) @ weights, 1.0)
 
 
@@ -330,11 +332,3 @@ def _grid(n_classes: int) -> FloatArray:
     smallest = _SMALLEST_GAP / n_classes
     n_small = int(np.ceil(_POINTS_PER_DECADE * np.log10(gap[-1] / smallest)))
     return np.concatenate([gap, np.geomspace(gap[-1], smallest, n_small + 1)[1:], [0.0]])
-
-
-def _loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
-    """Different losses, increasing, and their shares of the weight of the instances."""
-    losses, place = np.unique(task.losses, return_inverse=True)
-    share = np.bincount(place, weights=task.instance_weight)
-    losses, share = losses[share > 0], share[share > 0]
-    return losses, share / share.sum()

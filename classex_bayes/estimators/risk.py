@@ -63,9 +63,9 @@ class LinearRisk(Parameters, ABC):
         notes: tuple[str, ...] = ()
         if outside.any():
             places = ", ".join(map(str, counts[outside]))
-            notes = (f"outside [0, 1] at k = {places}: the coefficients are not constrained",)
+            notes = (f"outside [0, 1] at k = {places}: nothing bounds the predictions",)
         return Extrapolation.from_point(
-            counts, values, self.name, self._n_classes, notes, quantity="risk"
+            counts, values, self._fitted_name, self._n_classes, notes, quantity="risk"
         )
 
     def standard_error(self, k: ClassCounts) -> FloatArray:
@@ -118,7 +118,8 @@ class PolynomialRisk(LinearRisk):
     ----------
     cost : array-like of shape (k1, k1) or DataFrame
         Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes.
+        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
+        (0..k1 - 1 where it has none).
     degree : int
         Degree d of the polynomial, 0..k1 - 3.
     covariate : {"calibrated", "u_statistic"}
@@ -195,6 +196,7 @@ class PolynomialRisk(LinearRisk):
         )
         repeats = np.bincount(task.y)
         self._fewest_repeats = int(repeats[repeats > 0].min())
+        self._fitted_name = self.name
         return self
 
     def variance_bound(self, k: ClassCounts) -> FloatArray:

@@ -166,3 +166,22 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     factor = np.zeros((k.size, nodes.size))
     factor[k > 1] = at_sizes[place]
     return factor
+
+
+def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
+    """Different losses, increasing, and their shares of the weight of the instances.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Its losses are known.
+
+    Returns
+    -------
+    tuple of arrays of shape (n_losses,)
+        Losses and shares, which are positive and sum to 1.
+    """
+    losses, place = np.unique(task.losses, return_inverse=True)
+    share = np.bincount(place, weights=task.instance_weight)
+    losses, share = losses[share > 0], share[share > 0]
+    return losses, share / share.sum()

@@ -9,10 +9,10 @@ from scipy.special import gammaln, log_ndtr, logsumexp, ndtr, ndtri
 
 from classex_bayes.core.normal import expected_power, expected_power_slopes
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import as_numeric, class_counts, one_of, source_task
+from classex_bayes.data.validation import class_counts, one_of, shares, source_task
 from classex_bayes.estimators.base import Parameters, sizes_text
 from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training import TrainingCurve, training_curve
+from classex_bayes.estimators.training import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -123,6 +123,7 @@ class TwoParameter(Parameters):
                 )
             self.mean_, self.sd_ = _likeliest(task)
         self._n_classes = task.n_classes
+        self._fitted_name = self.name
         return self
 
     def predict(self, k: ClassCounts) -> Extrapolation:
@@ -154,7 +155,7 @@ class TwoParameter(Parameters):
             values = np.minimum(expected_power(mean, sd, counts)[:, 0], 1.0)
             if not 1.01 * SMALLEST_SD < sd < 0.99 * LARGEST_SD:
                 notes = (f"the standard deviation is at the limit of its range, {sd:.3g}",)
-        return Extrapolation.from_point(counts, values, self.name, self._n_classes, notes)
+        return Extrapolation.from_point(counts, values, self._fitted_name, self._n_classes, notes)
 
     def discriminability(self, u: Any) -> FloatArray:
         r"""CDF of the favorability, :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
@@ -176,9 +177,7 @@ class TwoParameter(Parameters):
             Levels outside [0, 1].
         """
         mean = self._require("mean_")
-        levels = np.atleast_1d(as_numeric(u, "u")).astype(float)
-        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
-            raise DataError(f"u: expected numbers in [0, 1], found {u!r}")
+        levels = shares(u, "u")
         if np.isinf(mean):
             return (levels >= (mean > 0)).astype(float)
         return ndtr((ndtri(levels) - mean) / self.sd_)
@@ -243,9 +242,7 @@ def _starts(curve: TrainingCurve, number: int = 2) -> FloatArray:
 
 def _likeliest(task: SourceTask) -> tuple[float, float]:
     """Mean and sd of the largest pseudolikelihood."""
-    losses, where = np.unique(task.losses, return_inverse=True)
-    share = np.bincount(where, weights=task.instance_weight)
-    losses, share = losses[share > 0], share[share > 0]
+    losses, share = loss_shares(task)
     if losses.size == 1 and losses[0] in (0, task.n_classes - 1):
         return (np.inf if losses[0] == 0 else -np.inf), 1.0
     objective = log_pseudolikelihood(losses, share, task.n_classes)

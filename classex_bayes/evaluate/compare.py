@@ -1,18 +1,16 @@
 """One table over estimators."""
 
-from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import pandas as pd
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.risk import BayesianRisk
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, source_task
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -56,27 +54,21 @@ class Comparison:
 
 def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
     """Fitted copy of an estimator, or a Bayesian one as it is if it has the task's draws."""
-    if isinstance(estimator, BayesianExtrapolator):
-        if estimator.is_fitted and estimator.task is None:
+    if isinstance(estimator, BayesianExtrapolator) and estimator.is_fitted:
+        if estimator.task is task:
+            return estimator
+        if estimator.task is None:
             fitted_to = estimator.idata.attrs["n_classes"]
             if fitted_to != task.n_classes:
                 raise DataError(
                     f"task: it has {task.n_classes} classes, the loaded model has {fitted_to}"
                 )
             return estimator
-        if estimator.is_fitted and estimator.task is task:
-            return estimator
-        return copy(estimator).fit(task, random_seed=random_seed)
-    fresh: Any = copy(estimator)
-    if isinstance(fresh, BayesianRisk):
-        return fresh.fit(task, random_seed=random_seed)
-    if getattr(fresh, "random_seed", 0) is None:
-        fresh.random_seed = random_seed
-    return fresh.fit(task)
+    return fitted_copy(estimator, task, random_seed)
 
 
 def compare(
-    estimators: Sequence[Estimator],
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     task: SourceTask,
     k: ClassCounts,
     *,
@@ -89,9 +81,10 @@ def compare(
 
     Parameters
     ----------
-    estimators : sequence of estimators
+    estimators : sequence of estimators, or mapping from names to estimators
         Copies are fitted, the originals left as they are. A `BayesianExtrapolator` that was
-        fitted to this very task, or loaded from a file, is used as it is.
+        fitted to this very task, or loaded from a file, is used as it is. Two that have the same
+        name need names in a mapping.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
@@ -111,7 +104,7 @@ def compare(
     ------
     DataError
         No estimator could be fitted; one that cannot be (KDE without scores) is otherwise left
-        out, with its reason in `skipped`. Two estimators of the same name.
+        out, with its reason in `skipped`. Two estimators of the same name in a sequence.
 
     Examples
     --------
@@ -123,8 +116,7 @@ def compare(
     (4, 2)
     """
     source_task(task)
-    if isinstance(estimators, str) or not isinstance(estimators, Sequence):
-        raise DataError(f"estimators: expected a list of estimators, found {estimators!r}")
+    named = named_estimators(estimators)
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
     limits = [f"{kind}{100 * prob:g}_lb", f"{kind}{100 * prob:g}_ub"]
@@ -132,16 +124,12 @@ def compare(
     used: list[Estimator] = []
     skipped: dict[str, str] = {}
     parts = []
-    for estimator in estimators:
-        if not hasattr(estimator, "predict") or isinstance(estimator, type):
-            raise DataError(f"estimators: expected estimators, found {estimator!r}")
-        if estimator.name in [*skipped, *(p.estimator for p in predictions)]:
-            raise DataError(f"estimators: {estimator.name} appears twice")
+    for name, estimator in named.items():
         try:
             fitted = _fitted(estimator, task, random_seed)
-            prediction = fitted.predict(counts)
-        except (DataError, ImportError) as error:
-            skipped[estimator.name] = str(error)
+            prediction = replace(fitted.predict(counts), estimator=name)
+        except (*FIT_ERRORS, ImportError) as error:
+            skipped[name] = str(error)
             continue
         predictions.append(prediction)
         used.append(fitted)
@@ -156,7 +144,7 @@ def compare(
         parts.append(summary)
     if not parts:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
-        raise DataError(f"estimators: none could be fitted ({reasons or 'none given'})")
+        raise DataError(f"estimators: none could be fitted ({reasons})")
     quantity = one_quantity(predictions)
     if quantity == "risk" and isinstance(truth, SourceTask):
         raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")

@@ -5,7 +5,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,16 +15,15 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import Progress
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, number, probability, seed_sequence
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.exceptions import ConvergenceWarning, DataError, ExtrapolationWarning
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
 COLUMNS = (
-    "cell", "repeat", "seed", "estimator", "k", "truth", "mean", "lower", "upper", "seconds",
+    "cell", "repeat", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "seconds",
     "note",
 )  # fmt: skip
 Draw = Callable[..., "Trial"]
@@ -37,18 +36,26 @@ class Trial(NamedTuple):
     truth: FloatArray
 
 
+class _Entrant(NamedTuple):
+    """An estimator, its name, and a digest of the study and of its parameters."""
+
+    name: str
+    estimator: Estimator
+    settings: str
+
+
 class _Unit(NamedTuple):
     """One task to draw and the estimators that are still to be tried on it."""
 
     cell: Any
     repeat: int
-    estimators: list[Estimator]
+    entrants: list[_Entrant]
 
 
 def run_trials(
     draw: Draw,
     cells: Sequence[Any],
-    estimators: Sequence[Estimator],
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     k: ClassCounts,
     *,
     n_repeats: int,
@@ -67,7 +74,7 @@ def run_trials(
         ``draw(cell, seed_sequence)`` returns a `Trial`; picklable where ``n_jobs`` is not 1.
     cells : sequence
         Settings to draw from, numbers or strings.
-    estimators : sequence of estimators
+    estimators : sequence of estimators, or mapping from names to estimators
         Copies are fitted; those without a seed of their own take one from the trial.
     k : int or array-like of int
         Numbers of classes to predict for.
@@ -79,12 +86,13 @@ def run_trials(
     ci_prob : float
         Level of the equal-tailed intervals.
     sampler : mapping
-        Arguments of `BayesianExtrapolator.fit`.
+        Arguments of `fit` for estimators that draw from a posterior.
     n_jobs : int
         Processes of joblib.
     store : path, optional
         A .csv that grows with every finished task. Estimators that have a row in it for a task
-        are not fitted to it again, so an interrupted study goes on where it stopped.
+        are not fitted to it again, so an interrupted study goes on where it stopped. It holds
+        one study: the same draws, `k`, `random_seed`, `ci_prob` and `sampler`.
     progressbar : bool
         Show progress on a terminal.
 
@@ -98,7 +106,10 @@ def run_trials(
     Raises
     ------
     DataError
-        Two estimators of one name, nothing to do, or a store that is not one.
+        Two estimators of one name, nothing to do, a store that is not one, or one of another
+        study or with other parameters of an estimator.
+    ImportError
+        An estimator needs a package that is not installed.
 
     Examples
     --------
@@ -110,21 +121,26 @@ def run_trials(
     ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
     >>> table = run_trials(draw, [2.0, 3.0], [ClassExReg(0.5)], 100, n_repeats=2)
     >>> table.shape, table["truth"].unique().round(3).tolist()
-    ((4, 11), [0.323, 0.678])
+    ((4, 12), [0.323, 0.678])
     """
     counts = class_counts(k)
     repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
+    if n_jobs == 0:
+        raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
     probability(ci_prob, "ci_prob")
-    names = [estimator.name for estimator in estimators]
-    if not names or len(set(names)) < len(names):
-        raise DataError(f"estimators: expected estimators of different names, found {names}")
-    done = _read(store)
+    named = named_estimators(estimators)
+    study = _label(draw), counts.tolist(), random_seed, ci_prob, sorted(sampler.items())
+    entrants = [
+        _Entrant(name, estimator, _digest(study, type(estimator).__name__, _parameters(estimator)))
+        for name, estimator in named.items()
+    ]
+    done = _read(store, entrants)
     finished = set(zip(done["cell"], done["repeat"], done["estimator"], strict=True))
     units = [
         _Unit(cell, repeat, left)
         for repeat in range(repeats)
         for cell in cells
-        if (left := [e for e in estimators if (str(cell), repeat, e.name) not in finished])
+        if (left := [e for e in entrants if (str(cell), repeat, e.name) not in finished])
     ]
     work = (
         delayed(_run)(draw, unit, counts, random_seed, ci_prob, dict(sampler)) for unit in units
@@ -139,17 +155,37 @@ def run_trials(
             parts[-1].to_csv(path, mode="a", header=not path.exists(), index=False)
     table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     asked = table["cell"].isin([str(cell) for cell in cells]) & (table["repeat"] < repeats)
-    asked &= table["estimator"].isin(names) & table["k"].isin(counts)
+    asked &= table["estimator"].isin(named)
     return table[asked].reset_index(drop=True)
 
 
-def _read(store: str | Path | None) -> pd.DataFrame:
-    """Rows of an earlier run."""
+def _digest(*parts: Any) -> str:
+    return f"{zlib.crc32(repr(parts).encode()):08x}"
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    return estimator.get_params() if hasattr(estimator, "get_params") else {}
+
+
+def _label(draw: Draw) -> str:
+    """What tells one way to draw from another, in this and in later processes."""
+    return repr(draw) if is_dataclass(draw) else getattr(draw, "__qualname__", type(draw).__name__)
+
+
+def _read(store: str | Path | None, entrants: Sequence[_Entrant]) -> pd.DataFrame:
+    """Rows of an earlier run of the same study."""
     if store is None or not Path(store).exists():
         return pd.DataFrame({name: [] for name in COLUMNS})
-    table = pd.read_csv(store, dtype={"cell": str, "note": str})
+    table = pd.read_csv(store, dtype={"cell": str, "settings": str, "note": str})
     if tuple(table.columns) != COLUMNS:
         raise DataError(f"store: {store} has columns {list(table.columns)}, expected {COLUMNS}")
+    for entrant in entrants:
+        rows = table[table["estimator"] == entrant.name]
+        if not rows["settings"].eq(entrant.settings).all():
+            raise DataError(
+                f"store: {store} has trials of {entrant.name} from another study, with other "
+                "draws, k, random_seed, ci_prob, sampler or parameters; give another file"
+            )
     return table.fillna({"note": ""})
 
 
@@ -181,13 +217,13 @@ def _run(
     fit_seed = int(for_fits.generate_state(1)[0])
     trial = draw(unit.cell, for_task)
     rows: list[tuple[Any, ...]] = []
-    for estimator in unit.estimators:
+    for name, estimator, settings in unit.entrants:
         start = time.perf_counter()
         missing = np.full(k.size, np.nan)
         mean, lower, upper, note = missing, missing, missing, ""
         try:
             prediction, note = _predict(estimator, trial.task, k, fit_seed, sampler)
-        except (DataError, ImportError) as error:
+        except FIT_ERRORS as error:
             note = str(error)
         else:
             mean = prediction.mean.to_numpy()
@@ -195,7 +231,7 @@ def _run(
                 lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
         seconds = time.perf_counter() - start
         rows += [
-            (str(unit.cell), unit.repeat, random_seed, estimator.name, *values, seconds, note)
+            (str(unit.cell), unit.repeat, name, settings, *values, seconds, note)
             for values in zip(k, trial.truth, mean, lower, upper, strict=True)
         ]
     return rows
@@ -205,16 +241,10 @@ def _predict(
     estimator: Estimator, task: SourceTask, k: Any, seed: int, sampler: dict[str, Any]
 ) -> tuple[Any, str]:
     """Prediction of a fitted copy, and what the sampler warned of."""
-    fresh: Any = copy(estimator)
     with warnings.catch_warnings(record=True) as caught:
         # How far predictions err is what is studied; the sampler's warnings go into the table.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("always", ConvergenceWarning)
-        if isinstance(fresh, BayesianExtrapolator):
-            fresh.fit(task, **sampler, cores=1, random_seed=seed, progressbar=False)
-        else:
-            if getattr(fresh, "random_seed", 0) is None:
-                fresh.random_seed = seed
-            fresh.fit(task)
-        prediction = fresh.predict(k)
+        fitted = fitted_copy(estimator, task, seed, **sampler, cores=1, progressbar=False)
+        prediction = fitted.predict(k)
     return prediction, "; ".join(str(warning.message) for warning in caught)

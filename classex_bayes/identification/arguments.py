@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.data.validation import as_matrix, as_numeric, finite_embeddings, number
+from classex_bayes.data.validation import as_matrix, as_numeric, finite_embeddings
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
@@ -29,11 +29,3 @@ def positive_numbers(values: Any, name: str, largest: float = np.inf) -> FloatAr
             f"positive finite numbers{limit}"
         )
     return array
-
-
-def share(value: Any, name: str) -> float:
-    """A number in [0, 1]."""
-    found = number(value, name, 0, whole=False)
-    if found > 1:
-        raise DataError(f"{name}: expected a number in [0, 1], found {value}")
-    return found

@@ -6,10 +6,10 @@ import numpy as np
 
 from classex_bayes.core.losses import Ties
 from classex_bayes.data.task import SourceTask, Untested
-from classex_bayes.data.validation import encode_labels, number, one_of, seed_sequence
+from classex_bayes.data.validation import encode_labels, number, one_of, seed_sequence, share
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
-from classex_bayes.identification.arguments import finite_matrix, positive_numbers, share
+from classex_bayes.identification.arguments import finite_matrix, positive_numbers
 from classex_bayes.identification.decoding import identification_task
 from classex_bayes.identification.noise import shrinkage_intensity, shrunk_covariance
 from classex_bayes.identification.regression import elastic_net, ridge, stimulus_folds

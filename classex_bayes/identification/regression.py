@@ -95,31 +95,59 @@ def elastic_net(
 ) -> LinearFit:
     r"""Minimise :math:`\|y - X\beta\|^2 / 2N + \alpha (\rho |\beta|_1 + (1 - \rho) |\beta|^2 / 2)`.
 
-    For each response; scikit-learn's parametrisation and, by default, its candidates for alpha.
+    For each response; scikit-learn's parametrisation. `alphas` are the candidates; by default 100
+    down from the smallest that leaves no feature in to a thousandth of it.
     """
     try:
-        from sklearn.linear_model import ElasticNet, ElasticNetCV
+        from sklearn.linear_model import enet_path
     except ImportError:
         raise ImportError(
             "method='elastic_net' needs scikit-learn; pip install "
             '"classex-bayes[identification]", or use method="ridge"'
         ) from None
     n, q = responses.shape
-    centre, scale = _standards(features)
-    standard = (features - centre) / scale
-    coef, intercept = np.empty((features.shape[1], q)), np.empty(q)
+    everything = np.arange(n)
+    parts = [_standardised(features, train, test) for train, test in folds]
+    standard, _ = _standardised(features, everything, everything)
+    coef = np.empty((features.shape[1], q))
     alpha, l1_ratio, out_of_fold = np.empty(q), np.empty(q), np.empty((n, q))
-    given = {} if alphas is None else {"alphas": alphas}
+    mean = responses.mean(axis=0)
     for j, response in enumerate(responses.T):
-        search = ElasticNetCV(l1_ratio=list(l1_ratios), cv=folds, max_iter=10_000, **given)
-        search.fit(standard, response)
-        coef[:, j], intercept[j] = search.coef_ / scale, search.intercept_
-        alpha[j], l1_ratio[j] = search.alpha_, search.l1_ratio_
-        chosen = ElasticNet(alpha=alpha[j], l1_ratio=l1_ratio[j], max_iter=10_000)
-        for train, test in folds:
-            chosen.fit(standard[train], response[train])
-            out_of_fold[test, j] = chosen.predict(standard[test])
-    return LinearFit(coef, intercept - centre @ coef, alpha, l1_ratio, out_of_fold)
+        least = np.inf
+        for ratio in l1_ratios:
+            grid = _penalties(standard, response - mean[j], ratio) if alphas is None else alphas
+            grid = np.sort(grid)[::-1]
+            settings = {"l1_ratio": ratio, "max_iter": 10_000}
+            predicted = np.empty((n, grid.size))
+            for (train, test), (seen, unseen) in zip(folds, parts, strict=True):
+                level = response[train].mean()
+                path = enet_path(seen, response[train] - level, alphas=grid, **settings)[1]
+                predicted[test] = level + unseen @ path
+            squared = np.sum((response[:, None] - predicted) ** 2, axis=0)
+            best = int(squared.argmin())
+            if squared[best] < least:
+                least, alpha[j], l1_ratio[j] = squared[best], grid[best], ratio
+                out_of_fold[:, j] = predicted[:, best]
+        settings = {"l1_ratio": l1_ratio[j], "max_iter": 10_000}
+        chosen = enet_path(standard, response - mean[j], alphas=[alpha[j]], **settings)
+        coef[:, j] = chosen[1][:, 0]
+    centre, scale = _standards(features)
+    coef /= scale[:, None]
+    return LinearFit(coef, mean - centre @ coef, alpha, l1_ratio, out_of_fold)
+
+
+def _penalties(standard: FloatArray, centred: FloatArray, l1_ratio: float) -> FloatArray:
+    """Candidates for alpha."""
+    largest = np.abs(standard.T @ centred).max() / (centred.size * l1_ratio)
+    return max(largest, np.finfo(float).tiny * 1e3) * np.logspace(-3, 0, 100)
+
+
+def _standardised(
+    features: FloatArray, train: IntArray, test: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Training and test rows of the features, standardised by those of the training rows."""
+    centre, scale = _standards(features[train])
+    return (features[train] - centre) / scale, (features[test] - centre) / scale
 
 
 def _standards(features: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -164,6 +164,8 @@ def bayes_accuracy_bound(
     >>> round(bayes_accuracy_bound(task, method="cantelli").bound, 3)
     0.754
     """
+    if not isinstance(task, SourceTask | Sequence):
+        raise DataError(f"task: expected a SourceTask or a list of them, found {task!r}")
     tasks = [task] if isinstance(task, SourceTask) else list(task)
     alpha = probability(alpha, "alpha")
     one_of(method, _METHODS, "method")

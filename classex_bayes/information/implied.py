@@ -184,17 +184,29 @@ def implied_information(
             raise DataError("k: an Extrapolation has numbers of classes of its own; leave k out")
         sizes, weight = _representatives(np.sort(source.k))
         return _of_prediction(source, sizes, weight).to(unit)
-    if not callable(getattr(source, "predict", None)):
+    if isinstance(source, type) or not callable(getattr(source, "predict", None)):
         raise DataError(
             "source: expected a SourceTask, a fitted estimator or an Extrapolation, found "
             f"{type(source).__name__}"
         )
     if k is None:
-        wanted = np.arange(2, source.predict(2).n_classes + 1)
+        wanted = np.arange(2, _predict(source, 2).n_classes + 1)
     else:
         wanted = np.sort(class_counts(k))
     sizes, weight = _representatives(wanted)
-    return _of_prediction(source.predict(sizes), sizes, weight).to(unit)
+    return _of_prediction(_predict(source, sizes), sizes, weight).to(unit)
+
+
+def _predict(source: Any, k: ClassCounts | int) -> Extrapolation:
+    """Prediction of a fitted model, whose own latest one stays on record in its draws."""
+    tree = getattr(source, "idata", None)
+    kept = None if tree is None else tree.children.get("predictions")
+    prediction = source.predict(k)
+    if tree is not None:
+        tree.update({"predictions": kept} if kept is not None else {})
+        if kept is None:
+            del tree["predictions"]
+    return prediction
 
 
 def _of_task(task: SourceTask, k: ClassCounts | None) -> ImpliedInformation:

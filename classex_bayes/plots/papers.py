@@ -14,6 +14,8 @@ from classex_bayes.typing import RandomSeed
 _RHO = 0.7
 _RHOS = (0.3, 0.5, 0.7, 0.9)
 _LARGEST_K = 10
+_POSTERIOR = "BayesianExtrapolator"
+_DASHES = ("-", "--", ":", "-.")
 
 
 def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
@@ -145,18 +147,26 @@ def figure8(trials: pd.DataFrame) -> Any:
     return _against_truth(trials, "bias", "mean predicted minus true accuracy")
 
 
+def _shared(trials: pd.DataFrame) -> pd.DataFrame:
+    """Trials of the tasks that every estimator met."""
+    met = trials.groupby(["cell", "repeat"])["estimator"].transform("nunique")
+    shared = trials[met == trials["estimator"].nunique()]
+    if shared.empty:
+        raise DataError("trials: there is no task that every estimator was tried on")
+    return shared
+
+
 def _against_truth(trials: pd.DataFrame, column: str, label: str) -> Any:
-    cells = rmse_by_cell(trials).reset_index()
+    cells = rmse_by_cell(_shared(trials)).reset_index()
     if cells.empty:
         raise DataError("trials: no estimator was fitted in any of them")
     targets = sorted(cells["k"].unique())
     figure, axes = _axes(-(-len(targets) // 2), min(len(targets), 2), 10.0, 9.5)
     panels = np.atleast_1d(axes).ravel()
     for place, name in enumerate(cells["estimator"].unique()):
-        # The posterior comes first and stands out.
-        style: dict[str, Any] = {"color": "black", "linewidth": 3.0}
-        if place:
-            style = {"color": f"C{place % 10}", "linestyle": ("-", "--", ":")[place // 10]}
+        style: dict[str, Any] = {"color": f"C{place % 10}", "linestyle": _DASHES[place // 10 % 4]}
+        if name == _POSTERIOR:
+            style = {"color": "black", "linewidth": 3.0}
         for panel, k in zip(panels, targets, strict=False):
             rows = cells[(cells["k"] == k) & (cells["estimator"] == name)].sort_values("truth")
             panel.plot(rows["truth"], rows[column], marker=".", label=name, **style)

@@ -141,3 +141,11 @@ def test_tasks_without_scores():
             function(curve, COST, 3)
         with pytest.raises(DataError, match="task: expected a SourceTask"):
             function(SCORES, COST, 3)
+
+
+def test_a_table_without_names_is_put_in_order(task):
+    order = [3, 1, 0, 5, 4, 2]
+    shuffled = pd.DataFrame(COST).loc[order, order[::-1]]
+    np.testing.assert_array_equal(cost_matrix(shuffled, task), COST)
+    with pytest.raises(DataError, match="found none named 0"):
+        cost_matrix(shuffled.rename(index={0: "zero"}), task)

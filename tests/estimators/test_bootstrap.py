@@ -51,7 +51,7 @@ def test_form():
     assert result.accuracy.dims == ("chain", "draw", "k") and result.accuracy.shape == (1, 7, 2)
     assert (result.interval_type, result.estimator, result.n_classes) == (
         "bootstrap",
-        "ClassExReg",
+        "ClassExReg(0.5)",
         60,
     )
     assert result.interval(0.9)["upper"].gt(result.interval(0.9)["lower"]).all()

@@ -430,4 +430,7 @@ def test_names_tell_regressions_apart():
     ]
     names = [model.name for model in models]
     assert names[0] == "ClassExReg" and len(set(names)) == len(names)
-    assert models[1].set_params(bandwidth=0.5).fit(losses_task()).predict(9).estimator == names[1]
+    fitted = models[1].set_params(bandwidth=0.5).fit(losses_task())
+    assert fitted.name == "ClassExReg(0.5, atom=0)" not in names
+    fitted.set_params(atom=1)
+    assert fitted.predict(9).estimator == "ClassExReg(0.5, atom=0)"

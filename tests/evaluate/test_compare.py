@@ -159,7 +159,7 @@ def test_text(estimators, pilot, truth):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"estimators": []}, "none could be fitted"),
+        ({"estimators": []}, "expected at least one"),
         ({"k": 1}, "k: "),
         ({"k": [5, 5]}, "k: found 5 more than once"),
         ({"truth": 0.5}, "truth: "),

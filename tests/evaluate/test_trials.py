@@ -5,6 +5,7 @@ import pytest
 
 from classex_bayes.data.simulate import FavorabilityLaw
 from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.base import Parameters
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate import trials
@@ -12,6 +13,8 @@ from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError
 
 K = [60, 300]
+# The second has a seed of its own.
+ESTIMATORS = {"25 halves": ClassExReg(), "2 halves": ClassExReg(n_resamples=2, random_seed=1)}
 
 
 def draw(mean, seed):
@@ -22,14 +25,7 @@ def draw(mean, seed):
 
 def run(**options):
     settings = {"n_repeats": 3, "random_seed": 5, "progressbar": False} | options
-    return run_trials(draw, [2.0, 3.0], [ClassExReg(), ClassExReg10()], K, **settings)
-
-
-class ClassExReg10(ClassExReg):
-    """Another estimator of another name, with a seed of its own."""
-
-    def __init__(self):
-        super().__init__(n_resamples=2, random_seed=1)
+    return run_trials(draw, [2.0, 3.0], ESTIMATORS, K, **settings)
 
 
 def without_time(table):
@@ -60,10 +56,7 @@ def test_more_repeats_add_to_the_table():
 
 
 def test_other_cells_leave_a_cell_as_it_is():
-    alone = run_trials(
-        draw, [3.0], [ClassExReg(), ClassExReg10()], K, n_repeats=3, random_seed=5,
-        progressbar=False,
-    )  # fmt: skip
+    alone = run_trials(draw, [3.0], ESTIMATORS, K, n_repeats=3, random_seed=5, progressbar=False)
     table = run()
     same(alone, table[table["cell"] == "3.0"])
 
@@ -97,12 +90,20 @@ def test_an_interrupted_study_goes_on(tmp_path, monkeypatch):
 
 
 def test_an_estimator_that_cannot_be_fitted_is_a_row_with_its_reason():
-    table = run_trials(
-        draw, [2.0], [KDE("ucv"), ClassExReg(0.5)], K, n_repeats=1, progressbar=False
-    )
-    failed = table[table["estimator"] == "KDE(ucv)"]
-    assert failed["mean"].isna().all() and failed["note"].str.contains("scores").all()
-    assert table[table["estimator"] == "ClassExReg"]["mean"].notna().all()
+    estimators = [KDE("ucv"), ClassExReg(0.5), Broken(), ClassExReg()]
+    table = run_trials(draw, [2.0], estimators, K, n_repeats=1, progressbar=False)
+    for name, reason in (("KDE(ucv)", "scores"), ("Broken", "no convergence")):
+        failed = table[table["estimator"] == name]
+        assert failed["mean"].isna().all() and failed["note"].str.contains(reason).all()
+    assert table[table["estimator"].str.startswith("ClassExReg")]["mean"].notna().all()
+
+
+class Broken(Parameters):
+    def fit(self, task):
+        raise RuntimeError("no convergence")
+
+    def predict(self, k):
+        raise AssertionError
 
 
 def test_the_posterior_has_intervals(model):
@@ -122,11 +123,34 @@ def model():
 
 
 def test_refused(tmp_path):
-    with pytest.raises(DataError, match="different names"):
-        run_trials(draw, [2.0], [ClassExReg(), ClassExReg(0.5)], K, n_repeats=1)
+    with pytest.raises(DataError, match="appears twice"):
+        run_trials(draw, [2.0], [ClassExReg(), ClassExReg(n_resamples=2)], K, n_repeats=1)
+    with pytest.raises(DataError, match="n_jobs"):
+        run(n_jobs=0)
     with pytest.raises(DataError, match="n_repeats"):
         run(n_repeats=0)
     store = tmp_path / "other.csv"
     store.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="store: "):
         run(store=store)
+
+
+def test_a_store_holds_one_study(tmp_path):
+    store = tmp_path / "study.csv"
+    run(n_repeats=1, store=store)
+    held = store.read_text()
+    for other in ({"random_seed": 6}, {"ci_prob": 0.5}, {"sampler": {"draws": 10}}):
+        with pytest.raises(DataError, match="25 halves from another study"):
+            run(n_repeats=1, store=store, **other)
+    with pytest.raises(DataError, match="other draws, k"):
+        run_trials(draw, [2.0], ESTIMATORS, [60], n_repeats=1, random_seed=5, store=store)
+    changed = {"25 halves": ClassExReg(n_resamples=24)}
+    with pytest.raises(DataError, match="another study"):
+        run_trials(draw, [2.0], changed, K, n_repeats=1, random_seed=5, store=store)
+    assert store.read_text() == held
+    more = {**ESTIMATORS, "another": ClassExReg(0.5)}
+    table = run_trials(
+        draw, [2.0, 3.0], more, K, n_repeats=1, random_seed=5, store=store, progressbar=False
+    )
+    same(table[table["estimator"] != "another"], run(n_repeats=1))
+    assert store.read_text().startswith(held)

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from classex_bayes.exceptions import DataError
@@ -91,9 +93,23 @@ def test_elastic_net_is_that_of_scikit_learn(data):
     expected = model.predict(scaler.transform(features[:5]))
     np.testing.assert_allclose((features[:5] @ fit.coef + fit.intercept)[:, 0], expected, atol=1e-8)
     train, test = folds[2]
-    standard = scaler.transform(features)
-    model.fit(standard[train], responses[train, 1])
-    np.testing.assert_allclose(fit.out_of_fold[test, 1], model.predict(standard[test]), atol=1e-8)
+    within = make_pipeline(StandardScaler(), ElasticNet(alpha=0.3, l1_ratio=0.7))
+    expected = within.fit(features[train], responses[train, 1]).predict(features[test])
+    np.testing.assert_allclose(fit.out_of_fold[test, 1], expected, atol=1e-8)
+
+
+def test_elastic_net_chooses_as_a_grid_search(data):
+    features, responses, folds = data
+    grid = {"elasticnet__alpha": [0.03, 0.1, 0.3, 1.0], "elasticnet__l1_ratio": [0.2, 0.6, 1.0]}
+    fit = elastic_net(features, responses, folds, *map(np.array, grid.values()))
+    for j, response in enumerate(responses.T):
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), ElasticNet()),
+            grid,
+            cv=folds,
+            scoring="neg_mean_squared_error",
+        ).fit(features, response)
+        assert [fit.alpha[j], fit.l1_ratio[j]] == list(search.best_params_.values())
 
 
 def test_elastic_net_selects_features_and_penalties():

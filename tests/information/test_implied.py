@@ -262,3 +262,13 @@ def test_units_of_the_standard_error():
 def test_bad_input(call, message):
     with pytest.raises(DataError, match=message):
         call()
+
+
+def test_the_latest_prediction_stays_on_record(fitted):
+    for k in ([30, 70], 9):
+        kept = fitted.predict(k)
+        implied_information(fitted)
+        assert fitted.idata["predictions"]["accuracy"].identical(kept.accuracy)
+    del fitted.idata["predictions"]
+    implied_information(fitted, k=[5, 50])
+    assert "predictions" not in fitted.idata.children

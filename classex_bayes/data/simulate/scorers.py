@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from classex_bayes.data.validation import as_matrix, encode_labels, finite_embeddings, number
+from classex_bayes.data.validation import as_matrix, encode_labels, finite_embeddings, number, share
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
@@ -56,7 +56,7 @@ def qda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     >>> qda_scores(train, [0, 0, 1, 1], test).tolist()
     [[-0.0, -9.0], [-9.0, -0.0]]
     """
-    lam = _share("shrinkage", shrinkage)
+    lam = share(shrinkage, "shrinkage")
     classes, probes = _by_class(train, train_y, test)
     scores = np.empty((len(probes), len(classes)))
     for j, members in enumerate(classes):
@@ -139,7 +139,7 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     >>> lda_scores([[0.0], [2.0], [3.0], [5.0]], [0, 0, 1, 1], [[1.0], [4.0]]).tolist()
     [[-0.0, -9.0], [-9.0, -0.0]]
     """
-    lam = _share("shrinkage", shrinkage)
+    lam = share(shrinkage, "shrinkage")
     classes, probes = _by_class(train, train_y, test)
     root = _root(_covariance(classes), lam, "the classes")
     return np.stack([-_squared_distance(root, probes, members) for members in classes], axis=1)
@@ -237,11 +237,3 @@ def _squared_distance(root: FloatArray, probes: FloatArray, members: FloatArray)
     """Squared Mahalanobis distances of the probes to the mean of a class."""
     whitened = solve_triangular(root, (probes - members.mean(axis=0)).T, lower=True)
     return np.einsum("ij,ij->j", whitened, whitened)
-
-
-def _share(name: str, value: float) -> float:
-    """A number in [0, 1]."""
-    share = number(value, name, 0, whole=False)
-    if share > 1:
-        raise DataError(f"{name}: expected a number in [0, 1], found {value}")
-    return share

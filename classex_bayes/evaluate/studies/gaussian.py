@@ -46,12 +46,14 @@ class NearestNeighborTrials:
         """Draw a task with this noise variance."""
         law = GaussianNearestNeighbor(self.dim, noise_variance)
         probes, gallery, y = law.sample(self.n_classes, random_seed=seed)
-        task = SourceTask.from_scores(cdist(probes, gallery), y, higher_is_better=False)
+        task = SourceTask.from_scores(
+            cdist(probes, gallery), y, higher_is_better=False, random_seed=seed
+        )
         return Trial(task, law.accuracy(self.k))
 
 
 def gaussian_trials(
-    estimators: Sequence[Estimator],
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     *,
     n_classes: int = 500,
     factors: Sequence[int] = FACTORS,
@@ -70,7 +72,7 @@ def gaussian_trials(
 
     Parameters
     ----------
-    estimators : sequence of estimators
+    estimators : sequence of estimators, or mapping from names to estimators
         What to compare.
     n_classes : int
         k1; the paper has 500 and 5000.
@@ -159,7 +161,8 @@ def rmse_table(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFram
         Indexed by (estimator, k): "rmse", its standard error "se" from a bootstrap of the trials
         within cells with the maximum inside, "bias" (mean error in the cell where it is largest),
         "coverage" (share of all intervals that held the truth; missing for point estimates),
-        "seconds" (median of fit and prediction) and "failed" (share of trials not fitted).
+        "seconds" (median of fit and prediction) and "failed" (share of trials that an estimator
+        could not be fitted to; errors and coverage are those of the others).
     """
     rng = np.random.default_rng(seed_sequence(random_seed))
     rows = {}

@@ -61,7 +61,7 @@ def load_telugu(path: str | Path) -> dict[tuple[str, int], SourceTask]:
 
 def telugu_table(
     path: str | Path,
-    estimators: Sequence[Estimator],
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     *,
     random_seed: int = 0,
     sampler: Mapping[str, Any] = SAMPLER,
@@ -76,12 +76,12 @@ def telugu_table(
     ----------
     path : path
         As in `load_telugu`.
-    estimators : sequence of estimators
+    estimators : sequence of estimators, or mapping from names to estimators
         What to compare.
     random_seed : int
         Seed of the fits.
     sampler : mapping
-        Arguments of `BayesianExtrapolator.fit`.
+        Arguments of `fit` for estimators that draw from a posterior.
     progressbar : bool
         Show progress on a terminal.
 

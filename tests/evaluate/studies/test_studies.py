@@ -116,7 +116,8 @@ def test_telugu_files(telugu):
 
 def test_telugu_table(telugu):
     path, *_ = telugu
-    table = telugu_table(path, [ClassExReg(0.5), KDE("ucv")], progressbar=False)
+    estimators = {"ClassExReg": ClassExReg(0.5), "KDE(ucv)": KDE("ucv")}
+    table = telugu_table(path, estimators, progressbar=False)
     assert table.index.to_list() == [
         ("svm", 20, k2, name) for k2 in (100, 400) for name in ("ClassExReg", "KDE(ucv)")
     ]
