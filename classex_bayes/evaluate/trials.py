@@ -121,7 +121,7 @@ def run_trials(
     ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
     >>> table = run_trials(draw, [2.0, 3.0], [ClassExReg(0.5)], 100, n_repeats=2)
     >>> table.shape, table["truth"].unique().round(3).tolist()
-    ((4, 12), [0.323, 0.678])
+    ((4, 11), [0.323, 0.678])
     """
     counts = class_counts(k)
     repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
