@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from classex_bayes import information
+    from classex_bayes import identification, information
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
     from classex_bayes.bayes.risk import BayesianRisk
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from classex_bayes.estimators.literature import literature
     from classex_bayes.estimators.moment_risk import MomentRisk
     from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
-    from classex_bayes.estimators.risk import PolynomialRisk
+    from classex_bayes.estimators.risk import PolynomialRisk, kappa
     from classex_bayes.estimators.two_parameter import TwoParameter
     from classex_bayes.evaluate.compare import compare
     from classex_bayes.exceptions import (
@@ -68,7 +68,9 @@ _WHERE = {
     "average_test_risk_cov": "data.risk",
     "bootstrap": "estimators.bootstrap",
     "compare": "evaluate.compare",
+    "identification": "identification",
     "information": "information",
+    "kappa": "estimators.risk",
     "literature": "estimators.literature",
     "load": "bayes.storage",
     "load_glyphs": "data.datasets",
@@ -78,7 +80,7 @@ _WHERE = {
     "save": "bayes.storage",
     "simulate": "data.simulate",
 }
-_MODULES = ("information", "simulate")
+_MODULES = ("identification", "information", "simulate")
 
 __all__ = [
     "KDE",
@@ -107,7 +109,9 @@ __all__ = [
     "average_test_risk_cov",
     "bootstrap",
     "compare",
+    "identification",
     "information",
+    "kappa",
     "literature",
     "load",
     "load_glyphs",

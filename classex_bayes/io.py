@@ -183,7 +183,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
         # Names of classes are text, whatever they look like ("01", "NA").
         table = pd.read_csv(path, dtype={"y": str}, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: not a readable .csv file ({error})") from None
+        raise DataError(f"{path}: not a readable .csv file ({str(error).strip()})") from None
     if {"k", "accuracy"} <= set(table.columns):
         return {"k": table["k"].to_numpy(), "accuracy": table["accuracy"].to_numpy()}
     if "y" not in table.columns:

@@ -104,7 +104,7 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path):
     assert found["task"]["n_classes"] == 200 and found["task"]["n_test"] == 400
     assert found["diagnostics"]["divergences"] == model.diagnosis_.divergences
     assert found["diagnostics"]["r_hat"] == pytest.approx(model.diagnosis_.r_hat)
-    assert found["notes"] == list(predicted.notes) and found["seed"] == 3
+    assert found["notes"]["BayesianExtrapolator"] == list(predicted.notes) and found["seed"] == 3
     # The files are those of this fit.
     kept = load(tmp_path / found["files"]["posterior"])
     np.testing.assert_allclose(kept.predict([200, 5000]).mean, predicted.mean)
@@ -392,3 +392,25 @@ def test_a_process_of_its_own(tmp_path):
     bad = process("extrapolate", str(tmp_path / "missing.npz"), "--k", "9")
     assert bad.returncode == 2 and bad.stdout == ""
     assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1
+
+
+def test_study_figures_refuses_other_tables(run, tmp_path):
+    for text in ("", "a,b\n1,2\n"):
+        (tmp_path / "table1-k20-seed0.csv").write_text(text)
+        code, _, err = run("study", "figures", "--out", tmp_path, "--quiet")
+        assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_study_table3_refuses_a_plain_array(run, tmp_path):
+    np.save(tmp_path / "s.npy", np.eye(3))
+    code, _, err = run("study", "table3", tmp_path / "s.npy", "--out", tmp_path)
+    assert code == 2 and err.startswith("error: path: ")
+
+
+def test_scores_that_look_like_distances_are_told(run, tmp_path):
+    rng = np.random.default_rng(1)
+    np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
+    assert "smaller scores were better (--distances)" in err
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
+    assert "--distances" not in err

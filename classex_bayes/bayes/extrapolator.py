@@ -169,6 +169,39 @@ class BayesianExtrapolator(Parameters):
         return getattr(self, "_tree", None) is not None
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether the draws were read from a file, so that there is no task."""
+        return self.is_fitted and self._task is None
+
+    def is_fitted_to(self, task: SourceTask) -> bool:
+        """Whether there are draws for this task with the parameters as they are now.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The fitted task, or for a model read from a file one with the same data.
+
+        Returns
+        -------
+        bool
+        """
+        if not self._is_current:
+            return False
+        if self._task is not None:
+            return self._task is task
+        basis = self._fitted_prior.basis
+        other = data_groups(task, likelihood_data(task, basis, self.likelihood), basis)
+        ours = self.idata["observed_data"].to_dataset()
+        return other["observed_data"].to_dataset().equals(ours)
+
+    @property
+    def _is_current(self) -> bool:
+        if not self.is_fitted:
+            return False
+        fitted = self._fitted_prior, self.idata.attrs["likelihood"]
+        return fitted == (self.prior, self.likelihood)
+
+    @property
     def idata(self) -> xr.DataTree:
         """All draws and data, as an ArviZ DataTree."""
         return self._require("_tree")
@@ -399,6 +432,7 @@ class BayesianExtrapolator(Parameters):
         text = super().__repr__()
         if not self.is_fitted:
             return text
+        text += "" if self._is_current else " (changed since the fit)"
         found, size = self.diagnosis_, self.idata["posterior"].sizes
         return (
             f"<{text}, fitted to {self._n_classes} classes and {self.idata.attrs['n_test']} "

@@ -179,8 +179,26 @@ class BayesianRisk(Parameters):
         self.__dict__.pop("model", None)
         self._tree, self._diagnosis, self._task = tree, diagnosis, task
         self._fitted_prior, self._data, self._fitted_name = prior, data, self.name
+        self._fitted_cost, self._fitted_parameters = self.cost, (self.prior, self.monotone)
         warn_of_problems(diagnosis)
         return self
+
+    def is_fitted_to(self, task: SourceTask) -> bool:
+        """Whether there are draws for this task with the parameters as they are now.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The fitted task.
+
+        Returns
+        -------
+        bool
+        """
+        if getattr(self, "_tree", None) is None or self._task is not task:
+            return False
+        now = self.prior, self.monotone
+        return self._fitted_cost is self.cost and self._fitted_parameters == now
 
     @property
     def idata(self) -> xr.DataTree:

@@ -111,6 +111,11 @@ def analyse(
         probability(target, "--target")
     ready_folder(out)
     screen.aside(str(task))
+    if task.kind != "accuracies" and task.accuracy(2)[0] < 0.5:
+        screen.aside(
+            "note: right answers score below most wrong ones, as if smaller scores were better "
+            "(--distances)"
+        )
     with screen.warnings_as_notes():
         model = _fit(task, screen, seed, draws, chains)
         others = _references(references, seed)
@@ -145,7 +150,7 @@ def analyse(
             "divergences": model.diagnosis_.divergences,
             "problems": list(model.diagnosis_.problems),
         },
-        "notes": list(comparison.predictions[0].notes),
+        "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
     }
     if target is not None:
         until = model.classes_until(target)

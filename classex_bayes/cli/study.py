@@ -137,9 +137,9 @@ def figures(
 
     Example: classex-bayes study figures --out classex-bayes-studies
     """
-    import pandas as pd
     from matplotlib import pyplot as plt
 
+    from classex_bayes.evaluate.trial_store import read_trials
     from classex_bayes.plots import papers
 
     screen = Screen(quiet, as_json)
@@ -150,7 +150,7 @@ def figures(
         "figure6": papers.figure6(),
     }
     for store in sorted(out.glob("table1-k*.csv")):
-        trials = pd.read_csv(store, dtype={"cell": str})
+        trials = read_trials(store)
         size = store.stem.removeprefix("table1-")
         drawn[f"figure7-{size}"] = papers.figure7(trials)
         drawn[f"figure8-{size}"] = papers.figure8(trials)

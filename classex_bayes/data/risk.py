@@ -153,6 +153,11 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
     source_task(task)
     if isinstance(cost, pd.DataFrame):
         names = list(range(task.n_classes)) if task.classes is None else task.classes
+        if task.classes is None and len(cost) > task.n_classes:
+            raise DataError(
+                f"cost: found a table of {len(cost)} classes for a task of {task.n_classes} "
+                "without names; give the task classes=, which subsamples keep"
+            )
         for labels in (cost.index, cost.columns):
             missing = [name for name in names if name not in labels]
             if missing or not labels.is_unique:

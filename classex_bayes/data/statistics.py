@@ -188,16 +188,25 @@ class TaskStatistics:
         Parameters
         ----------
         kept : int array
-            Positions of the classes to keep, without repetition.
+            Positions of the classes to keep, without repetition, at least 3.
         rng : Generator, optional
             Thins losses whose scores are unknown.
 
         Returns
         -------
         SourceTask
+
+        Raises
+        ------
+        DataError
+            Positions outside 0..k1 - 1, repeated, or too few.
         """
-        evidence = self._loss_evidence.select(kept, rng or np.random.default_rng())
-        names = None if self.classes is None else [self.classes[j] for j in kept]
+        places = validation.encode_labels(kept, None, self.n_classes, None, "kept")
+        validation.enough_classes(places.size, "kept")
+        if np.unique(places).size < places.size:
+            raise DataError(f"kept: expected different positions, found {places.tolist()}")
+        evidence = self._loss_evidence.select(places, rng or np.random.default_rng())
+        names = None if self.classes is None else [self.classes[j] for j in places]
         return type(self)(evidence, self.kind, names)
 
     def __repr__(self) -> str:

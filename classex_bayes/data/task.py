@@ -74,7 +74,8 @@ class SourceTask(TaskStatistics):
             Does a competitor with the true class's score beat it? By one infinitesimal noise per
             (seed, instance, class); always; never.
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
-            Prior probabilities of the test classes; equal by default.
+            Prior probabilities of the test classes; equal by default. A mapping or pandas Series
+            is read by name, an array in the order of the classes.
         untested : {"error", "competitors"}
             What to do with classes that no test instance belongs to.
         random_seed : int, SeedSequence or None
@@ -102,8 +103,8 @@ class SourceTask(TaskStatistics):
         ([0, 1, 0], [0.833, 0.667])
         """
         validation.refuse_swapped(scores, y, ("scores", "y"))
-        if classes is None and hasattr(scores, "columns"):
-            classes = list(scores.columns)
+        if hasattr(scores, "columns"):
+            classes = validation.column_names(scores.columns, classes)
         matrix = validation.as_matrix(scores, "scores")
         n_classes = matrix.shape[1]
         validation.enough_classes(n_classes, "scores")

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -100,6 +101,19 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     return names
 
 
+def column_names(columns: Iterable[Any], classes: Any) -> Any:
+    """Names of the classes of a DataFrame, which `classes` may replace but not put in disorder."""
+    own = list(columns)
+    given = own if classes is None else class_names(classes, len(own)) or own
+    if given != own and set(given) == set(own):
+        place = next(j for j, pair in enumerate(zip(own, given, strict=True)) if pair[0] != pair[1])
+        raise DataError(
+            f"classes: the columns of scores have the same names in another order; column {place} "
+            f"is {own[place]!r}, found {given[place]!r}; leave classes out"
+        )
+    return given
+
+
 def enough_classes(n_classes: int, name: str) -> None:
     """Raise where there are too few classes to extrapolate from."""
     if n_classes < FEWEST_CLASSES:
@@ -181,8 +195,8 @@ def tested_classes(
         name = first if classes is None else classes[first]
         raise DataError(
             f"y: class {name!r} (column {first}) has no test instance, like "
-            f"{int((repeats == 0).sum())} of {n_classes} classes; drop these columns, or pass "
-            "untested='competitors' to keep them as competitors"
+            f"{int((repeats == 0).sum())} of {n_classes} classes; drop these columns (an index "
+            "column?), or in Python pass untested='competitors' to keep them as competitors"
         )
     if np.count_nonzero(repeats) < 2:
         raise DataError("y: expected test instances of at least 2 classes, found 1")
@@ -195,6 +209,10 @@ def class_weights(
     tested = np.bincount(y, minlength=n_classes) > 0
     if class_weight is None:
         return tested / tested.sum()
+    if isinstance(class_weight, pd.Series):
+        if not class_weight.index.is_unique:
+            raise DataError("class_weight: found a class twice in the index of the Series")
+        class_weight = class_weight.to_dict()
     if isinstance(class_weight, Mapping):
         names = list(range(n_classes)) if classes is None else classes
         for name in names:

@@ -77,6 +77,11 @@ class Parameters:
         return f"{type(self).__name__}({arguments})"
 
 
+def get_parameters(estimator: Any) -> dict[str, Any]:
+    """Constructor arguments of an estimator, where it tells them."""
+    return estimator.get_params() if hasattr(estimator, "get_params") else {}
+
+
 def fitted_copy(
     estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **sampler: Any
 ) -> Estimator:
@@ -147,14 +152,12 @@ def named_estimators(
     return named
 
 
-def require_estimator(estimator: Any) -> None:
+def require_estimator(estimator: Any, name: str = "estimators") -> None:
     """Raise where something else than an estimator is given, such as a class not yet called."""
     if isinstance(estimator, type) or not all(
         callable(getattr(estimator, verb, None)) for verb in ("fit", "predict")
     ):
-        raise DataError(
-            f"estimators: expected estimators, such as ClassExReg(), found {estimator!r}"
-        )
+        raise DataError(f"{name}: expected an estimator, such as ClassExReg(), found {estimator!r}")
 
 
 def sizes_text(k: ClassCounts | str) -> str:

@@ -115,7 +115,7 @@ def bootstrap(
     n_draws = int(number(n_resamples, "n_resamples", 2, whole=True))
     quiet = not truth_value(progressbar, "progressbar")
     seed = seed_sequence(random_seed)
-    require_estimator(estimator)
+    require_estimator(estimator, "estimator")
     silent = {"progressbar": False}
     point = fitted_copy(estimator, task, seed, **silent).predict(counts)
     seedless = copy(estimator)

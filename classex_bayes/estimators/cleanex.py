@@ -30,15 +30,16 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 # About 16 MB of scores, or of powers of the favorability, in double precision at a time.
 _BLOCK_ELEMENTS = 2_000_000
 _SMALLEST_RATE = 1e-8
+_LARGE_ERROR = 0.02  # of accuracies, as sampling 500 classes leaves
 
 
 class CleaneX(Parameters):
     r"""Extrapolation by a neural network, after Slavutsky and Benjamini.
 
     A network reads the scores of one test instance, that of its true class first and then those
-    of the wrong classes in increasing order, and returns the favorability :math:`\hat U_i` of the
-    instance (:math:`C_x` in the paper). It is trained so that the favorabilities of all instances
-    together explain the average test accuracies of the source classes:
+    of the wrong classes in increasing order, and returns the favorability
+    :math:`\hat U_i = 1 - C_i` of the instance. It is trained so that the favorabilities of all
+    instances together explain the average test accuracies of the source classes:
 
     .. math::
 
@@ -185,6 +186,7 @@ class CleaneX(Parameters):
         objective = _Objective(training_curve(task), task.instance_weight)
         losses, best = _train(network, objective, schedule)
         self.loss_, self.n_steps_ = losses, losses.size
+        self._notes = _notes_on(losses, schedule)
         self._log_favorability = _log_favorability(best)
         self.favorability_ = np.exp(self._log_favorability)
         self._weight, self._n_classes = task.instance_weight, task.n_classes
@@ -214,7 +216,7 @@ class CleaneX(Parameters):
         values = [self._weight @ np.exp((size - 1.0) * log_u) for size in counts]
         # Weights sum to 1 up to rounding.
         return Extrapolation.from_point(
-            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes
+            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes, self._notes
         )
 
     def _widths(self) -> list[int]:
@@ -264,12 +266,28 @@ def _train(
                 smallest, best = loss, outputs
             losses.append(loss)
             roots.append(np.sqrt(smallest))
-            start = step - schedule.patience
-            if start >= 0 and roots[start] - roots[step] < schedule.tolerance:
+            if _is_flat(roots, step, schedule):
                 break
             adam.step(network.gradient(slope))
             progress.advance(bar)
     return np.array(losses), best
+
+
+def _notes_on(losses: FloatArray, schedule: _Schedule) -> tuple[str, ...]:
+    """What the user should know about the training."""
+    error = float(np.sqrt(losses.min()))
+    notes = []
+    if error > _LARGE_ERROR:
+        notes.append(f"the fit misses the accuracies of the source classes by {error:.3f} (rms)")
+    if not _is_flat(np.sqrt(np.minimum.accumulate(losses)), losses.size - 1, schedule):
+        notes.append(f"training stopped after {losses.size} steps, before the loss was flat")
+    return tuple(notes)
+
+
+def _is_flat(roots: Sequence[float] | FloatArray, step: int, schedule: _Schedule) -> bool:
+    """Whether the error at its smallest has stopped to fall."""
+    start = step - schedule.patience
+    return start >= 0 and bool(roots[start] - roots[step] < schedule.tolerance)
 
 
 class _Objective:

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.risk import BayesianRisk
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, source_task
+from classex_bayes.data.validation import class_counts, seed_sequence, source_task
 from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
@@ -54,16 +55,15 @@ class Comparison:
 
 def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
     """Fitted copy of an estimator, or a Bayesian one as it is if it has the task's draws."""
-    if isinstance(estimator, BayesianExtrapolator) and estimator.is_fitted:
-        if estimator.task is task:
+    if isinstance(estimator, BayesianExtrapolator | BayesianRisk):
+        if estimator.is_fitted_to(task):
             return estimator
-        if estimator.task is None:
-            fitted_to = estimator.idata.attrs["n_classes"]
-            if fitted_to != task.n_classes:
-                raise DataError(
-                    f"task: it has {task.n_classes} classes, the loaded model has {fitted_to}"
-                )
-            return estimator
+        if isinstance(estimator, BayesianExtrapolator) and estimator.is_loaded:
+            raise DataError(
+                "task: the model read from a file was fitted to another task, of "
+                f"{estimator.idata.attrs['n_classes']} classes and "
+                f"{estimator.idata.attrs['n_test']} instances, or with other parameters"
+            )
     return fitted_copy(estimator, task, random_seed)
 
 
@@ -82,9 +82,9 @@ def compare(
     Parameters
     ----------
     estimators : sequence of estimators, or mapping from names to estimators
-        Copies are fitted, the originals left as they are. A `BayesianExtrapolator` that was
-        fitted to this very task, or loaded from a file, is used as it is. Two that have the same
-        name need names in a mapping.
+        Copies are fitted, the originals left as they are. A Bayesian one that was fitted to this
+        very task, or read from a file and fitted to these data, is used as it is. Two that have
+        the same name need names in a mapping.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
@@ -119,6 +119,7 @@ def compare(
     named = named_estimators(estimators)
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
+    seed_sequence(random_seed)
     limits = [f"{kind}{100 * prob:g}_lb", f"{kind}{100 * prob:g}_ub"]
     predictions: list[Extrapolation] = []
     used: list[Estimator] = []

@@ -1,14 +1,15 @@
 """Repeated trials: many tasks of known accuracy, every estimator on each, one long table."""
 
+import pickle
 import sys
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -17,15 +18,18 @@ from rich.progress import Progress
 
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, number, probability, seed_sequence
-from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
+from classex_bayes.estimators.base import (
+    FIT_ERRORS,
+    Estimator,
+    fitted_copy,
+    get_parameters,
+    named_estimators,
+)
+from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import ConvergenceWarning, DataError, ExtrapolationWarning
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
-COLUMNS = (
-    "cell", "repeat", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "seconds",
-    "note",
-)  # fmt: skip
 Draw = Callable[..., "Trial"]
 
 
@@ -92,7 +96,8 @@ def run_trials(
     store : path, optional
         A .csv that grows with every finished task. Estimators that have a row in it for a task
         are not fitted to it again, so an interrupted study goes on where it stopped. It holds
-        one study: the same draws, `k`, `random_seed`, `ci_prob` and `sampler`.
+        one study: the same draws, `k`, `random_seed`, `ci_prob` and `sampler`. Draws are the
+        same where the function has the same name and arguments.
     progressbar : bool
         Show progress on a terminal.
 
@@ -121,7 +126,7 @@ def run_trials(
     ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
     >>> table = run_trials(draw, [2.0, 3.0], [ClassExReg(0.5)], 100, n_repeats=2)
     >>> table.shape, table["truth"].unique().round(3).tolist()
-    ((4, 11), [0.323, 0.678])
+    ((4, 10), [0.323, 0.678])
     """
     counts = class_counts(k)
     repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
@@ -129,12 +134,13 @@ def run_trials(
         raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
     probability(ci_prob, "ci_prob")
     named = named_estimators(estimators)
-    study = _label(draw), counts.tolist(), random_seed, ci_prob, sorted(sampler.items())
+    study = draw, counts, random_seed, ci_prob, sorted(sampler.items())
     entrants = [
-        _Entrant(name, estimator, _digest(study, type(estimator).__name__, _parameters(estimator)))
+        _Entrant(name, estimator, "" if store is None else _digest(study, estimator))
         for name, estimator in named.items()
     ]
-    done = _read(store, entrants)
+    kept = TrialStore(store)
+    done = kept.resume({entrant.name: entrant.settings for entrant in entrants}, counts.size)
     finished = set(zip(done["cell"], done["repeat"], done["estimator"], strict=True))
     units = [
         _Unit(cell, repeat, left)
@@ -150,43 +156,22 @@ def run_trials(
         Parallel(n_jobs=n_jobs, return_as="generator")(work), len(units), progressbar
     ):
         parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
-        if store is not None:
-            path = Path(store)
-            parts[-1].to_csv(path, mode="a", header=not path.exists(), index=False)
+        kept.append(parts[-1])
     table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     asked = table["cell"].isin([str(cell) for cell in cells]) & (table["repeat"] < repeats)
     asked &= table["estimator"].isin(named)
-    return table[asked].reset_index(drop=True)
+    return table[asked].drop(columns="settings").reset_index(drop=True)
 
 
-def _digest(*parts: Any) -> str:
-    return f"{zlib.crc32(repr(parts).encode()):08x}"
-
-
-def _parameters(estimator: Any) -> dict[str, Any]:
-    return estimator.get_params() if hasattr(estimator, "get_params") else {}
-
-
-def _label(draw: Draw) -> str:
-    """What tells one way to draw from another, in this and in later processes."""
-    return repr(draw) if is_dataclass(draw) else getattr(draw, "__qualname__", type(draw).__name__)
-
-
-def _read(store: str | Path | None, entrants: Sequence[_Entrant]) -> pd.DataFrame:
-    """Rows of an earlier run of the same study."""
-    if store is None or not Path(store).exists():
-        return pd.DataFrame({name: [] for name in COLUMNS})
-    table = pd.read_csv(store, dtype={"cell": str, "settings": str, "note": str})
-    if tuple(table.columns) != COLUMNS:
-        raise DataError(f"store: {store} has columns {list(table.columns)}, expected {COLUMNS}")
-    for entrant in entrants:
-        rows = table[table["estimator"] == entrant.name]
-        if not rows["settings"].eq(entrant.settings).all():
-            raise DataError(
-                f"store: {store} has trials of {entrant.name} from another study, with other "
-                "draws, k, random_seed, ci_prob, sampler or parameters; give another file"
-            )
-    return table.fillna({"note": ""})
+def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:
+    """The same in later processes for the same study and parameters, and hardly for others."""
+    try:
+        return joblib.hash((study, type(estimator), get_parameters(estimator)))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise DataError(
+            "store: draw and estimators must be such that they can be pickled, not functions "
+            f"inside functions ({str(error).splitlines()[0][:200]})"
+        ) from None
 
 
 def _with_progress(results: Any, total: int, progressbar: bool) -> Iterator[Any]:
@@ -224,7 +209,7 @@ def _run(
         try:
             prediction, note = _predict(estimator, trial.task, k, fit_seed, sampler)
         except FIT_ERRORS as error:
-            note = str(error)
+            note = " ".join(str(error).split())
         else:
             mean = prediction.mean.to_numpy()
             if prediction.interval_type != "none":

@@ -124,6 +124,16 @@ CASES = {
     "infinite weight": (lambda: from_scores(class_weight=[1, np.inf, 1, 1]), "class_weight: .*inf"),
     "no weight": (lambda: from_scores(class_weight=[0] * 4), "class_weight: at least 2"),
     "all the weight": (lambda: from_scores(class_weight=[0, 0, 3, 0]), "class_weight: at least 2"),
+    "class weighted twice": (
+        lambda: from_scores(class_weight=pd.Series([1, 1, 1, 1], [0, 1, 2, 2])),
+        "class_weight: .*twice",
+    ),
+    "columns in another order": (
+        lambda: from_scores(
+            pd.DataFrame(SCORES, columns=list("abcd")), list("abcda"), classes=list("acbd")
+        ),
+        "classes: .*column 1 is 'b', found 'c'",
+    ),
     "text weight": (lambda: from_scores(class_weight="balanced"), "class_weight: "),
     "ragged weight": (lambda: from_scores(class_weight=[[1], [1, 2]]), "class_weight: "),
     "class without weight": (

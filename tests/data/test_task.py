@@ -350,3 +350,30 @@ def test_repr():
     assert repr(task) == (
         "<SourceTask: 4 classes, 4 test instances from losses, accuracy 0.5000 at k = 4>"
     )
+
+
+def test_weights_in_a_series_are_told_by_name():
+    scores = np.random.default_rng(1).normal(size=(12, 4)) + np.eye(4)[np.arange(12) % 4]
+    names = list("dacb")
+    y = np.array(names)[np.arange(12) % 4]
+    weight = pd.Series([1.0, 2, 3, 4], names)
+    expected = SourceTask.from_scores(scores, y, classes=names, class_weight=weight.to_numpy())
+    for same in (weight, weight.sort_index(), weight.to_dict()):
+        task = SourceTask.from_scores(scores, y, classes=names, class_weight=same)
+        np.testing.assert_array_equal(task.instance_weight, expected.instance_weight)
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        ([0, 1, 9], "kept: found 9"),
+        ([0, 1, -1], "kept: found -1"),
+        ([0, 0, 1], "kept: expected different"),
+        ([0, 1], "kept: found 2 classes"),
+        ("abc", "kept: "),
+    ],
+)
+def test_classes_to_keep_are_checked(kept, message):
+    task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
+    with pytest.raises(DataError, match=message):
+        task.select(kept)

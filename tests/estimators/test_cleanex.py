@@ -456,3 +456,14 @@ def test_progress_is_on_standard_error_where_that_is_a_terminal(
     assert ("CleaneX" in stream.getvalue()) == (terminal and shown)
     assert bool(stream.getvalue()) == (terminal and shown)
     assert capsys.readouterr().out == ""
+
+
+def test_tells_where_training_failed(gaussian):
+    """A step far too large and too few steps are told; a fit that meets the curve says nothing."""
+    far = CleaneX((8,), learning_rate=1e9, n_steps=50, random_seed=1, progressbar=False)
+    note = far.fit(gaussian).predict(200).notes[0]
+    missed = far._weight @ far.favorability_[:, None] ** np.arange(1, gaussian.n_classes)
+    error = missed - gaussian.accuracy(np.arange(2, gaussian.n_classes + 1))
+    assert f"by {np.sqrt(np.mean(error**2)):.3f} (rms)" in note
+    short = CleaneX((8,), n_steps=3, random_seed=1, progressbar=False).fit(gaussian)
+    assert "stopped after 3 steps, before the loss was flat" in short.predict(200).notes[-1]

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.priors import DirichletPrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.classexreg import ClassExReg
@@ -111,6 +112,28 @@ def test_models_of_another_task_are_fitted_anew(fit, fitted, pilot, small_task, 
     assert_array_equal(fitted.predict(K).mean, before)
 
 
+def test_changed_parameters_are_fitted_anew(fit, pilot, monkeypatch):
+    model, seen = fit(pilot.task, draws=20), []
+    monkeypatch.setattr(
+        BayesianExtrapolator, "fit", lambda model, task, random_seed=None: seen.append(1) or model
+    )
+    compare([model], pilot.task, K)
+    assert model.is_fitted_to(pilot.task) and not seen
+    model.set_params(prior=DirichletPrior())
+    assert not model.is_fitted_to(pilot.task) and "changed since the fit" in repr(model)
+    compare([model], pilot.task, K)
+    assert seen == [1]
+
+
+def test_loaded_models_of_other_data_are_refused(fit, small_task, tmp_path):
+    task, other = small_task(50, 100, seed=1), small_task(50, 100, seed=2)
+    model = fit(task, draws=20)
+    loaded = load(save(model, tmp_path / "model.nc"))
+    assert loaded.is_loaded and loaded.is_fitted_to(task) and not loaded.is_fitted_to(other)
+    with pytest.raises(DataError, match="fitted to another task, of 50 classes and 100 inst"):
+        compare([loaded], other, K)
+
+
 def test_loaded_models_of_another_size_are_refused(fitted, small_task, tmp_path):
     loaded = load(save(fitted, tmp_path / "model.nc"))
     result = compare([loaded, ClassExReg(random_seed=1)], small_task(), [50])
@@ -165,6 +188,7 @@ def test_text(estimators, pilot, truth):
         ({"truth": 0.5}, "truth: "),
         ({"truth": {50: 1.5}}, "truth: "),
         ({"ci_prob": 95}, "ci_prob: "),
+        ({"random_seed": -3}, "random_seed: "),
         ({"ci_kind": "central"}, "ci_kind: "),
     ],
 )

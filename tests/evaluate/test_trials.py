@@ -1,5 +1,8 @@
 """Trials: the same numbers for any number of processes, and nothing finished is lost."""
 
+from functools import partial
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,6 +12,7 @@ from classex_bayes.estimators.base import Parameters
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate import trials
+from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError
 
@@ -29,7 +33,9 @@ def run(**options):
 
 
 def without_time(table):
-    return table.drop(columns="seconds").sort_values(["cell", "repeat", "estimator", "k"])
+    return table.drop(columns=["seconds", "settings"], errors="ignore").sort_values(
+        ["cell", "repeat", "estimator", "k"]
+    )
 
 
 def same(one, other):
@@ -127,6 +133,8 @@ def test_refused(tmp_path):
         run_trials(draw, [2.0], [ClassExReg(), ClassExReg(n_resamples=2)], K, n_repeats=1)
     with pytest.raises(DataError, match="n_jobs"):
         run(n_jobs=0)
+    with pytest.raises(DataError, match=r"store: .*pickled"):
+        run_trials(lambda *a: draw(*a), [2.0], ESTIMATORS, K, n_repeats=1, store=tmp_path / "x")
     with pytest.raises(DataError, match="n_repeats"):
         run(n_repeats=0)
     store = tmp_path / "other.csv"
@@ -154,3 +162,51 @@ def test_a_store_holds_one_study(tmp_path):
     )
     same(table[table["estimator"] != "another"], run(n_repeats=1))
     assert store.read_text().startswith(held)
+
+
+def scaled(mean, seed, sd):
+    law = FavorabilityLaw(means=(mean,), sds=(sd,))
+    losses, y, n_classes = law.sample(40, random_seed=seed)
+    return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(K))
+
+
+def test_arguments_of_the_draws_and_long_parameters_tell_studies_apart(tmp_path):
+    settings = {"n_repeats": 1, "progressbar": False, "store": tmp_path / "study.csv"}
+    k = np.arange(2, 41)
+    weights = {place: np.where(np.arange(39) == place, 1.1, 1.0) for place in (18, 20)}
+    estimator = ClassExReg(0.5, k=k, weights=pd.Series(weights[18]))
+    run_trials(partial(scaled, sd=1.0), [2.0], [estimator], K, **settings)
+    again = ClassExReg(0.5, k=k.copy(), weights=pd.Series(weights[18].copy()))
+    assert len(run_trials(partial(scaled, sd=1.0), [2.0], [again], K, **settings)) == 2
+    with pytest.raises(DataError, match="another study"):
+        run_trials(partial(scaled, sd=3.0), [2.0], [estimator], K, **settings)
+    other = ClassExReg(0.5, k=k, weights=pd.Series(weights[20]))
+    with pytest.raises(DataError, match="another study"):
+        run_trials(partial(scaled, sd=1.0), [2.0], [other], K, **settings)
+
+
+@pytest.mark.parametrize("cut", [0, 30, -20, "row", "header"])
+def test_a_store_cut_anywhere_goes_on(tmp_path, cut):
+    store = tmp_path / "study.csv"
+    whole = run(n_repeats=2, store=store)
+    text = store.read_text()
+    lines = text.splitlines(keepends=True)
+    if cut == "row":
+        text = "".join(lines[:-1])
+    elif cut == "header":
+        text = lines[0]
+    else:
+        text = text[:cut]
+    store.write_text(text)
+    same(run(n_repeats=2, store=store), whole)
+    same(read_trials(store), whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["study.csv"]
+
+
+def test_what_is_no_store(tmp_path):
+    store = tmp_path / "study.csv"
+    for text in ("a,b\n1\n1,2,3\n", '"open\n', "\udcff"):
+        store.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.raises(DataError, match="store: "):
+            run(store=store)
+        assert store.read_bytes() == text.encode("utf-8", "surrogateescape")

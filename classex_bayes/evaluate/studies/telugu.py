@@ -42,7 +42,7 @@ def load_telugu(path: str | Path) -> dict[tuple[str, int], SourceTask]:
     try:
         with np.load(file, allow_pickle=False) as stored:
             arrays = dict(stored)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"path: {file} cannot be read as .npz ({error})") from None
     tasks = {}
     for name in arrays:

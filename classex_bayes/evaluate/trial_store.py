@@ -1,0 +1,104 @@
+"""The file that a study of trials grows in: whole tasks of one study, whatever interrupted it."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from classex_bayes.exceptions import DataError
+
+COLUMNS = (
+    "cell", "repeat", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "seconds",
+    "note",
+)  # fmt: skip
+_TASK = ["cell", "repeat", "estimator"]
+
+
+def read_trials(path: str | Path) -> pd.DataFrame:
+    """Rows of a file that `classex_bayes.evaluate.trials.run_trials` has written.
+
+    Parameters
+    ----------
+    path : path
+        The .csv. A last line that an interruption cut off is left out.
+
+    Returns
+    -------
+    DataFrame
+        As of `run_trials`, and "settings", a digest of the study and the estimator's parameters.
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or has other columns.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        lines = text[: text.rfind("\n") + 1]
+        if not lines:
+            return pd.DataFrame({name: [] for name in COLUMNS})
+        text_columns = {"cell": str, "estimator": str, "settings": str, "note": str}
+        table = pd.read_csv(io.StringIO(lines), dtype=text_columns)
+    except (OSError, ValueError) as error:
+        raise DataError(f"store: {path} is no table of trials ({str(error).strip()})") from None
+    if tuple(table.columns) != COLUMNS:
+        raise DataError(f"store: {path} has columns {list(table.columns)}, expected {COLUMNS}")
+    return table.fillna({"note": ""})
+
+
+class TrialStore:
+    """A .csv of finished tasks, or nothing where no path is given.
+
+    Parameters
+    ----------
+    path : path, optional
+        Where the rows are kept.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else Path(path)
+
+    def resume(self, settings: Mapping[str, str], n_k: int) -> pd.DataFrame:
+        """Rows of whole tasks; what an interruption left of others is taken out of the file.
+
+        Parameters
+        ----------
+        settings : mapping
+            Digest of the study and the estimator's parameters, by the estimator's name.
+        n_k : int
+            Rows of a whole task, for each estimator.
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        DataError
+            The file is no table of trials, or one of another study.
+        """
+        if self.path is None or not self.path.exists():
+            return pd.DataFrame({name: [] for name in COLUMNS})
+        table = read_trials(self.path)
+        known = table["estimator"].isin(settings)
+        other = table[known & (table["settings"] != table["estimator"].map(settings))]
+        if len(other):
+            raise DataError(
+                f"store: {self.path} has trials of {other['estimator'].iloc[0]} from another "
+                "study, with other draws, k, random_seed, ci_prob, sampler or parameters; give "
+                "another file"
+            )
+        whole = table[~known | (table.groupby(_TASK)["k"].transform("size") == n_k)]
+        ends_well = self.path.read_bytes()[-1:] == b"\n"
+        if len(whole) < len(table) or not ends_well:
+            beside = self.path.with_name(f"{self.path.name}.part")
+            whole.to_csv(beside, index=False)
+            beside.replace(self.path)
+        return whole
+
+    def append(self, rows: pd.DataFrame) -> None:
+        """Add the rows of a finished task."""
+        if self.path is not None:
+            fresh = not self.path.exists() or self.path.stat().st_size == 0
+            rows.to_csv(self.path, mode="a", header=fresh, index=False)
