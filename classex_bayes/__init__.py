@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
     from classex_bayes.estimators.risk import PolynomialRisk, kappa
     from classex_bayes.estimators.two_parameter import TwoParameter
+    from classex_bayes.evaluate.backtest import backtest
     from classex_bayes.evaluate.compare import compare
     from classex_bayes.exceptions import (
         ConvergenceWarning,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         NotFittedError,
     )
     from classex_bayes.identification.encoding import EncodingModel
+    from classex_bayes.plots.backtest import plot_backtest
     from classex_bayes.plots.checks import plot_ppc
     from classex_bayes.plots.curve import plot_accuracy
     from classex_bayes.plots.discriminability import plot_discriminability
@@ -66,6 +68,7 @@ _WHERE = {
     "TwoParameter": "estimators.two_parameter",
     "average_test_risk": "data.risk",
     "average_test_risk_cov": "data.risk",
+    "backtest": "evaluate.backtest",
     "bootstrap": "estimators.bootstrap",
     "compare": "evaluate.compare",
     "identification": "identification",
@@ -75,6 +78,7 @@ _WHERE = {
     "load": "bayes.storage",
     "load_glyphs": "data.datasets",
     "plot_accuracy": "plots.curve",
+    "plot_backtest": "plots.backtest",
     "plot_discriminability": "plots.discriminability",
     "plot_ppc": "plots.checks",
     "save": "bayes.storage",
@@ -107,6 +111,7 @@ __all__ = [
     "__version__",
     "average_test_risk",
     "average_test_risk_cov",
+    "backtest",
     "bootstrap",
     "compare",
     "identification",
@@ -116,6 +121,7 @@ __all__ = [
     "load",
     "load_glyphs",
     "plot_accuracy",
+    "plot_backtest",
     "plot_discriminability",
     "plot_ppc",
     "save",

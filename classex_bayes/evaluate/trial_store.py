@@ -9,8 +9,8 @@ import pandas as pd
 from classex_bayes.exceptions import DataError
 
 COLUMNS = (
-    "cell", "repeat", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "seconds",
-    "note",
+    "cell", "repeat", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "crps",
+    "pit", "seconds", "note",
 )  # fmt: skip
 _TASK = ["cell", "repeat", "estimator"]
 

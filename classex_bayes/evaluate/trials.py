@@ -25,8 +25,10 @@ from classex_bayes.estimators.base import (
     get_parameters,
     named_estimators,
 )
+from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import ConvergenceWarning, DataError, ExtrapolationWarning
+from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
@@ -66,7 +68,7 @@ def run_trials(
     random_seed: int = 0,
     ci_prob: float = 0.9,
     sampler: Mapping[str, Any] = SAMPLER,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     store: str | Path | None = None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
@@ -91,8 +93,8 @@ def run_trials(
         Level of the equal-tailed intervals.
     sampler : mapping
         Arguments of `fit` for estimators that draw from a posterior.
-    n_jobs : int
-        Processes of joblib.
+    n_jobs : int, optional
+        Processes of joblib; by default one, or as `joblib.parallel_config` says.
     store : path, optional
         A .csv that grows with every finished task. Estimators that have a row in it for a task
         are not fitted to it again, so an interrupted study goes on where it stopped. It holds
@@ -105,7 +107,8 @@ def run_trials(
     -------
     DataFrame
         One row for each cell, repeat, estimator and k: "truth", "mean", "lower" and "upper"
-        (missing for point estimates), "seconds" of fit and prediction, and "note": why an
+        (missing for point estimates), "crps" and "pit" (missing for point estimates; see
+        `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
         estimator could not be fitted ("mean" is missing then), or what is wrong with its draws.
 
     Raises
@@ -126,7 +129,7 @@ def run_trials(
     ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
     >>> table = run_trials(draw, [2.0, 3.0], [ClassExReg(0.5)], 100, n_repeats=2)
     >>> table.shape, table["truth"].unique().round(3).tolist()
-    ((4, 10), [0.323, 0.678])
+    ((4, 12), [0.323, 0.678])
     """
     counts = class_counts(k)
     repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
@@ -205,26 +208,35 @@ def _run(
     for name, estimator, settings in unit.entrants:
         start = time.perf_counter()
         missing = np.full(k.size, np.nan)
-        mean, lower, upper, note = missing, missing, missing, ""
+        found, note = [missing] * 5, ""
         try:
             prediction, note = _predict(estimator, trial.task, k, fit_seed, sampler)
         except FIT_ERRORS as error:
             note = " ".join(str(error).split())
         else:
-            mean = prediction.mean.to_numpy()
-            if prediction.interval_type != "none":
-                lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
+            found = _scored(prediction, trial.truth, ci_prob)
         seconds = time.perf_counter() - start
         rows += [
             (str(unit.cell), unit.repeat, name, settings, *values, seconds, note)
-            for values in zip(k, trial.truth, mean, lower, upper, strict=True)
+            for values in zip(k, trial.truth, *found, strict=True)
         ]
     return rows
 
 
+def _scored(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> list[FloatArray]:
+    """Mean, limits of the interval, CRPS and probability transform at every k."""
+    draws = prediction.values.transpose(..., "k").values.reshape(-1, prediction.k.size)
+    missing = np.full(prediction.k.size, np.nan)
+    lower, upper, transform = missing, missing, missing
+    if prediction.interval_type != "none":
+        lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
+        transform = probability_transform(draws, truth)
+    return [prediction.mean.to_numpy(), lower, upper, crps(draws, truth), transform]
+
+
 def _predict(
     estimator: Estimator, task: SourceTask, k: Any, seed: int, sampler: dict[str, Any]
-) -> tuple[Any, str]:
+) -> tuple[Extrapolation, str]:
     """Prediction of a fitted copy, and what the sampler warned of."""
     with warnings.catch_warnings(record=True) as caught:
         # How far predictions err is what is studied; the sampler's warnings go into the table.

@@ -1,0 +1,184 @@
+"""Back-test: pilots from a task whose accuracy is known, extrapolated and scored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import (
+    FEWEST_CLASSES,
+    class_counts,
+    number,
+    probability,
+    source_task,
+)
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.evaluate.scoring import LEVELS, score_trials
+from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import ClassCounts
+
+_FACTORS = (1, 2, 4, 10, 20)
+
+
+@dataclass(frozen=True)
+class Pilots:
+    """Draws pilots without replacement from the classes of a task.
+
+    Parameters
+    ----------
+    task : SourceTask
+        All the classes.
+    k : tuple of int
+        Numbers of classes whose accuracy is the truth: ATA_k of the task.
+    """
+
+    task: SourceTask
+    k: tuple[int, ...]
+
+    def __call__(self, n_source: int, seed: np.random.SeedSequence) -> Trial:
+        """Draw a pilot of this many classes."""
+        return Trial(self.task.subsample(n_source, seed), self.task.accuracy(self.k))
+
+
+@dataclass(frozen=True, repr=False)
+class Backtest:
+    """Predictions from many pilots, and how good they were.
+
+    Attributes
+    ----------
+    trials : DataFrame
+        Every prediction, as of `classex_bayes.evaluate.trials.run_trials`; "cell" is the number
+        of source classes.
+    scores : DataFrame
+        Indexed by (n_source, estimator, k); columns as of
+        `classex_bayes.evaluate.scoring.score_trials`.
+    ci_prob : float
+        Level of the intervals whose score and width are given.
+    """
+
+    trials: pd.DataFrame
+    scores: pd.DataFrame
+    ci_prob: float
+
+    def __repr__(self) -> str:
+        """Root mean square error, bias, CRPS and coverage in one table."""
+        wanted = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width"]
+        names = self.scores.columns
+        covered = names[names.str.startswith("coverage") & ~names.str.endswith("_se")]
+        return self.scores[[*wanted, *covered]].to_string(
+            float_format=lambda value: f"{value:.3f}", na_rep="-"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.scores.to_html(float_format=lambda value: f"{value:.3f}", na_rep="-")
+
+
+def backtest(
+    task: SourceTask,
+    n_source: int | Sequence[int],
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
+    k: ClassCounts | None = None,
+    *,
+    n_pilots: int = 100,
+    ci_prob: float = 0.9,
+    levels: Sequence[float] = LEVELS,
+    random_seed: int = 0,
+    sampler: Mapping[str, Any] = SAMPLER,
+    n_jobs: int | None = None,
+    store: str | Path | None = None,
+    progressbar: bool = True,
+) -> Backtest:
+    r"""Extrapolate from many pilots of a large task and compare with its known accuracy.
+
+    Each pilot is a random subset of `n_source` classes with their test instances. The truth at k
+    is ATA_k of the whole task, the average over all its subsets of k classes.
+
+    Parameters
+    ----------
+    task : SourceTask
+        The large task, from scores or embeddings. (From losses alone, pilots have thinned losses,
+        independent between instances.)
+    n_source : int or sequence of int
+        Sizes of the pilots, each a row of cells in the result.
+    estimators : sequence of estimators, or mapping from names to estimators
+        What to compare.
+    k : int or array-like of int, optional
+        Numbers of classes to predict for, up to those of the task. By default 1, 2, 4, 10 and 20
+        times the sizes of the pilots, and all classes.
+    n_pilots : int
+        Pilots of each size.
+    ci_prob : float
+        Level of the equal-tailed intervals whose score and width are given.
+    levels : sequence of float
+        Levels at which coverage is given.
+    random_seed : int
+        Same seed, same pilots and fits, for any number of processes.
+    sampler : mapping
+        Arguments of `fit` for estimators that draw from a posterior.
+    n_jobs : int, optional
+        Processes of joblib; by default one, or as `joblib.parallel_config` says, which can also
+        hand the work to a cluster.
+    store : path, optional
+        A .csv that keeps finished pilots; see `classex_bayes.evaluate.trials.run_trials`.
+    progressbar : bool
+        Show progress on a terminal.
+
+    Returns
+    -------
+    Backtest
+
+    Raises
+    ------
+    DataError
+        Pilots that are too small or not smaller than the task, k beyond its classes.
+
+    Notes
+    -----
+    Pilots of one task overlap and share its population: the standard errors are those over
+    pilots from *this* task. As a pilot is a part of the task, errors are somewhat smaller than
+    for a new set of classes, all the more as the pilot nears the whole.
+
+    Examples
+    --------
+    >>> from classex_bayes.data.simulate import GaussianNearestNeighbor
+    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
+    >>> found = backtest(task, 50, [ClassExReg(0.5)], n_pilots=5, progressbar=False)
+    >>> found.scores["rmse"].round(3).tolist()
+    [0.049, 0.073, 0.119]
+    """
+    source_task(task)
+    pilots = int(number(n_pilots, "n_pilots", 1, whole=True))
+    for level in levels:
+        probability(level, "levels")
+    sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()
+    if k is None:
+        wanted = {size * factor for size in sizes for factor in _FACTORS}
+        k = sorted({size for size in wanted if size < task.n_classes} | {task.n_classes})
+    counts = class_counts(k, largest=task.n_classes).tolist()
+    if task.kind == "accuracies":
+        raise DataError("task: it was made from accuracies alone, and pilots need instances")
+    trials = run_trials(
+        Pilots(task, tuple(counts)),
+        sizes,
+        estimators,
+        counts,
+        n_repeats=pilots,
+        random_seed=random_seed,
+        ci_prob=ci_prob,
+        sampler=sampler,
+        n_jobs=n_jobs,
+        store=store,
+        progressbar=progressbar,
+    )
+    trials["cell"] = trials["cell"].astype(int)
+    # Of larger pilots also within their own classes, which is no extrapolation.
+    trials = trials[trials["k"] >= trials["cell"]].reset_index(drop=True)
+    scores = score_trials(trials, ci_prob, levels)
+    return Backtest(trials, scores.rename_axis(["n_source", "estimator", "k"]), ci_prob)

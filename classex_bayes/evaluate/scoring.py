@@ -1,0 +1,184 @@
+"""Proper scores of predictions, and their averages over trials with Monte Carlo errors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.data.validation import probability
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+
+def crps(draws: FloatArray, truth: FloatArray) -> FloatArray:
+    r"""Continuous ranked probability score of draws; the absolute error of a single one.
+
+    .. math:: CRPS = \frac{1}{S} \sum_s |x_s - x|
+              - \frac{1}{2 S^2} \sum_{s, s'} |x_s - x_{s'}|
+
+    Parameters
+    ----------
+    draws : array of shape (S, n)
+        Draws of n quantities.
+    truth : array of shape (n,)
+        What they turned out to be.
+
+    Returns
+    -------
+    array of shape (n,)
+        In the units of the draws; smaller is better.
+
+    References
+    ----------
+    Gneiting and Raftery, JASA 102 (2007), section 4.2.
+
+    Examples
+    --------
+    >>> crps(np.array([[0.2], [0.4]]), np.array([0.3])).round(3).tolist()
+    [0.05]
+    """
+    ordered = np.sort(draws, axis=0)
+    size = ordered.shape[0]
+    gaps = (2 * np.arange(1, size + 1) - size - 1) @ ordered / size**2
+    return np.abs(ordered - truth).mean(axis=0) - gaps
+
+
+def probability_transform(draws: FloatArray, truth: FloatArray) -> FloatArray:
+    """Share of draws below the truth, draws equal to it counted half: uniform if calibrated.
+
+    Parameters
+    ----------
+    draws : array of shape (S, n)
+        Draws of n quantities.
+    truth : array of shape (n,)
+        What they turned out to be.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Examples
+    --------
+    >>> probability_transform(np.array([[0.2], [0.3], [0.4]]), np.array([0.3])).tolist()
+    [0.5]
+    """
+    return ((draws < truth).mean(axis=0) + (draws <= truth).mean(axis=0)) / 2
+
+
+def interval_score(
+    lower: FloatArray, upper: FloatArray, truth: FloatArray, prob: float
+) -> FloatArray:
+    r"""Interval score: width, and what misses cost.
+
+    .. math:: (u - l) + \frac{2}{\alpha} (l - x)^+ + \frac{2}{\alpha} (x - u)^+,
+              \qquad \alpha = 1 - prob
+
+    Parameters
+    ----------
+    lower, upper : arrays of shape (n,)
+        Limits of equal-tailed intervals.
+    truth : array of shape (n,)
+        What they should hold.
+    prob : float
+        Their level.
+
+    Returns
+    -------
+    array of shape (n,)
+        Smaller is better.
+
+    References
+    ----------
+    Gneiting and Raftery, JASA 102 (2007), section 6.2.
+
+    Examples
+    --------
+    >>> interval_score(np.array([0.2]), np.array([0.4]), np.array([0.5]), 0.9).round(3).tolist()
+    [2.2]
+    """
+    missed = np.maximum(lower - truth, 0) + np.maximum(truth - upper, 0)
+    return upper - lower + 2 / (1 - prob) * missed
+
+
+def score_trials(
+    trials: pd.DataFrame, ci_prob: float = 0.9, levels: Sequence[float] = LEVELS
+) -> pd.DataFrame:
+    """Average the errors and scores of trials, each with its Monte Carlo standard error.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Of `classex_bayes.evaluate.trials.run_trials`.
+    ci_prob : float
+        Level of the intervals in it.
+    levels : sequence of float
+        Levels at which the coverage of equal-tailed intervals is wanted.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (cell, estimator, k): "truth" (mean), "n" trials, "failed" (how many more could
+        not be fitted), then "bias", "rmse", "crps", "interval_score" and "coverage50", ..., each
+        followed by its standard error ("bias_se", ...), and "width", the mean width of the
+        intervals. Missing for point estimates where draws are needed; their CRPS is the mean
+        absolute error.
+
+    Raises
+    ------
+    DataError
+        No estimator was fitted in any trial.
+
+    Examples
+    --------
+    >>> trials = pd.DataFrame({
+    ...     "cell": "a", "estimator": "e", "k": 10, "truth": 0.5, "mean": [0.4, 0.7], "lower": 0.3,
+    ...     "upper": 0.8, "crps": 0.1, "pit": [0.8, 0.02],
+    ... })
+    >>> score_trials(trials)[["bias", "rmse", "coverage90"]].round(3).values.tolist()
+    [[0.05, 0.158, 0.5]]
+    """
+    for level in levels:
+        probability(level, "levels")
+    rows = {}
+    for place, group in trials.groupby(["cell", "estimator", "k"], sort=False):
+        fitted = group.dropna(subset="mean")
+        if len(fitted):
+            rows[place] = {
+                "truth": fitted["truth"].mean(),
+                "n": len(fitted),
+                "failed": len(group) - len(fitted),
+                **_averages(fitted, ci_prob, levels),
+            }
+    if not rows:
+        raise DataError("trials: no estimator was fitted in any of them")
+    index = pd.MultiIndex.from_tuples(rows, names=["cell", "estimator", "k"])
+    return pd.DataFrame(list(rows.values()), index=index)
+
+
+def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> dict[str, float]:
+    """Scores of one estimator at one k."""
+    error = (fitted["mean"] - fitted["truth"]).to_numpy()
+    scores = {"bias": _mean(error)}
+    square, square_se = _mean(error**2)
+    rmse = np.sqrt(square)
+    scores["rmse"] = rmse, square_se / (2 * rmse) if rmse > 0 else 0.0
+    scores["crps"] = _mean(fitted["crps"].to_numpy())
+    lower, upper = (fitted[name].to_numpy(dtype=float) for name in ("lower", "upper"))
+    truth = fitted["truth"].to_numpy(dtype=float)
+    scores["interval_score"] = _mean(interval_score(lower, upper, truth, ci_prob))
+    from_middle = np.abs(fitted["pit"].to_numpy(dtype=float) - 0.5)
+    for level in levels:
+        held = np.where(np.isnan(from_middle), np.nan, from_middle <= level / 2)
+        scores[f"coverage{100 * level:g}"] = _mean(held)
+    columns: dict[str, float] = {}
+    for name, (value, error_of_it) in scores.items():
+        columns |= {name: value, f"{name}_se": error_of_it}
+    return columns | {"width": float(np.mean(upper - lower))}
+
+
+def _mean(values: FloatArray) -> tuple[float, float]:
+    """Mean and its standard error, missing where there is a single value."""
+    spread = values.std(ddof=1) if values.size > 1 else np.nan
+    return float(values.mean()), float(spread / np.sqrt(values.size))

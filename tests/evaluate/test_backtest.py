@@ -1,0 +1,93 @@
+"""Back-test: pilots are those of the task, the truth is its accuracy, workers do not matter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.evaluate.backtest import Pilots, backtest
+from classex_bayes.evaluate.scoring import score_trials
+from classex_bayes.exceptions import DataError
+
+ESTIMATORS = [ClassExReg(0.5), KDE("ucv")]
+
+
+@pytest.fixture(scope="module")
+def task():
+    law = GaussianNearestNeighbor(dim=8, noise_variance=0.2)
+    return SourceTask.from_embeddings(*law.sample(150, random_seed=1))
+
+
+@pytest.fixture(scope="module")
+def found(task):
+    return backtest(task, [30, 60], ESTIMATORS, n_pilots=4, random_seed=2, progressbar=False)
+
+
+def test_cells_and_targets(found, task):
+    sizes = {30: [30, 60, 120, 150], 60: [60, 120, 150]}
+    expected = {(n, e.name, k) for n, ks in sizes.items() for e in ESTIMATORS for k in ks}
+    assert set(found.scores.index) == expected and found.scores["n"].eq(4).all()
+    truth = found.scores["truth"].groupby("k").first()
+    np.testing.assert_allclose(truth, task.accuracy(truth.index.to_numpy()))
+
+
+def test_predictions_are_those_from_the_pilots(found, task):
+    pilots = Pilots(task, (150,))
+    trial = pilots(30, np.random.SeedSequence(5))
+    assert trial.task.n_classes == 30 and trial.truth == task.accuracy(150)
+    others = [pilots(30, np.random.SeedSequence(seed)).task.losses for seed in range(3)]
+    assert not any(np.array_equal(one, others[0]) for one in others[1:])
+    # A fit to the pilot of its own trial: the truth at k1 is that of all classes, not the pilot's.
+    own = found.trials.query("cell == 30 and k == 30 and estimator == 'ClassExReg(0.5)'")
+    assert own["mean"].nunique() > 1 and own["truth"].nunique() == 1
+
+
+def test_scores_are_those_of_the_trials(found):
+    again = score_trials(found.trials).rename_axis(["n_source", "estimator", "k"])
+    pd.testing.assert_frame_equal(again, found.scores)
+    assert "coverage90" in repr(found) and "<table" in found._repr_html_()
+
+
+def test_workers_do_not_matter(found, task):
+    two = backtest(
+        task, [30, 60], ESTIMATORS, n_pilots=4, random_seed=2, n_jobs=2, progressbar=False
+    )
+    pd.testing.assert_frame_equal(two.scores, found.scores)
+
+
+def test_a_cluster_can_take_over(found, task, monkeypatch):
+    from joblib import parallel_config
+
+    with parallel_config("threading", n_jobs=2):
+        threads = backtest(task, [30, 60], ESTIMATORS, n_pilots=4, random_seed=2, progressbar=False)
+    pd.testing.assert_frame_equal(threads.scores, found.scores)
+
+
+def test_it_goes_on_where_it_stopped(found, task, tmp_path):
+    store = tmp_path / "pilots.csv"
+    settings = {"random_seed": 2, "progressbar": False, "store": store}
+    backtest(task, [30, 60], ESTIMATORS, n_pilots=2, **settings)
+    again = backtest(task, [30, 60], ESTIMATORS, n_pilots=4, **settings)
+    pd.testing.assert_frame_equal(again.scores.sort_index(), found.scores.sort_index())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_source": 150}, "n_source: .*150"),
+        ({"n_source": 2}, "n_source: .*2"),
+        ({"k": 151}, "k: .*151"),
+        ({"n_pilots": 0}, "n_pilots: "),
+        ({"levels": [90]}, "levels: "),
+    ],
+)
+def test_refused(task, arguments, message):
+    given = {"task": task, "n_source": 30, "estimators": ESTIMATORS, "n_pilots": 1, **arguments}
+    with pytest.raises(DataError, match=message):
+        backtest(**given, progressbar=False)
+    bare = SourceTask.from_accuracies([2, 9], [0.9, 0.5], n_test=50, n_classes=9)
+    with pytest.raises(DataError, match="accuracies alone"):
+        backtest(bare, 5, ESTIMATORS, 9)

@@ -1,0 +1,58 @@
+"""The plot of a back-test draws its scores."""
+
+import numpy as np
+import pytest
+
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.evaluate.backtest import Backtest, backtest
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.backtest import plot_backtest
+
+
+@pytest.fixture(scope="module")
+def found():
+    law = GaussianNearestNeighbor(dim=8, noise_variance=0.2)
+    task = SourceTask.from_embeddings(*law.sample(80, random_seed=1))
+    return backtest(task, [20, 40], [ClassExReg(0.5)], n_pilots=3, progressbar=False)
+
+
+@pytest.fixture(scope="module")
+def with_draws(found):
+    """As if the estimator had draws."""
+    trials = found.trials.assign(pit=0.5, lower=0.1, upper=0.9)
+    scores = found.scores.assign(coverage90=0.8, coverage90_se=0.1)
+    return Backtest(trials, scores, 0.9)
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+@pytest.mark.parametrize("score", ["rmse", "coverage90", "bias"])
+def test_draws_the_scores(with_draws, score, backend):
+    from matplotlib import pyplot as plt
+
+    plot = plot_backtest(with_draws, score, 20, backend=backend)
+    assert plot.backend == backend
+    expected = with_draws.scores.xs(20, level="n_source")[score].to_numpy()
+    if backend == "matplotlib":
+        axes = plot.get_viz("plot")
+        _, y = axes.lines[0].get_data()
+        np.testing.assert_allclose(y, expected)
+        assert axes.get_title() == "Back-test: 3 pilots of 20 classes"
+        assert len(axes.lines) == (2 if score == "coverage90" else 1)
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"score": "r2", "n_source": 20}, "score: "),
+        ({"score": "coverage90", "n_source": 20}, "needs draws"),
+        ({}, "n_source: expected one of 20, 40"),
+        ({"n_source": 30}, "n_source: found 30"),
+        ({"found": 3}, "found: expected a Backtest"),
+    ],
+)
+def test_refused(found, arguments, message):
+    with pytest.raises(DataError, match=message):
+        plot_backtest(**{"found": found, **arguments}, backend="none")
