@@ -16,8 +16,10 @@ from classex_bayes.data.simulate.scorers import (
     qda_scores,
 )
 from classex_bayes.data.simulate.sphere import UniformSphere, VonMisesFisher
+from classex_bayes.data.simulate.stress import BetaLaw, StudentLaw, identifiable, zoo
 
 __all__ = [
+    "BetaLaw",
     "BivariateNormal",
     "EmbeddedLaw",
     "EmbeddingSample",
@@ -29,10 +31,13 @@ __all__ = [
     "HierarchicalNormal",
     "KnownLaw",
     "LossSample",
+    "StudentLaw",
     "UniformSphere",
     "VonMisesFisher",
+    "identifiable",
     "lda_scores",
     "logistic_scores",
     "naive_bayes_scores",
     "qda_scores",
+    "zoo",
 ]

@@ -95,8 +95,52 @@ def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatAr
     return np.array([weights @ np.exp((size - 1) * log_u) for size in k])
 
 
+class IndependentInstances(KnownLaw):
+    """Test instances, each with competitors of its own, whose U* can be drawn."""
+
+    def sample(
+        self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
+    ) -> LossSample:
+        """Draw losses: U* from the law, then L ~ Binomial(n_classes - 1, 1 - U*).
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes, at least 2.
+        n_test : int, optional
+            Number of instances, at least and by default `n_classes`; classes take turns.
+        random_seed : int, SeedSequence or None
+            The same seed gives the same losses.
+
+        Returns
+        -------
+        LossSample
+            Losses, y and n_classes, as `SourceTask.from_losses` takes them.
+
+        Raises
+        ------
+        DataError
+            If `n_classes` or `n_test` is not of that form.
+
+        Examples
+        --------
+        >>> FavorabilityLaw(means=(2.0,), sds=(1.0,)).sample(3, n_test=5, random_seed=1).y.tolist()
+        [0, 1, 2, 0, 1]
+        """
+        require_count("n_classes", n_classes, 2)
+        n_test = n_classes if n_test is None else n_test
+        require_count("n_test", n_test, n_classes)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        losses = rng.binomial(n_classes - 1, self._chances_to_lose(n_test, rng))
+        return LossSample(losses, np.arange(n_test) % n_classes, int(n_classes))
+
+    @abstractmethod
+    def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw 1 - U*, shape (n,)."""
+
+
 @dataclass(frozen=True)
-class FavorabilityLaw(KnownLaw):
+class FavorabilityLaw(IndependentInstances):
     """Test instances, each with competitors of its own, whose favorability has a chosen law.
 
     Z = Phi^-1(U*) is a mixture of normals, and U* may have atoms: at 0 (instances that never
@@ -134,44 +178,10 @@ class FavorabilityLaw(KnownLaw):
         name, atoms = "(atom_at_zero, atom_at_one)", (self.atom_at_zero, self.atom_at_one)
         vector(name, atoms, ">= 0, their sum <= 1", lambda x: (x >= 0) & (x.sum() <= 1), 2)
 
-    def sample(
-        self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
-    ) -> LossSample:
-        """Draw losses: U* from the law, then L ~ Binomial(n_classes - 1, 1 - U*).
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of classes, at least 2.
-        n_test : int, optional
-            Number of instances, at least and by default `n_classes`; classes take turns.
-        random_seed : int, SeedSequence or None
-            The same seed gives the same losses.
-
-        Returns
-        -------
-        LossSample
-            Losses, y and n_classes, as `SourceTask.from_losses` takes them.
-
-        Raises
-        ------
-        DataError
-            If `n_classes` or `n_test` is not of that form.
-
-        Examples
-        --------
-        >>> FavorabilityLaw(means=(2.0,), sds=(1.0,)).sample(3, n_test=5, random_seed=1).y.tolist()
-        [0, 1, 2, 0, 1]
-        """
-        require_count("n_classes", n_classes, 2)
-        n_test = n_classes if n_test is None else n_test
-        require_count("n_test", n_test, n_classes)
-        rng = np.random.default_rng(seed_sequence(random_seed))
+    def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
         shares, means, sds = self._components
-        drawn = rng.choice(shares.size, size=n_test, p=shares)
-        z = means[drawn] + sds[drawn] * rng.standard_normal(n_test)
-        losses = rng.binomial(n_classes - 1, ndtr(-z))
-        return LossSample(losses, np.arange(n_test) % n_classes, int(n_classes))
+        drawn = rng.choice(shares.size, size=n, p=shares)
+        return ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
 
     def _accuracy(self, k: FloatArray) -> FloatArray:
         shares, means, sds = self._components
