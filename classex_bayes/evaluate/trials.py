@@ -1,11 +1,10 @@
 """Repeated trials: many tasks of known accuracy, every estimator on each, one long table."""
 
 import pickle
-import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +12,6 @@ import joblib
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from rich.console import Console
-from rich.progress import Progress
 
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, number, probability, seed_sequence
@@ -25,6 +22,7 @@ from classex_bayes.estimators.base import (
     get_parameters,
     named_estimators,
 )
+from classex_bayes.evaluate.progress import with_progress
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import ConvergenceWarning, DataError, ExtrapolationWarning
@@ -155,9 +153,8 @@ def run_trials(
         delayed(_run)(draw, unit, counts, random_seed, ci_prob, dict(sampler)) for unit in units
     )
     parts = [done]
-    for rows in _with_progress(
-        Parallel(n_jobs=n_jobs, return_as="generator")(work), len(units), progressbar
-    ):
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    for rows in with_progress(results, len(units), "tasks", progressbar):
         parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
         kept.append(parts[-1])
     table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
@@ -175,15 +172,6 @@ def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:
             "store: draw and estimators must be such that they can be pickled, not functions "
             f"inside functions ({str(error).splitlines()[0][:200]})"
         ) from None
-
-
-def _with_progress(results: Any, total: int, progressbar: bool) -> Iterator[Any]:
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not (progressbar and sys.stderr.isatty())) as progress:
-        bar = progress.add_task("tasks", total=total)
-        for result in results:
-            yield result
-            progress.advance(bar)
 
 
 def _seed(cell: Any, repeat: int, random_seed: RandomSeed) -> np.random.SeedSequence:

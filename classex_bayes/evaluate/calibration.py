@@ -1,0 +1,305 @@
+"""Simulation-based calibration: are posteriors right where the model is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import xarray as xr
+from arviz_stats.ecdf_utils import ecdf_pit
+from joblib import delayed
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.likelihoods import BernsteinData
+from classex_bayes.bayes.model import prior_draws
+from classex_bayes.bayes.predictive import predictive_histogram
+from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
+from classex_bayes.core.basis import loss_bins
+from classex_bayes.data.validation import (
+    class_count,
+    class_counts,
+    number,
+    probability,
+    seed_sequence,
+    truth_value,
+)
+from classex_bayes.evaluate.progress import with_progress
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
+# Ranks among dependent draws are not uniform.
+_RANKED_DRAWS = 100
+_BAND_SIMULATIONS = 2000
+
+
+@dataclass(frozen=True)
+class _Simulation:
+    """A data set with the parameters it was simulated from, and the seed of its fit."""
+
+    truth: dict[str, float]
+    data: BernsteinData
+    seed: int
+
+
+def sbc(
+    prior: Prior | None = None,
+    *,
+    n_classes: int = 100,
+    n_test: int = 200,
+    k: ClassCounts | None = None,
+    n_simulations: int = 200,
+    sampler: Mapping[str, Any] = SAMPLER,
+    random_seed: RandomSeed = None,
+    n_jobs: int | None = None,
+    progressbar: bool = True,
+) -> xr.DataTree:
+    r"""Simulation-based calibration of the model under its own prior.
+
+    Parameters are drawn from the prior, independent instances from the model (deff = 1), and the
+    posterior is fitted to them. Over simulations the rank of each drawn quantity among its
+    posterior draws is uniform if the model is computed right, whatever the prior.
+
+    Parameters
+    ----------
+    prior : MixturePrior or DirichletPrior, optional
+        The prior; `MixturePrior()` by default.
+    n_classes, n_test : int
+        k1 and the number of test instances of the simulated tasks.
+    k : int or array-like of int, optional
+        Numbers of classes whose expected accuracy is ranked; k1, 10 k1 and 100 k1 by default.
+    n_simulations : int
+        Number of simulated tasks.
+    sampler : mapping
+        Arguments "draws", "tune", "chains", "target_accept" of `BayesianExtrapolator.fit`.
+    random_seed : int, SeedSequence or None
+        Seed of the simulations and fits.
+    n_jobs : int, optional
+        Processes of joblib; by default one, or as `joblib.parallel_config` says. The posterior is
+        compiled once in each.
+    progressbar : bool
+        Show progress on a terminal.
+
+    Returns
+    -------
+    DataTree
+        Group prior_sbc: for each scalar parameter and "accuracy[k]" the ranks as shares in (0, 1),
+        dimensions chain (one) and draw (the simulations). For
+        `classex_bayes.plots.calibration.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
+
+    References
+    ----------
+    Talts et al., arXiv:1804.06788 (2018); Modrak et al., Bayesian Analysis (2023).
+    """
+    prior = checked_prior(MixturePrior() if prior is None else prior)
+    size = class_count(n_classes, "n_classes", smallest=3)
+    instances = int(number(n_test, "n_test", 1, whole=True))
+    simulations = int(number(n_simulations, "n_simulations", 2, whole=True))
+    counts = class_counts([size, 10 * size, 100 * size] if k is None else k)
+    draw_seed, data_seed, fit_seed = seed_sequence(random_seed).spawn(3)
+    last_loss = loss_bins(size)
+    matrix = prior.basis.bin_probabilities(last_loss, size)
+    # A histogram of the right total is all that the simulation takes from these data.
+    empty = BernsteinData(matrix, np.full(last_loss.size, instances / last_loss.size), 1.0)
+    drawn = prior_draws(prior, empty, simulations, np.random.default_rng(draw_seed))
+    histograms = predictive_histogram(
+        drawn["weights"].values, empty, np.random.default_rng(data_seed)
+    )[0]
+    cases = [
+        _Simulation(truth, BernsteinData(matrix, histogram, 1.0), seed)
+        for truth, histogram, seed in zip(
+            _quantities(drawn, prior, counts),
+            histograms,
+            _seeds(fit_seed, simulations),
+            strict=True,
+        )
+    ]
+    return _ranks(cases, prior, counts, "prior_sbc", sampler, n_jobs, progressbar, random_seed)
+
+
+def posterior_sbc(
+    model: BayesianExtrapolator,
+    *,
+    k: ClassCounts | None = None,
+    n_simulations: int = 200,
+    sampler: Mapping[str, Any] = SAMPLER,
+    random_seed: RandomSeed = None,
+    n_jobs: int | None = None,
+    progressbar: bool = True,
+) -> xr.DataTree:
+    """Simulation-based calibration around one data set, where the posterior lies.
+
+    Parameters are drawn from the posterior, a second data set of the same information from the
+    model, and the posterior given both is fitted. The ranks of the drawn quantities in it are
+    uniform if it is computed right.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        Fitted, in the Bernstein form.
+    k : int or array-like of int, optional
+        Numbers of classes whose expected accuracy is ranked; k1, 10 k1 and 100 k1 by default.
+    n_simulations : int
+        Number of simulated data sets, at most the number of draws.
+    sampler, random_seed, n_jobs, progressbar
+        As in `sbc`.
+
+    Returns
+    -------
+    DataTree
+        Group posterior_sbc, otherwise as `sbc`.
+
+    Raises
+    ------
+    DataError
+        The model was fitted in the power form, or has fewer draws than simulations are wanted.
+    NotFittedError
+        It was not fitted.
+
+    References
+    ----------
+    Saeilynoja, Schmitt, Buerkner and Vehtari, arXiv:2502.03279 (2025).
+    """
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    posterior = model.idata["posterior"].to_dataset()
+    data, prior = model._data, model._fitted_prior
+    if not isinstance(data, BernsteinData):
+        raise DataError("model: it was fitted in the power form, which has no histogram")
+    simulations = int(number(n_simulations, "n_simulations", 2, whole=True))
+    flat = posterior.stack(sample=("chain", "draw")).transpose("sample", ...)
+    if simulations > flat.sizes["sample"]:
+        raise DataError(
+            f"n_simulations: found {simulations}, expected at most the "
+            f"{flat.sizes['sample']} draws of the model"
+        )
+    size = int(model.idata.attrs["n_classes"])
+    counts = class_counts([size, 10 * size, 100 * size] if k is None else k)
+    draw_seed, data_seed, fit_seed = seed_sequence(random_seed).spawn(3)
+    chosen = np.random.default_rng(draw_seed).choice(
+        flat.sizes["sample"], simulations, replace=False
+    )
+    drawn = flat.isel(sample=chosen).reset_index("sample", drop=True)
+    drawn = drawn.rename(sample="draw").expand_dims("chain")
+    once = BernsteinData(data.matrix, data.counts / data.design_effect, 1.0)
+    histograms = predictive_histogram(
+        drawn["weights"].transpose("chain", "draw", "knot").values,
+        once,
+        np.random.default_rng(data_seed),
+    )[0]
+    cases = [
+        _Simulation(truth, BernsteinData(data.matrix, once.counts + histogram, 1.0), seed)
+        for truth, histogram, seed in zip(
+            _quantities(drawn, prior, counts),
+            histograms,
+            _seeds(fit_seed, simulations),
+            strict=True,
+        )
+    ]
+    return _ranks(cases, prior, counts, "posterior_sbc", sampler, n_jobs, progressbar, random_seed)
+
+
+def uniformity(ranks: xr.DataTree, prob: float = 0.99) -> pd.DataFrame:
+    """Whether ranks are uniform: their ECDF against a simultaneous band.
+
+    Parameters
+    ----------
+    ranks : DataTree
+        Of `sbc` or `posterior_sbc`.
+    prob : float
+        Chance that the whole ECDF of uniform ranks lies inside the band.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by quantity: "inside", "outside" (share of points outside the band), "mean" (1/2
+        expected) and "coverage90" (share of central 90% intervals that held).
+
+    References
+    ----------
+    Saeilynoja, Buerkner and Vehtari, Statistics and Computing 32 (2022).
+    """
+    probability(prob, "prob")
+    group = next((name for name in ranks.children if name.endswith("_sbc")), None)
+    if group is None:
+        raise DataError("ranks: expected what sbc returns, found no group of ranks")
+    rows = {}
+    for name, values in ranks[group].to_dataset().data_vars.items():
+        flat = values.values.ravel()
+        _, ecdf, lower, upper = ecdf_pit(flat, prob, _BAND_SIMULATIONS)
+        outside = float(np.mean((ecdf < lower) | (ecdf > upper)))
+        held = float(np.mean(np.abs(flat - 0.5) <= 0.45))
+        rows[name] = (outside == 0, outside, float(flat.mean()), held)
+    columns = ["inside", "outside", "mean", "coverage90"]
+    return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("quantity")
+
+
+def _seeds(seed: np.random.SeedSequence, number_of: int) -> list[int]:
+    return [int(child.generate_state(1)[0]) for child in seed.spawn(number_of)]
+
+
+def _quantities(draws: xr.Dataset, prior: Prior, k: IntArray) -> list[dict[str, float]]:
+    """Scalar parameters and accuracies of every draw of the first chain."""
+    accuracy = draws["weights"].transpose("chain", "draw", "knot").values[0] @ (
+        prior.basis.accuracy(k).T
+    )
+    scalars = {
+        str(name): values.values[0]
+        for name, values in draws.data_vars.items()
+        if values.dims == ("chain", "draw")
+    }
+    scalars |= {f"accuracy[{size}]": accuracy[:, place] for place, size in enumerate(k)}
+    return [
+        {name: float(values[draw]) for name, values in scalars.items()}
+        for draw in range(draws.sizes["draw"])
+    ]
+
+
+def _ranks(
+    cases: list[_Simulation],
+    prior: Prior,
+    k: IntArray,
+    group: str,
+    sampler: Mapping[str, Any],
+    n_jobs: int | None,
+    progressbar: bool,
+    random_seed: RandomSeed,
+) -> xr.DataTree:
+    """Rank the truth of every case among the draws of a posterior fitted to its data."""
+    settings = SamplerSettings(**{**sampler, "cores": 1, "progressbar": False})
+    work = (delayed(_rank)(case, prior, k, settings) for case in cases)
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    shown = truth_value(progressbar, "progressbar")
+    found = list(with_progress(parallel(work), len(cases), "simulations", shown))
+    rng = np.random.default_rng(seed_sequence(random_seed).spawn(4)[3])
+    ranks = {
+        name: (("chain", "draw"), _shares([case[name] for case in found], rng)[None])
+        for name in found[0]
+    }
+    data = xr.Dataset(ranks, coords={"chain": [0], "draw": np.arange(len(cases))})
+    return xr.DataTree.from_dict({group: data})
+
+
+def _rank(
+    case: _Simulation, prior: Prior, k: IntArray, settings: SamplerSettings
+) -> dict[str, tuple[int, int, int]]:
+    """How many of the thinned draws lie below the truth, how many equal it, and how many are."""
+    posterior = sample_posterior(prior, case.data, settings, case.seed)["posterior"].to_dataset()
+    step = max(settings.draws * settings.chains // _RANKED_DRAWS, 1)
+    flat = posterior.isel(draw=slice(None, None, step)).stack(sample=("chain", "draw"))
+    thinned = flat.reset_index("sample", drop=True).rename(sample="draw").expand_dims("chain")
+    thinned = thinned.transpose("chain", "draw", ...)
+    draws = pd.DataFrame(_quantities(thinned, prior, k))
+    return {
+        name: (int((draws[name] < value).sum()), int((draws[name] == value).sum()), len(draws))
+        for name, value in case.truth.items()
+    }
+
+
+def _shares(counts: list[tuple[int, int, int]], rng: np.random.Generator) -> FloatArray:
+    """Ranks as shares, spread evenly over the step of each, so that they are uniform on (0, 1)."""
+    below, equal, size = np.array(counts, dtype=float).T
+    return (below + (equal + 1) * rng.random(below.size)) / (size + 1)

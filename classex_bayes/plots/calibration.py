@@ -1,0 +1,52 @@
+"""Ranks of simulation-based calibration."""
+
+from typing import Any
+
+import xarray as xr
+from arviz_base import rcParams
+from arviz_plots import PlotCollection, plot_ecdf_pit
+
+from classex_bayes.data.validation import one_of, probability
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots._common import BACKENDS
+
+
+def plot_sbc(
+    ranks: xr.DataTree, *, prob: float = 0.99, coverage: bool = False, backend: str | None = None
+) -> PlotCollection:
+    """Draw the ECDF of the ranks less the uniform one, with a test of uniformity.
+
+    Parameters
+    ----------
+    ranks : DataTree
+        Of `classex_bayes.evaluate.calibration.sbc` or `posterior_sbc`.
+    prob : float
+        Ranks that deviate are marked where uniform ones would show none with this chance.
+    coverage : bool
+        Draw the coverage of central intervals in place of the ranks.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        `ranks` has no group of ranks.
+
+    See Also
+    --------
+    classex_bayes.evaluate.calibration.uniformity : The simultaneous band in numbers.
+    """
+    groups = [name for name in getattr(ranks, "children", ()) if name.endswith("_sbc")]
+    if not groups:
+        raise DataError("ranks: expected what sbc returns, found no group of ranks")
+    probability(prob, "prob")
+    backend = rcParams["plot.backend"] if backend is None else backend
+    one_of(backend, BACKENDS, "backend")
+    settings: dict[str, Any] = {"envelope_prob": prob, "coverage": coverage, "backend": backend}
+    if backend == "matplotlib":
+        settings["figure_kwargs"] = {"figsize": (11.0, 5.5), "layout": "constrained"}
+    return plot_ecdf_pit(ranks, group=groups[0], **settings)
