@@ -1,19 +1,13 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import pymc as pm
 import xarray as xr
 
 from classex_bayes.bayes import predictive
-from classex_bayes.bayes.likelihoods import (
-    BernsteinData,
-    LikelihoodData,
-    likelihood_data,
-)
-from classex_bayes.bayes.model import build_model, prior_draws
+from classex_bayes.bayes.checks import PredictiveChecks
+from classex_bayes.bayes.likelihoods import LikelihoodData, likelihood_data
 from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import (
     Diagnosis,
@@ -22,8 +16,8 @@ from classex_bayes.bayes.sampling import (
     sample_posterior,
     warn_of_problems,
 )
-from classex_bayes.bayes.tree import data_groups, predictive_group, provenance, seeds_of
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.bayes.tree import data_groups, provenance
+from classex_bayes.core.top import expected_top_accuracy
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     LARGEST_K,
@@ -34,17 +28,13 @@ from classex_bayes.data.validation import (
     shares,
     source_task,
 )
-from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
-# Stages of one seed: each draws from a child of its own.
-_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE = 1, 2
 
 
-class BayesianExtrapolator(Parameters):
+class BayesianExtrapolator(PredictiveChecks):
     r"""Posterior of the accuracy on more classes, from the losses on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
@@ -202,22 +192,6 @@ class BayesianExtrapolator(Parameters):
         return fitted == (self.prior, self.likelihood)
 
     @property
-    def idata(self) -> xr.DataTree:
-        """All draws and data, as an ArviZ DataTree."""
-        return self._require("_tree")
-
-    @cached_property
-    def model(self) -> pm.Model:
-        """The PyMC model of the fitted task."""
-        return build_model(self._require("_fitted_prior"), self._data)
-
-    @property
-    def task(self) -> SourceTask | None:
-        """The fitted task; None where the model was read from a file."""
-        self._require("_tree")
-        return self._task
-
-    @property
     def diagnosis_(self) -> Diagnosis:
         """Convergence of the sampler."""
         return self._require("_diagnosis")
@@ -227,32 +201,19 @@ class BayesianExtrapolator(Parameters):
         return {name: value for name, value in self.__dict__.items() if name != "model"}
 
     @property
-    def _basis(self) -> RadialBasis:
-        return self._require("_fitted_prior").basis
-
-    def _rng(self, stage: int, random_seed: RandomSeed) -> np.random.Generator:
-        """Generator of a stage after the fit: from its own seed, else from that of the fit."""
-        if random_seed is not None:
-            return np.random.default_rng(seed_sequence(random_seed))
-        fit = seeds_of(self.idata.attrs)
-        child = np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, stage))
-        return np.random.default_rng(child)
-
-    @property
-    def _weights(self) -> xr.DataArray:
-        return self.idata["posterior"].to_dataset()["weights"]
-
-    @property
     def _n_classes(self) -> int:
         return int(self.idata.attrs["n_classes"])
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
+    def predict(self, k: ClassCounts, *, top: int = 1) -> Extrapolation:
         r"""Posterior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12, smaller or larger than k1.
+        top : int
+            m: an answer counts as correct if the true class is among the m best,
+            :math:`A_l(k; m) = E[P(Bin(k - 1, 1 - \Phi(t_l + h\varepsilon)) < m)]`.
 
         Returns
         -------
@@ -264,19 +225,22 @@ class BayesianExtrapolator(Parameters):
         NotFittedError
             Before `fit`.
         DataError
-            k is not a whole number in 2..10^12.
+            k is not a whole number in 2..10^12, or top not one of at least 1.
 
         Warns
         -----
         ExtrapolationWarning
             k lies more than 100 times beyond the source classes.
         """
-        counts = class_counts(k)
-        draws = np.clip(self._weights.values @ self._basis.accuracy(counts).T, 0.0, 1.0)
+        counts, best = class_counts(k), int(number(top, "top", 1, whole=True))
+        elements = expected_top_accuracy(self._basis, counts, best)
+        draws = np.clip(self._weights.values @ elements.T, 0.0, 1.0)
+        name = self.name if best == 1 else f"{self.name}(top {best})"
         prediction = Extrapolation.from_draws(
-            counts, draws, self.name, "credible", self._n_classes, self._notes()
+            counts, draws, name, "credible", self._n_classes, self._notes()
         )
-        self.idata["predictions"] = xr.DataTree(prediction.accuracy.to_dataset())
+        recorded = prediction.accuracy.assign_attrs(top=best)
+        self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
 
     def _notes(self) -> tuple[str, ...]:
@@ -326,106 +290,6 @@ class BayesianExtrapolator(Parameters):
         level = probability(accuracy, "accuracy")
         k = predictive.classes_until(level, self._weights.values, self._basis, LARGEST_K)
         return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
-
-    def sample_prior_predictive(
-        self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
-    ) -> xr.DataTree:
-        """Draw parameters from the prior, and what they predict for a task of this size.
-
-        Parameters
-        ----------
-        task : SourceTask, optional
-            Sets k1, n and design effect; the fitted task by default.
-        draws : int
-            Number of draws.
-        random_seed : int, SeedSequence or None
-            Seed; by default that of the fit, if it is the fitted task's.
-
-        Returns
-        -------
-        DataTree
-            Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
-            accuracy over k); added to `idata` too where the fitted task was used.
-        """
-        draws = int(number(draws, "draws", 1, whole=True))
-        if task is None:
-            law, data, described = self._require("_fitted_prior"), self._data, self.idata
-            rng = self._rng(_PRIOR_PREDICTIVE, random_seed)
-        else:
-            source_task(task)
-            law = checked_prior(self.prior)
-            data = likelihood_data(task, law.basis, self.likelihood)
-            described = data_groups(task, data, law.basis)
-            rng = np.random.default_rng(seed_sequence(random_seed))
-        prior = prior_draws(law, data, draws, rng)
-        groups = {
-            "prior": prior,
-            "prior_predictive": predictive_group(prior["weights"], described, law.basis, rng),
-        }
-        if task is None:
-            self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
-        return xr.DataTree.from_dict(groups)
-
-    def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
-        """Replicate the task: loss histograms and average test accuracies that could have been.
-
-        Parameters
-        ----------
-        random_seed : int, SeedSequence or None
-            Seed; that of the fit by default.
-
-        Returns
-        -------
-        DataTree
-            `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
-            losses are known, accuracy (chain, draw, k) at the observed numbers of classes.
-        """
-        rng = self._rng(_POSTERIOR_PREDICTIVE, random_seed)
-        group = predictive_group(self._weights, self.idata, self._basis, rng)
-        self.idata["posterior_predictive"] = xr.DataTree(group)
-        return self.idata
-
-    def compute_log_likelihood(self) -> xr.DataTree:
-        """Pointwise log-likelihood by class, so that leaving one out leaves a class out.
-
-        Returns
-        -------
-        DataTree
-            `idata` with the group log_likelihood: loss_histogram (chain, draw, class), adding up
-            to the log-likelihood of the model.
-
-        Raises
-        ------
-        DataError
-            The power form, whose accuracies have no classes, or a model loaded from a file.
-        """
-        data = self._require("_data")
-        if self.task is None:
-            raise DataError("task: it is not stored in files; fit again to leave out its classes")
-        if not isinstance(data, BernsteinData):
-            raise DataError("likelihood: the power form has no log-likelihood by class")
-        values, classes = predictive.class_log_likelihood(self._weights.values, data, self.task)
-        names = self.task.classes
-        coords = {name: self._weights[name].values for name in ("chain", "draw")}
-        coords["class"] = np.array(classes if names is None else [names[c] for c in classes])
-        group = xr.Dataset({data.observed: (("chain", "draw", "class"), values)}, coords=coords)
-        self.idata["log_likelihood"] = xr.DataTree(group)
-        return self.idata
-
-    def compute_log_prior(self) -> xr.DataTree:
-        """Log prior density of every parameter at every draw.
-
-        Returns
-        -------
-        DataTree
-            `idata` with the group log_prior.
-        """
-        with self.model:
-            found = pm.stats.compute_log_prior(
-                self.idata, extend_inferencedata=False, progressbar=False
-            )
-        self.idata["log_prior"] = xr.DataTree(found)
-        return self.idata
 
     def __repr__(self) -> str:
         """Parameters and, once fitted, data size and convergence."""

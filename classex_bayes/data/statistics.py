@@ -6,6 +6,7 @@ import numpy as np
 
 from classex_bayes.core.losses import Ties
 from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.top import average_top_accuracy
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.evidence import LossEvidence
@@ -77,13 +78,15 @@ class TaskStatistics:
         """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve."""
         return self._evidence.grid(number)
 
-    def accuracy(self, k: ClassCounts) -> FloatArray:
+    def accuracy(self, k: ClassCounts, top: int = 1) -> FloatArray:
         """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
+        top : int
+            m, at least 1: an instance counts as correct if its class is among the m best of k.
 
         Returns
         -------
@@ -93,13 +96,25 @@ class TaskStatistics:
         Raises
         ------
         DataError
-            k outside 2..n_classes, not whole, or not among the known ones of a bare curve.
+            k outside 2..n_classes, not whole, or not among the known ones of a bare curve; top
+            not a whole number of at least 1, or above 1 for a bare curve.
 
         See Also
         --------
         classex_bayes.core.subsample.average_test_accuracy : The formula.
+        classex_bayes.core.top.average_top_accuracy : The formula for top above 1.
         """
-        return self._evidence.accuracy(validation.class_counts(k, largest=self.n_classes))
+        counts = validation.class_counts(k, largest=self.n_classes)
+        best = int(validation.number(top, "top", 1, whole=True))
+        if best == 1:
+            return self._evidence.accuracy(counts)
+        if isinstance(self._evidence, AccuracyCurve):
+            raise DataError(
+                f"top: found {best}, expected 1; the task was made from accuracies alone and has "
+                "no losses; make it with from_scores, from_embeddings or from_losses"
+            )
+        weights = self.instance_weight
+        return average_top_accuracy(self.losses, self.n_classes, counts, weights, best)
 
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.

@@ -8,6 +8,7 @@ import pymc as pm
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
+from scipy.stats import binom
 from sklearn.base import clone
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -229,3 +230,32 @@ def test_model_of_the_fitted_task(fitted, pilot):
     data = fitted.model["counts"].get_value()
     assert_array_equal(data, fitted.idata["observed_data"]["loss_histogram"])
     assert fitted.task is pilot.task
+
+
+# Top m
+
+
+def test_top_m_accuracy_is_the_mixture_of_its_elements(fitted, pilot):
+    weights = fitted.idata["posterior"]["weights"].values
+    u = np.linspace(0, 1, 20_001)
+    cdf = fitted.discriminability(u).values.mean(axis=(0, 1))
+    for top, k in ((2, 10), (5, 1000)):
+        found = fitted.predict(k, top=top)
+        assert found.estimator == f"BayesianExtrapolator(top {top})"
+        middle, step = (u[1:] + u[:-1]) / 2, np.diff(cdf)
+        exact = step @ binom.cdf(top - 1, k - 1, 1 - middle)
+        assert found.mean[k] == pytest.approx(exact, abs=2e-4)
+    assert weights.shape[:2] == found.accuracy.shape[:2]
+
+
+def test_top_m_accuracy_rises_with_m_and_is_seen_in_the_task(fitted, pilot):
+    curves = np.array([fitted.predict([20, 200], top=top).mean for top in (1, 2, 5, 20)])
+    assert np.all(np.diff(curves, axis=0) >= 0) and curves[-1, 0] == 1
+    for top in (1, 2, 5):
+        interval = fitted.predict(200, top=top).interval(0.99, "eti")
+        observed = pilot.task.accuracy(200, top=top)[0]
+        assert interval["lower"].item() - 0.01 < observed < interval["upper"].item() + 0.01
+    fitted.predict(50, top=3)
+    assert fitted.idata["predictions"]["accuracy"].attrs["top"] == 3
+    with pytest.raises(DataError, match="top: "):
+        fitted.predict(50, top=0)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
+from scipy.stats import chisquare, hypergeom
 
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.core.covariance import clustered_covariance, independent_variance
@@ -377,3 +377,35 @@ def test_classes_to_keep_are_checked(kept, message):
     task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
     with pytest.raises(DataError, match=message):
         task.select(kept)
+
+
+# Among the m best
+
+
+def test_accuracy_among_the_best():
+    scores, y = random_scores(3, n_classes=8, shift=0.5)
+    task = SourceTask.from_scores(scores, y)
+    k = np.arange(2, 9)
+    np.testing.assert_array_equal(task.accuracy(k, top=1), task.accuracy(k))
+    for top in range(2, 9):
+        found = task.accuracy(k, top=top)
+        assert found[-1] == pytest.approx(task.instance_weight @ (task.losses < top), rel=1e-12)
+        assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
+    # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
+    lost = task.losses[:, None]
+    chance = hypergeom.cdf(2, 7, lost, k[None] - 1)
+    np.testing.assert_allclose(task.accuracy(k, top=3), task.instance_weight @ chance, rtol=1e-10)
+
+
+@pytest.mark.parametrize("top", [0, -1, 1.5, True, "2", None, [2], np.nan, np.inf])
+def test_top_is_checked(top):
+    task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
+    with pytest.raises(DataError, match="top: "):
+        task.accuracy(3, top=top)
+
+
+def test_bare_curves_know_only_the_best_one():
+    curve = SourceTask.from_accuracies([2, 10], [0.9, 0.7], n_test=50, n_classes=10)
+    assert curve.accuracy([2, 10], top=1).tolist() == [0.9, 0.7]
+    with pytest.raises(DataError, match=r"top: found 2.*accuracies alone"):
+        curve.accuracy(10, top=2)

@@ -1,0 +1,164 @@
+"""What a fitted model holds and how it is checked: predictive draws and log densities."""
+
+from functools import cached_property
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from classex_bayes.bayes import predictive
+from classex_bayes.bayes.likelihoods import BernsteinData, LikelihoodData, likelihood_data
+from classex_bayes.bayes.model import build_model, prior_draws
+from classex_bayes.bayes.priors import Prior, checked_prior
+from classex_bayes.bayes.tree import data_groups, predictive_group, seeds_of
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import number, seed_sequence, source_task
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import RandomSeed
+
+# Stages of one seed: each draws from a child of its own.
+_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE = 1, 2
+
+
+class PredictiveChecks(Parameters):
+    """Draws, data and checks of a fitted `BayesianExtrapolator`; it adds fit and predictions."""
+
+    prior: Prior
+    likelihood: str
+    _fitted_prior: Prior
+    _data: LikelihoodData
+    _task: SourceTask | None
+
+    @property
+    def idata(self) -> xr.DataTree:
+        """All draws and data, as an ArviZ DataTree."""
+        return self._require("_tree")
+
+    @cached_property
+    def model(self) -> pm.Model:
+        """The PyMC model of the fitted task."""
+        return build_model(self._require("_fitted_prior"), self._data)
+
+    @property
+    def task(self) -> SourceTask | None:
+        """The fitted task; None where the model was read from a file."""
+        self._require("_tree")
+        return self._task
+
+    @property
+    def _weights(self) -> xr.DataArray:
+        return self.idata["posterior"].to_dataset()["weights"]
+
+    @property
+    def _basis(self) -> RadialBasis:
+        return self._require("_fitted_prior").basis
+
+    def _rng(self, stage: int, random_seed: RandomSeed) -> np.random.Generator:
+        """Generator of a stage after the fit: from its own seed, else from that of the fit."""
+        if random_seed is not None:
+            return np.random.default_rng(seed_sequence(random_seed))
+        fit = seeds_of(self.idata.attrs)
+        child = np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, stage))
+        return np.random.default_rng(child)
+
+    def sample_prior_predictive(
+        self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
+    ) -> xr.DataTree:
+        """Draw parameters from the prior, and what they predict for a task of this size.
+
+        Parameters
+        ----------
+        task : SourceTask, optional
+            Sets k1, n and design effect; the fitted task by default.
+        draws : int
+            Number of draws.
+        random_seed : int, SeedSequence or None
+            Seed; by default that of the fit, if it is the fitted task's.
+
+        Returns
+        -------
+        DataTree
+            Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
+            accuracy over k); added to `idata` too where the fitted task was used.
+        """
+        draws = int(number(draws, "draws", 1, whole=True))
+        if task is None:
+            law, data, described = self._require("_fitted_prior"), self._data, self.idata
+            rng = self._rng(_PRIOR_PREDICTIVE, random_seed)
+        else:
+            source_task(task)
+            law = checked_prior(self.prior)
+            data = likelihood_data(task, law.basis, self.likelihood)
+            described = data_groups(task, data, law.basis)
+            rng = np.random.default_rng(seed_sequence(random_seed))
+        prior = prior_draws(law, data, draws, rng)
+        groups = {
+            "prior": prior,
+            "prior_predictive": predictive_group(prior["weights"], described, law.basis, rng),
+        }
+        if task is None:
+            self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
+        return xr.DataTree.from_dict(groups)
+
+    def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
+        """Replicate the task: loss histograms and average test accuracies that could have been.
+
+        Parameters
+        ----------
+        random_seed : int, SeedSequence or None
+            Seed; that of the fit by default.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
+            losses are known, accuracy (chain, draw, k) at the observed numbers of classes.
+        """
+        rng = self._rng(_POSTERIOR_PREDICTIVE, random_seed)
+        group = predictive_group(self._weights, self.idata, self._basis, rng)
+        self.idata["posterior_predictive"] = xr.DataTree(group)
+        return self.idata
+
+    def compute_log_likelihood(self) -> xr.DataTree:
+        """Pointwise log-likelihood by class, so that leaving one out leaves a class out.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group log_likelihood: loss_histogram (chain, draw, class), adding up
+            to the log-likelihood of the model.
+
+        Raises
+        ------
+        DataError
+            The power form, whose accuracies have no classes, or a model loaded from a file.
+        """
+        data = self._require("_data")
+        if self.task is None:
+            raise DataError("task: it is not stored in files; fit again to leave out its classes")
+        if not isinstance(data, BernsteinData):
+            raise DataError("likelihood: the power form has no log-likelihood by class")
+        values, classes = predictive.class_log_likelihood(self._weights.values, data, self.task)
+        names = self.task.classes
+        coords = {name: self._weights[name].values for name in ("chain", "draw")}
+        coords["class"] = np.array(classes if names is None else [names[c] for c in classes])
+        group = xr.Dataset({data.observed: (("chain", "draw", "class"), values)}, coords=coords)
+        self.idata["log_likelihood"] = xr.DataTree(group)
+        return self.idata
+
+    def compute_log_prior(self) -> xr.DataTree:
+        """Log prior density of every parameter at every draw.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group log_prior.
+        """
+        with self.model:
+            found = pm.stats.compute_log_prior(
+                self.idata, extend_inferencedata=False, progressbar=False
+            )
+        self.idata["log_prior"] = xr.DataTree(found)
+        return self.idata

@@ -1,0 +1,198 @@
+"""Top-m accuracy against enumeration of all subsets, exact fractions and arbitrary precision."""
+
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import betaincc, ndtr
+
+from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.subsample import accuracy_given_losses, average_test_accuracy
+from classex_bayes.core.top import (
+    average_top_accuracy,
+    expected_top_accuracy,
+    top_accuracy_given_losses,
+)
+
+# mu, sd, k, and the accuracies at each top, from a 22-digit trapezoid rule over Z with the
+# binomial probabilities added up term by term.
+TOP = (1, 2, 5, 100)
+TRUTH = """
+3.0 0.5 100 0.7799657876263 0.9258593147824 0.9919402307764 1
+3.0 0.5 1000000 0.0002912335807262 0.0007132253059429 0.002376032376425 0.07513629150324
+3.0 0.5 1000000000000 9.134731333703e-16 2.96773394598e-15 1.705600695315e-14 9.022824239278e-12
+6.5 0.25 100 0.9999999858195 1 1 1
+6.5 0.25 1000000 0.9998568665762 0.9999998962049 0.9999999999999 1
+6.5 0.25 1000000000000 0.01798136292198 0.0402819429456 0.1073683762025 0.7090430045287
+0.5 1.0 2 0.6381631950841 1 1 1
+0.5 1.0 3 0.4825928708949 0.7937335192733 1 1
+6.5 0.25 2 0.9999999998568 1 1 1
+6.5 0.25 3 0.9999999997135 1 1 1
+"""
+BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))
+
+
+# Subsets of the source classes
+
+
+def exact_chance(losses, n_classes, k, top):
+    """Hypergeometric CDF in exact fractions."""
+    wins, drawn = n_classes - 1 - losses, k - 1
+    ways = sum(comb(losses, j) * comb(wins, drawn - j) for j in range(min(top, drawn + 1)))
+    return float(Fraction(ways, comb(n_classes - 1, drawn)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 7), weighted=st.booleans())
+def test_equals_the_average_over_all_subsets(seed, n_classes, weighted):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.tile(np.arange(n_classes), 2))
+    scores = rng.normal(size=(y.size, n_classes))
+    class_weight = rng.dirichlet(np.ones(n_classes)) if weighted else np.ones(n_classes) / n_classes
+    weight = class_weight[y] / 2
+    losses = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
+    k = np.arange(1, n_classes + 1)
+    for top in range(1, n_classes + 2):
+        expected = np.zeros(k.size)
+        for size in k:
+            subsets = list(map(list, combinations(range(n_classes), size)))
+            for subset in subsets:
+                rows = np.isin(y, subset)
+                own = scores[rows, y[rows]]
+                better = (scores[np.ix_(rows, subset)] > own[:, None]).sum(axis=1)
+                # Every class is in the share k / k1 of the subsets.
+                share = n_classes / size / len(subsets)
+                expected[size - 1] += share * (weight[rows] @ (better < top))
+        found = average_top_accuracy(losses, n_classes, k, weight, top)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(n_classes=st.integers(2, 300), data=st.data())
+def test_chance_in_exact_fractions(n_classes, data):
+    losses = np.arange(n_classes)
+    k = data.draw(st.lists(st.integers(1, n_classes), min_size=1, max_size=4))
+    top = data.draw(st.integers(1, n_classes + 2))
+    expected = [[exact_chance(v, n_classes, j, top) for j in k] for v in range(n_classes)]
+    found = top_accuracy_given_losses(losses, n_classes, np.array(k), top)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "losses", "k", "top"),
+    [
+        *((10**6, 5, 200_001, 2), (10**6, 99_999, 51, 5), (10**6, 100, 999_000, 100)),
+        *((10**6, 49_015, 2001, 100), (10**6, 999_000, 1001, 1000), (10**5, 60_000, 100, 61)),
+    ],
+)
+def test_chance_among_many_classes(n_classes, losses, k, top):
+    found = top_accuracy_given_losses(np.array([losses]), n_classes, np.array([k]), top).item()
+    # Losses and drawn classes may change places, which makes the shorter one the sum.
+    drawn, marked = sorted((losses, k - 1))
+    expected = exact_chance(marked, n_classes, drawn + 1, top)
+    assert 0.001 < expected < 1
+    assert found == pytest.approx(expected, abs=1e-13)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(3, 10**6).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1, max_size=30))
+    )
+)
+def test_average_rises_with_top_and_falls_with_k(arguments):
+    n_classes, losses = arguments
+    k = np.unique(np.geomspace(1, n_classes, 30).astype(int))
+    weights = np.full(len(losses), 1 / len(losses))
+    tops = np.unique(np.geomspace(1, n_classes, 12).astype(int))
+    found = [average_top_accuracy(np.array(losses), n_classes, k, weights, int(m)) for m in tops]
+    assert np.all(np.diff(found, axis=0) >= -1e-12)
+    assert np.all(np.diff(found, axis=1) <= 1e-12)
+    assert np.min(found) >= 0
+    for top, accuracy in zip(tops[1:], found[1:], strict=True):
+        assert np.all(accuracy[k <= top] == 1)
+
+
+def test_best_one_is_the_accuracy_itself():
+    losses, k = np.array([0, 1, 5, 50, 999]), np.array([2, 10, 31, 1000])
+    weights = np.array([0.1, 0.3, 0.2, 0.2, 0.2])
+    np.testing.assert_array_equal(
+        top_accuracy_given_losses(losses, 1000, k, 1), accuracy_given_losses(losses, 1000, k)
+    )
+    np.testing.assert_array_equal(
+        average_top_accuracy(losses, 1000, k, weights, 1),
+        average_test_accuracy(losses, 1000, k, weights),
+    )
+
+
+def test_many_distinct_losses_go_in_blocks():
+    losses, k = np.arange(0, 10**6, 5), np.array([2, 1000, 10**6])
+    found = average_top_accuracy(losses, 10**6, k, np.full(losses.size, 1 / losses.size), 10)
+    # Losses are uniform, so that every rank among k is as likely.
+    np.testing.assert_allclose(found, np.minimum(10 / k, 1), rtol=0, atol=5e-6)
+
+
+# More classes
+
+
+@pytest.mark.parametrize("line", TRUTH.strip().splitlines())
+def test_known_digits(line):
+    mu, sd, k, *truth = map(float, line.split())
+    basis = RadialBasis(np.array([mu]), sd)
+    found = [expected_top_accuracy(basis, np.array([int(k)]), top).item() for top in TOP]
+    np.testing.assert_allclose(found, truth, rtol=0, atol=1e-11)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    knot=st.floats(-4, 8),
+    bandwidth=st.floats(0.02, 2),
+    size=st.floats(np.log(3), np.log(1e12)),
+    share=st.floats(0, 1),
+)
+def test_binomial_cdf_averaged_over_z(knot, bandwidth, size, share):
+    k = round(np.exp(size))
+    top = min(k - 1, 2 + round(np.exp(share * np.log(5000))))
+    found = expected_top_accuracy(RadialBasis(np.array([knot]), bandwidth), np.array([k]), top)
+    # The binomial CDF is a step in Z, some 0.1 / sqrt(top) wide.
+    eps = np.arange(-9, 9, min(0.05, 0.02 / (bandwidth * np.sqrt(top))))
+    weight = np.exp(-0.5 * eps**2)
+    at_most = betaincc(top, k - top, ndtr(-knot - bandwidth * eps))
+    assert found.item() == pytest.approx(weight @ at_most / weight.sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("top", [1, 2, 100, 1000, 5000])
+def test_uniform_favorability_is_guessing(top):
+    # SciPy's betaincinv fails at top = 1000 for k from 1e8 on.
+    k = np.unique(np.geomspace(2, 1e12, 41).round().astype(int))
+    found = expected_top_accuracy(RadialBasis(np.array([0.0]), 1.0), k, top).ravel()
+    rtol = 1e-12 if top > 1 else 1e-6
+    np.testing.assert_allclose(found, np.minimum(top / k, 1), rtol=rtol, atol=1e-15)
+
+
+@settings(max_examples=25, deadline=None)
+@given(BASES, st.integers(3, 48), st.integers(1, 50))
+def test_subsampled_estimate_is_unbiased(basis, n_classes, top):
+    k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
+    share = basis.bin_probabilities(loss_bins(n_classes), n_classes)
+    mean = top_accuracy_given_losses(losses, n_classes, k, top).T @ share
+    np.testing.assert_allclose(mean, expected_top_accuracy(basis, k, top), rtol=0, atol=1e-11)
+
+
+@settings(max_examples=25, deadline=None)
+@given(BASES, st.lists(st.integers(1, 10**12), min_size=1, max_size=6).map(sorted))
+def test_expectation_rises_with_top_and_the_knot_and_falls_with_k(basis, k):
+    tops = (1, 2, 3, 10, 100, 3000)
+    found = np.array([expected_top_accuracy(basis, np.array(k), top) for top in tops])
+    assert found.shape == (len(tops), len(k), basis.knots.size)
+    assert np.all((found >= 0) & (found <= 1 + 1e-12))
+    assert np.all(np.diff(found, axis=0) >= -1e-12)
+    assert np.all(np.diff(found, axis=1) <= 1e-12)
+    assert np.all(np.diff(found, axis=2) >= -1e-12)
+    for top, accuracy in zip(tops[1:], found[1:], strict=True):
+        assert np.all(accuracy[np.array(k) <= top] == 1)
+    np.testing.assert_array_equal(found[0], basis.accuracy(np.array(k)))
