@@ -394,6 +394,22 @@ def test_a_process_of_its_own(tmp_path):
     assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1
 
 
+def test_study_zoo(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
+    options = ["--k1", "20", "--repeats", "2", "--quiet", "--out", tmp_path / "z"]
+    code, out, _ = run("study", "zoo", *options, "--json")
+    rows = strict(out)["rows"]
+    # KDE cannot be fitted to losses, and is left out.
+    assert (
+        code == 0
+        and len(rows) == 10 * 4
+        and {row["estimator"] for row in rows} == {"ClassExReg(0.5)"}
+    )
+    assert rows[0]["factor"] == 2 and rows[0]["n"] == 2 and rows[0]["coverage90"] is None
+    code, out, _ = run("study", "zoo", *options)
+    assert code == 0 and "near-duplicates" in out
+
+
 def test_study_figures_refuses_other_tables(run, tmp_path):
     for text in ("", "a,b\n1,2\n"):
         (tmp_path / "table1-k20-seed0.csv").write_text(text)

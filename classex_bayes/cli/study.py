@@ -127,6 +127,45 @@ def table3(
 
 
 @studies.command()
+def zoo(
+    k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes.")] = 200,
+    repeats: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = _OUT,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Coverage and errors over ten laws of the favorability, from easy to hostile.
+
+    Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
+
+    Example: classex-bayes study zoo --k1 200 --repeats 20
+    """
+    from classex_bayes.evaluate.studies.zoo import zoo_table, zoo_trials
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    store = out / f"zoo-k{k1}-seed{seed}.csv"
+    trials = zoo_trials(
+        _estimators(slow),
+        n_classes=k1,
+        n_repeats=repeats,
+        random_seed=seed,
+        n_jobs=jobs,
+        store=store,
+        progressbar=_progress(screen),
+    )
+    table = zoo_table(trials, k1)
+    title = f"Zoo of favorability laws, {repeats} tasks each, {k1} source classes"
+    columns = ["truth", "rmse", "rmse_se", "bias", "coverage90", "width", "identifiable"]
+    document = {"title": title, "rows": records(table), "trials": str(store)}
+    lines = [f"every prediction is in {store}"]
+    screen.result(_table(title, table[columns].reset_index()), lines, document)
+
+
+@studies.command()
 def figures(
     out: Folder = _OUT,
     seed: Seed = 0,
