@@ -8,6 +8,7 @@ import xarray as xr
 from classex_bayes.bayes import predictive
 from classex_bayes.bayes.checks import PredictiveChecks
 from classex_bayes.bayes.likelihoods import LikelihoodData, likelihood_data
+from classex_bayes.bayes.measured import measured_accuracy, measured_accuracy_nested
 from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import (
     Diagnosis,
@@ -16,22 +17,26 @@ from classex_bayes.bayes.sampling import (
     sample_posterior,
     warn_of_problems,
 )
-from classex_bayes.bayes.tree import data_groups, provenance
+from classex_bayes.bayes.tree import data_groups, dependence_of, provenance
 from classex_bayes.core.top import expected_top_accuracy
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     LARGEST_K,
     class_counts,
     number,
+    one_of,
     probability,
     seed_sequence,
     shares,
     source_task,
+    truth_value,
 )
+from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Extrapolation
-from classex_bayes.typing import ClassCounts, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
+_MEASURED = 3  # a stage of the seed, after those of `classex_bayes.bayes.checks`
 
 
 class BayesianExtrapolator(PredictiveChecks):
@@ -204,8 +209,17 @@ class BayesianExtrapolator(PredictiveChecks):
     def _n_classes(self) -> int:
         return int(self.idata.attrs["n_classes"])
 
-    def predict(self, k: ClassCounts, *, top: int = 1) -> Extrapolation:
-        r"""Posterior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`.
+    def predict(
+        self,
+        k: ClassCounts,
+        *,
+        top: int = 1,
+        kind: str = "expected",
+        repeats: int = 1,
+        nested: bool = False,
+        random_seed: RandomSeed = None,
+    ) -> Extrapolation:
+        r"""Posterior of expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, or of a measured one.
 
         Parameters
         ----------
@@ -214,6 +228,17 @@ class BayesianExtrapolator(PredictiveChecks):
         top : int
             m: an answer counts as correct if the true class is among the m best,
             :math:`A_l(k; m) = E[P(Bin(k - 1, 1 - \Phi(t_l + h\varepsilon)) < m)]`.
+        kind : {"expected", "observed"}
+            The average over class sets, or the accuracy TA_k that a test on one concrete random
+            set of k classes will show: classes, instances and shared competitors add noise
+            (`classex_bayes.core.measured`), drawn anew at each k.
+        repeats : int
+            Test instances of each class in that test.
+        nested : bool
+            The k classes of the test are the source classes, with their instances, and k - k1 new
+            ones; k is at least k1.
+        random_seed : int, SeedSequence or None
+            Seed of the noise; by default that of the fit.
 
         Returns
         -------
@@ -225,7 +250,8 @@ class BayesianExtrapolator(PredictiveChecks):
         NotFittedError
             Before `fit`.
         DataError
-            k is not a whole number in 2..10^12, or top not one of at least 1.
+            k is not a whole number in 2..10^12, or top not one of at least 1; a measured accuracy
+            is asked for with top above 1, or with nested for k below k1 or an unknown TA_k1.
 
         Warns
         -----
@@ -233,15 +259,36 @@ class BayesianExtrapolator(PredictiveChecks):
             k lies more than 100 times beyond the source classes.
         """
         counts, best = class_counts(k), int(number(top, "top", 1, whole=True))
-        elements = expected_top_accuracy(self._basis, counts, best)
-        draws = np.clip(self._weights.values @ elements.T, 0.0, 1.0)
+        one_of(kind, ("expected", "observed"), "kind")
+        draws = self._expected(counts, best)
         name = self.name if best == 1 else f"{self.name}(top {best})"
+        if kind == "observed":
+            if best > 1:
+                raise DataError(f"top: found {best}, expected 1 for a measured accuracy")
+            each = int(number(repeats, "repeats", 1, whole=True))
+            draws = self._measured(draws, counts, each, truth_value(nested, "nested"), random_seed)
+            name = f"{self.name}(measured{', nested' if nested else ''}, {each} a class)"
         prediction = Extrapolation.from_draws(
             counts, draws, name, "credible", self._n_classes, self._notes()
         )
-        recorded = prediction.accuracy.assign_attrs(top=best)
+        recorded = prediction.accuracy.assign_attrs(top=best, kind=kind)
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
+
+    def _expected(self, k: IntArray, top: int = 1) -> FloatArray:
+        """Draws of the expected accuracy, shape (chain, draw, n_k)."""
+        elements = expected_top_accuracy(self._basis, k, top)
+        return np.clip(self._weights.values @ elements.T, 0.0, 1.0)
+
+    def _measured(
+        self, expected: FloatArray, k: IntArray, repeats: int, nested: bool, seed: RandomSeed
+    ) -> FloatArray:
+        """Draws of the accuracy of one test, given those of its expectation."""
+        rng, dependence = self._rng(_MEASURED, seed), dependence_of(self.idata)
+        if not nested:
+            return measured_accuracy(expected, k, repeats, dependence, rng)
+        at_source = self._expected(np.array([self._n_classes]))[..., 0]
+        return measured_accuracy_nested(expected, k, repeats, dependence, at_source, rng)
 
     def _notes(self) -> tuple[str, ...]:
         kind = self.idata.attrs["task_kind"]

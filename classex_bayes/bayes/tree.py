@@ -13,6 +13,7 @@ from classex_bayes.bayes.predictive import predictive_accuracy, predictive_histo
 from classex_bayes.bayes.priors import DirichletPrior, MixturePrior, Prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.measured import AnswerDependence, answer_dependence, typical_dependence
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError
 
@@ -49,8 +50,31 @@ def data_groups(task: SourceTask, data: LikelihoodData, basis: RadialBasis) -> x
         n_classes=task.n_classes,
         n_test=task.n_test,
         design_effect=task.design_effect(),
+        dependence=json.dumps(asdict(_dependence(task))),
     )
     return tree
+
+
+def _dependence(task: SourceTask) -> AnswerDependence:
+    """How the right answers of a task hang together at k1, as far as it tells."""
+    grid = task.grid()
+    last = grid[-1]
+    if task.kind == "accuracies":
+        known = float(task.accuracy(last)[0]) if last == task.n_classes else None
+        return typical_dependence(task.n_classes, task.n_test, known)
+    # Of losses alone, the part of shared competitors is unknown.
+    variance = None if task.source is None else float(task.accuracy_cov(grid)[-1, -1])
+    return answer_dependence(task.losses, task.y, task.class_weight, variance)
+
+
+def dependence_of(tree: xr.DataTree) -> AnswerDependence:
+    """Dependence between answers that was stored at the fit."""
+    if "dependence" not in tree.attrs:
+        raise DataError(
+            "kind: the model comes from a file that does not tell how answers depend on each "
+            "other; fit it again to predict a measured accuracy"
+        )
+    return AnswerDependence(**json.loads(tree.attrs["dependence"]))
 
 
 def data_of(tree: xr.DataTree) -> LikelihoodData:

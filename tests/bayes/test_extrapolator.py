@@ -14,6 +14,7 @@ from sklearn.base import clone
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.likelihoods import likelihood_data
 from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.storage import load, save
 from classex_bayes.data.simulate import GaussianNearestNeighbor
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
@@ -259,3 +260,70 @@ def test_top_m_accuracy_rises_with_m_and_is_seen_in_the_task(fitted, pilot):
     assert fitted.idata["predictions"]["accuracy"].attrs["top"] == 3
     with pytest.raises(DataError, match="top: "):
         fitted.predict(50, top=0)
+
+
+# Measured accuracy
+
+
+def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
+    k = [200, 1000]
+    expected = fitted.predict(k)
+    spreads = []
+    for repeats in (50, 5, 1):
+        found = fitted.predict(k, kind="observed", repeats=repeats)
+        assert found.estimator == f"BayesianExtrapolator(measured, {repeats} a class)"
+        size = found.accuracy.sizes["chain"] * found.accuracy.sizes["draw"]
+        noise = found.accuracy.std(["chain", "draw"]).values / np.sqrt(size)
+        assert np.all(np.abs(found.mean - expected.mean) < 5 * noise)
+        # A share that so many answers can show.
+        shown = found.accuracy.values * np.array(k) * repeats
+        assert_allclose(shown, np.rint(shown), atol=1e-6)
+        spreads.append(found.accuracy.std(["chain", "draw"]).values)
+    assert np.all(np.array(spreads) > expected.accuracy.std(["chain", "draw"]).values)
+    assert np.all(np.diff(spreads, axis=0) > 0)
+    assert fitted.idata["predictions"]["accuracy"].attrs["kind"] == "observed"
+
+
+def test_a_test_that_holds_the_pilot_repeats_it(fitted, pilot):
+    found = fitted.predict([200, 220, 2000], kind="observed", repeats=2, nested=True)
+    assert_allclose(found.accuracy.sel(k=200), pilot.task.accuracy(200)[0], atol=1e-12)
+    apart = fitted.predict([200, 220, 2000], kind="observed", repeats=2)
+    spread, free = (p.accuracy.std(["chain", "draw"]).values for p in (found, apart))
+    assert np.all(spread[:2] < 0.7 * free[:2]) and spread[2] == pytest.approx(free[2], rel=0.3)
+
+
+def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):
+    def draws(model, seed):
+        return model.predict(300, kind="observed", repeats=3, random_seed=seed).accuracy.values
+
+    assert_array_equal(draws(fitted, 1), draws(fitted, 1))
+    assert not np.array_equal(draws(fitted, 1), draws(fitted, 2))
+    loaded = load(save(fitted, tmp_path / "model.nc"))
+    assert_array_equal(draws(loaded, None), draws(fitted, None))
+    del loaded.idata.attrs["dependence"]
+    with pytest.raises(DataError, match="fit it again"):
+        draws(loaded, 1)
+
+
+def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
+    found = fitted_curve.predict(500, kind="observed", repeats=2)
+    assert found.accuracy.std() > fitted_curve.predict(500).accuracy.std()
+    losses = fit(small_task(), draws=50)
+    assert losses.predict(50, kind="observed", nested=True).accuracy.std() > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "measured"}, "kind: "),
+        ({"top": 2}, "top: found 2, expected 1"),
+        ({"repeats": 0}, "repeats: "),
+        ({"repeats": 1.5}, "repeats: "),
+        ({"nested": 1}, "nested: "),
+        ({"nested": True, "k": 100}, "k: found 100"),
+        ({"random_seed": -1}, "random_seed: "),
+    ],
+)
+def test_measured_accuracy_refused(fitted, arguments, message):
+    with pytest.raises(DataError, match=message):
+        fitted.predict(**{"k": 300, "kind": "observed", **arguments})
