@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from classex_bayes.bayes.storage import load, save
     from classex_bayes.data import simulate
     from classex_bayes.data.datasets import load_glyphs
+    from classex_bayes.data.diagnosis import check_marginality, diagnose
     from classex_bayes.data.risk import average_test_risk, average_test_risk_cov
     from classex_bayes.data.task import SourceTask
     from classex_bayes.estimators.bootstrap import bootstrap
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from classex_bayes.plots.backtest import plot_backtest
     from classex_bayes.plots.checks import plot_ppc
     from classex_bayes.plots.curve import plot_accuracy
+    from classex_bayes.plots.diagnosis import plot_diagnosis
     from classex_bayes.plots.discriminability import plot_discriminability
     from classex_bayes.results import ClassesUntil, Extrapolation
 
@@ -70,7 +72,9 @@ _WHERE = {
     "average_test_risk_cov": "data.risk",
     "backtest": "evaluate.backtest",
     "bootstrap": "estimators.bootstrap",
+    "check_marginality": "data.diagnosis",
     "compare": "evaluate.compare",
+    "diagnose": "data.diagnosis",
     "identification": "identification",
     "information": "information",
     "kappa": "estimators.risk",
@@ -79,6 +83,7 @@ _WHERE = {
     "load_glyphs": "data.datasets",
     "plot_accuracy": "plots.curve",
     "plot_backtest": "plots.backtest",
+    "plot_diagnosis": "plots.diagnosis",
     "plot_discriminability": "plots.discriminability",
     "plot_ppc": "plots.checks",
     "save": "bayes.storage",
@@ -113,7 +118,9 @@ __all__ = [
     "average_test_risk_cov",
     "backtest",
     "bootstrap",
+    "check_marginality",
     "compare",
+    "diagnose",
     "identification",
     "information",
     "kappa",
@@ -122,6 +129,7 @@ __all__ = [
     "load_glyphs",
     "plot_accuracy",
     "plot_backtest",
+    "plot_diagnosis",
     "plot_discriminability",
     "plot_ppc",
     "save",
