@@ -268,7 +268,7 @@ def test_the_latest_prediction_stays_on_record(fitted):
     for k in ([30, 70], 9):
         kept = fitted.predict(k)
         implied_information(fitted)
-        assert fitted.idata["predictions"]["accuracy"].identical(kept.accuracy)
+        assert fitted.idata["predictions"]["accuracy"].equals(kept.accuracy)
     del fitted.idata["predictions"]
     implied_information(fitted, k=[5, 50])
     assert "predictions" not in fitted.idata.children
