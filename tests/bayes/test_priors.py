@@ -3,8 +3,10 @@
 import numpy as np
 import pymc as pm
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import ndtr
-from scipy.stats import halfnorm, kstest, lognorm, norm
+from scipy.stats import halfnorm, kstest, lognorm, norm, uniform
 
 from classex_bayes.bayes import priors
 from classex_bayes.bayes.likelihoods import BernsteinData
@@ -55,21 +57,67 @@ def test_without_deviation_the_weights_are_normal(mu, tau):
     np.testing.assert_allclose(basis.cdf(u) @ weights, cdf, atol=1e-4)
 
 
-@pytest.mark.parametrize("mu, tau", [(2.5, 0.8), (3.3, 0.6)])
-def test_skew_keeps_the_mean_and_moves_the_scales(mu, tau):
-    prior = MixturePrior()
+def grouped(prior, **values):
+    """Weights of a prior whose deviation stands still."""
     still = np.zeros(prior.deviations().shape[1])
-    knots = prior.basis.knots
+    return weights_at(prior, sigma=1.0, z=still, **values)
+
+
+@given(
+    mu=st.floats(1.5, 3.0),
+    tau=st.floats(0.2, 0.6),
+    share=st.floats(0.05, 0.95),
+    separation=st.floats(0.0, 2.0),
+    imbalance=st.floats(-0.5, 0.5),
+)
+@settings(max_examples=15, deadline=None)
+def test_two_groups(mu, tau, share, separation, imbalance):
+    knots = MixturePrior().basis.knots
+    weights = grouped(
+        MixturePrior(), mu=mu, tau=tau, share=share, separation=separation, imbalance=imbalance
+    )
+    harder = norm(mu - (1 - share) * separation, tau * np.exp(imbalance)).pdf(knots)
+    easier = norm(mu + share * separation, tau * np.exp(-imbalance)).pdf(knots)
+    density = share * harder + (1 - share) * easier
+    np.testing.assert_allclose(weights, density / density.sum(), atol=1e-13)
+    assert weights @ knots == pytest.approx(mu, abs=1e-3)
+
+
+@pytest.mark.parametrize("mu, tau", [(2.5, 0.8), (3.3, 0.6)])
+def test_groups_that_coincide_are_one(mu, tau):
+    one = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
+    same = grouped(MixturePrior(), mu=mu, tau=tau, share=0.3, separation=0.0, imbalance=0.0)
+    np.testing.assert_allclose(same, one, atol=1e-14)
+    np.testing.assert_allclose(grouped(MixturePrior(separation=0), mu=mu, tau=tau), one, atol=1e-14)
+
+
+# Monotone density of U*
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_monotone_density(seed):
+    """The density of Z over the standard normal one never falls: U* has a monotone density."""
+    prior, rng = MixturePrior(monotone=True), np.random.default_rng(seed)
+    weights = weights_at(
+        prior,
+        mu=rng.normal(2.5, 1), tau=rng.lognormal(np.log(0.8), 0.5), sigma=abs(rng.normal(0, 1)),
+        share=rng.uniform(), separation=abs(rng.normal(0, 1.5)), imbalance=rng.normal(0, 0.3),
+        z=rng.normal(size=prior.n_functions - 3),
+    )  # fmt: skip
+    # Above the last knot but two the knots' end shows; there is no mass of any consequence.
+    z = np.linspace(-4, 7.5, 400)
+    density = norm.pdf(z[:, None], prior.basis.knots, prior.bandwidth) @ weights
+    assert np.diff(np.log(density) - norm.logpdf(z)).min() > -1e-6
+
+
+@pytest.mark.parametrize("mu", [1.0, 2.5, 3.5])
+def test_the_high_dimensional_law_is_monotone(mu):
+    prior = MixturePrior(monotone=True, deviation=0)
+    tau = np.sqrt(1 - prior.bandwidth**2)
     plain = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
-    third = []
-    for skew in (-0.5, 0.0, 0.5):
-        weights = weights_at(prior, mu=mu, tau=tau, skew=skew, sigma=1.0, z=still)
-        assert weights @ knots == pytest.approx(mu, abs=0.02)
-        third.append(weights @ (knots - mu) ** 3)
-        if skew == 0:
-            np.testing.assert_allclose(weights, plain, atol=1e-14)
-    # Above the mode the scale is tau e^-s: a positive s has the longer tail below.
-    assert third[0] > 0.05 and abs(third[1]) < 1e-3 and third[2] < -0.05
+    # Z ~ N(mu, 1) has the ratio exp(mu z): no fall, nothing to change.
+    np.testing.assert_allclose(weights_at(prior, mu=mu, tau=tau), plain, atol=2e-3)
 
 
 def test_parameters_have_the_stated_laws(drawn):
@@ -78,7 +126,9 @@ def test_parameters_have_the_stated_laws(drawn):
         "mu": norm(prior.location, prior.location_sd),
         "tau": lognorm(prior.scale_log_sd, scale=prior.scale),
         "sigma": halfnorm(scale=prior.deviation),
-        "skew": norm(0, prior.asymmetry),
+        "separation": halfnorm(scale=prior.separation),
+        "imbalance": norm(0, prior.imbalance),
+        "share": uniform(),
     }
     for name, law in laws.items():
         assert kstest(drawn[name].values, law.cdf).pvalue > 1e-4, name
@@ -158,7 +208,9 @@ def test_knots():
         (MixturePrior, "scale", -0.8),
         (MixturePrior, "scale_log_sd", np.inf),
         (MixturePrior, "deviation", -1.0),
-        (MixturePrior, "asymmetry", np.nan),
+        (MixturePrior, "separation", np.nan),
+        (MixturePrior, "imbalance", -0.1),
+        (MixturePrior, "monotone", "yes"),
         (MixturePrior, "length", 0.0),
         (MixturePrior, "n_functions", 0),
         (MixturePrior, "n_functions", 12.5),

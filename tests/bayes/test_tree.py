@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import halfnorm, lognorm, norm
+from scipy.stats import halfnorm, lognorm, norm, uniform
 
 import classex_bayes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -161,7 +161,9 @@ def test_log_prior(fitted):
         "mu": norm(prior.location, prior.location_sd),
         "tau": lognorm(prior.scale_log_sd, scale=prior.scale),
         "sigma": halfnorm(scale=prior.deviation),
-        "skew": norm(0, prior.asymmetry),
+        "separation": halfnorm(scale=prior.separation),
+        "imbalance": norm(0, prior.imbalance),
+        "share": uniform(),
         "z": norm(),
     }
     assert set(group) == set(laws)

@@ -27,7 +27,8 @@ def as_tree(**values):
 
 def test_quantities_and_shares(ranks):
     data = ranks["prior_sbc"].to_dataset()
-    names = {"mu", "tau", "skew", "sigma", "accuracy[50]", "accuracy[500]", "accuracy[5000]"}
+    parameters = {"mu", "tau", "sigma", "share", "separation", "imbalance"}
+    names = parameters | {"accuracy[50]", "accuracy[500]", "accuracy[5000]"}
     assert set(data.data_vars) == names and dict(data.sizes) == {"chain": 1, "draw": 8}
     for values in data.data_vars.values():
         assert np.all((values > 0) & (values < 1))
