@@ -146,13 +146,31 @@ def dyadic_covariance(
         :math:`\sum_j \psi_j \psi_j' / (k_1 (k_1 - 1)) - \sum_{lj} \phi_{lj} \phi_{lj}'`.
     """
     n_classes = class_weight.size
+    psi = class_influence(as_test, as_rival, class_weight)
+    return psi.T @ psi / (n_classes * (n_classes - 1)) - pair_sum
+
+
+def class_influence(
+    as_test: FloatArray, as_rival: FloatArray, class_weight: FloatArray
+) -> FloatArray:
+    r"""Influence of each class on the statistics: what its deletion takes away.
+
+    Parameters
+    ----------
+    as_test, as_rival, class_weight
+        As in `dyadic_covariance`.
+
+    Returns
+    -------
+    array of shape (k1, m)
+        :math:`\psi_j`.
+    """
     deleted = as_test.sum(axis=0) - as_test + as_rival
     # Not 1 - weight, which is 0 where one class has nearly all the weight.
     before = np.concatenate([[0.0], np.cumsum(class_weight)[:-1]])
     after = np.concatenate([np.cumsum(class_weight[:0:-1])[::-1], [0.0]])
     deleted /= (before + after)[:, None]
-    psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
-    return psi.T @ psi / (n_classes * (n_classes - 1)) - pair_sum
+    return (class_weight.size - 1) * (deleted.mean(axis=0) - deleted)
 
 
 def clustered_covariance(

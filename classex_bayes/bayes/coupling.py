@@ -1,0 +1,231 @@
+"""Posteriors of several tasks that share their classes, drawn jointly.
+
+Each task is fitted on its own. Then whole draws are put in a new order, in which draws with the
+same number belong together: the marginal posteriors stay as they are, and the dependence is that
+of the sampling errors of the tasks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.pairing import joint_covariance
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import seed_sequence
+from classex_bayes.estimators.base import fitted_copy
+from classex_bayes.results import Extrapolation
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+# So few classes with errors do not tell a correlation, and a typical one stands in. Between fonts
+# of the same characters it was 0.1 to 0.25, between classifiers of the same instances 0.5.
+_FEWEST_ERRING_CLASSES, _TYPICAL = 5, 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class JointPosterior:
+    """Draws of the mixture weights of several tasks; those with the same number belong together.
+
+    Attributes
+    ----------
+    weights : dict from name to array of shape (chain, draw, n_knots)
+        Draws of the weights of each task, in an order of their own: chains and draws are numbers
+        that say what belongs together, and tell nothing of convergence.
+    basis : RadialBasis
+        Basis of the weights.
+    correlation : DataFrame
+        Correlation of the sampling errors that the order was made from, names by names.
+    n_classes : dict from name to int
+        k1 of each task.
+    notes : dict from name to tuple of str
+        What the reader of each task's predictions must know.
+    """
+
+    weights: dict[Any, FloatArray]
+    basis: RadialBasis
+    correlation: pd.DataFrame
+    n_classes: dict[Any, int]
+    notes: dict[Any, tuple[str, ...]]
+
+    def expected(self, k: FloatArray | IntArray) -> dict[Any, FloatArray]:
+        """Draws of the expected accuracy of each task, shape (chain, draw, n_k)."""
+        elements = self.basis.accuracy(k).T
+        return {
+            name: np.clip(weights @ elements, 0.0, 1.0) for name, weights in self.weights.items()
+        }
+
+    def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
+        """Expected accuracy of each task, under its name."""
+        return {
+            name: Extrapolation.from_draws(
+                k, draws, str(name), "credible", self.n_classes[name], self.notes[name]
+            )
+            for name, draws in self.expected(k).items()
+        }
+
+
+def notes_of(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:
+    """Notes of several predictions: common ones once, the others under their names."""
+    every = [set(prediction.notes) for prediction in predictions.values()]
+    common = set.intersection(*every)
+    shared = [note for note in next(iter(predictions.values())).notes if note in common]
+    own = [
+        f"{name}: {note}"
+        for name, prediction in predictions.items()
+        for note in prediction.notes
+        if note not in common
+    ]
+    return (*shared, *own)
+
+
+def fit_jointly(
+    tasks: Mapping[Any, SourceTask],
+    model: BayesianExtrapolator,
+    *,
+    paired: bool,
+    sampler: Mapping[str, Any],
+    random_seed: RandomSeed,
+) -> JointPosterior:
+    """Fit a copy of the model to each task and couple the draws.
+
+    Parameters
+    ----------
+    tasks : mapping from name to SourceTask
+        Tests on the same classes where `paired`.
+    model : BayesianExtrapolator
+        Left as it is.
+    paired : bool
+        Whether the tasks share their classes; independent draws otherwise.
+    sampler : mapping
+        Arguments of `BayesianExtrapolator.fit`.
+    random_seed : int, SeedSequence or None
+        Seed of the fits and of the coupling.
+
+    Returns
+    -------
+    JointPosterior
+    """
+    *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
+    fitted: dict[Any, Any] = {
+        name: fitted_copy(model, task, seed, **sampler)
+        for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
+    }
+    every = list(tasks.values())
+    correlation = sampling_correlation(every) if paired else np.eye(len(every))
+    return couple(fitted, correlation, np.random.default_rng(order_seed))
+
+
+def couple(
+    fitted: Mapping[Any, BayesianExtrapolator], correlation: FloatArray, rng: np.random.Generator
+) -> JointPosterior:
+    """Put the draws of fitted models into an order in which they belong together.
+
+    Parameters
+    ----------
+    fitted : mapping from name to BayesianExtrapolator
+        Models with the same prior and numbers of draws.
+    correlation : array of shape (m, m)
+        Of their accuracies at k1 (`sampling_correlation`).
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    JointPosterior
+    """
+    posteriors = (model.idata["posterior"].to_dataset() for model in fitted.values())
+    drawn: list[FloatArray] = [posterior["weights"].values for posterior in posteriors]
+    n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
+    basis = next(iter(fitted.values())).prior.basis
+    at_source = [
+        weights.reshape(-1, weights.shape[-1]) @ basis.accuracy(np.array([size]))[0]
+        for weights, size in zip(drawn, n_classes.values(), strict=True)
+    ]
+    order = coupled_order(np.array(at_source), correlation, rng)
+    coupled = {
+        name: weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
+        for name, weights, places in zip(fitted, drawn, order, strict=True)
+    }
+    table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
+    notes = {name: model.predict(2).notes for name, model in fitted.items()}
+    return JointPosterior(coupled, basis, table, n_classes, notes)
+
+
+def coupled_order(
+    scores: FloatArray, correlation: FloatArray, rng: np.random.Generator
+) -> IntArray:
+    r"""Orders of draws in which their scores have given correlations of normal ranks.
+
+    Normal vectors are drawn with the correlation R, exactly so in samples of more than m + 1,
+    :math:`Z = R^{1/2} \hat S^{-1/2} E` with :math:`\hat S` the covariance of the noise E; then
+    the draw of each task with the r-th score goes where Z of that task is the r-th.
+
+    Parameters
+    ----------
+    scores : array of shape (m, n)
+        Scores of n draws of each of m tasks.
+    correlation : array of shape (m, m)
+        R, positive semidefinite with a unit diagonal.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    int array of shape (m, n)
+        Which draw of each task comes at each place; every row is a permutation.
+
+    References
+    ----------
+    Iman and Conover, Communications in Statistics B 11 (1982), section 3.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> scores = rng.gamma(2.0, size=(2, 5000))
+    >>> order = coupled_order(scores, np.array([[1.0, 0.7], [0.7, 1.0]]), rng)
+    >>> coupled = np.take_along_axis(scores, order, axis=1)
+    >>> bool(0.6 < np.corrcoef(coupled)[0, 1] < 0.75)
+    True
+    """
+    n_tasks, n = scores.shape
+    noise = rng.standard_normal((n_tasks, n))
+    noise -= noise.mean(axis=1, keepdims=True)
+    if n > n_tasks + 1:  # else the noise has too few dimensions
+        noise = np.linalg.solve(np.linalg.cholesky(noise @ noise.T / n), noise)
+    values, vectors = np.linalg.eigh(correlation)
+    normal = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T @ noise
+    order = np.empty((n_tasks, n), dtype=np.int64)
+    np.put_along_axis(order, normal.argsort(axis=1), scores.argsort(axis=1), axis=1)
+    return order
+
+
+def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
+    r"""Correlation of the sampling errors of ATA at k1 of tasks that share their classes.
+
+    :math:`\Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}`, and 0.25 where one of the tasks has
+    fewer than 5 classes with errors.
+
+    Parameters
+    ----------
+    tasks : sequence of m tasks
+        Tests on the same classes.
+
+    Returns
+    -------
+    array of shape (m, m)
+
+    See Also
+    --------
+    classex_bayes.core.pairing.joint_covariance : The covariance.
+    """
+    covariance = joint_covariance(tasks, np.array([tasks[0].n_classes]))
+    erring = [np.unique(task.y[task.losses > 0]).size for task in tasks]
+    unknown = (np.array(erring) < _FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
+    sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))
+    correlation = np.where(unknown | unknown[:, None], _TYPICAL, covariance / np.outer(sd, sd))
+    np.fill_diagonal(correlation, 1.0)
+    return correlation

@@ -1,0 +1,333 @@
+"""Classifiers tested on the same instances: which is better, at how many classes, since when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import (
+    LARGEST_K,
+    class_counts,
+    one_of,
+    source_task,
+    truth_value,
+)
+from classex_bayes.evaluate.crossing import (
+    Crossing,
+    first_crossing,
+    search_grid,
+    search_range,
+)
+from classex_bayes.evaluate.difference import AccuracyDifference
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
+
+_MODEL = BayesianExtrapolator()
+_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClassifierComparison:
+    """Joint posterior of the accuracies of several classifiers.
+
+    Attributes
+    ----------
+    predictions : dict from str to Extrapolation
+        Accuracy of each classifier, as `predict` of its model gives it up to the order of draws.
+    posterior : JointPosterior
+        Draws of the models behind the predictions, with the correlation that couples them.
+    paired : bool
+        Whether the classifiers were tested on the same instances.
+    """
+
+    predictions: dict[str, Extrapolation]
+    posterior: JointPosterior
+    paired: bool
+
+    @property
+    def classifiers(self) -> list[str]:
+        """Names of the classifiers."""
+        return list(self.predictions)
+
+    @property
+    def accuracy(self) -> xr.DataArray:
+        """Draws of the expected accuracies: dimensions (classifier, chain, draw, k).
+
+        Those with the same chain and draw belong together.
+        """
+        names = pd.Index(self.classifiers, name="classifier")
+        return xr.concat([found.accuracy for found in self.predictions.values()], names)
+
+    @property
+    def k(self) -> IntArray:
+        """Numbers of classes, shape (n_k,)."""
+        return next(iter(self.predictions.values())).k
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the numbers must know."""
+        return notes_of(self.predictions)
+
+    def difference(self, first: str, second: str) -> AccuracyDifference:
+        """Posterior of the accuracy of `first` less that of `second`.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of two classifiers.
+
+        Returns
+        -------
+        AccuracyDifference
+        """
+        self._two(first, second)
+        draws = self.predictions[first].accuracy - self.predictions[second].accuracy
+        return AccuracyDifference(first, second, draws.rename("difference"))
+
+    def prob_best(self) -> pd.DataFrame:
+        """Posterior probability that each classifier is the best one.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by k, one column a classifier; equal draws share. Rows sum to 1.
+        """
+        accuracy = self.accuracy
+        best = accuracy == accuracy.max("classifier")
+        share = (best / best.sum("classifier")).mean(SAMPLE_DIMS)
+        return pd.DataFrame(
+            share.transpose("k", "classifier").values,
+            index=pd.Index(self.k, name="k"),
+            columns=pd.Index(self.classifiers, name="classifier"),
+        )
+
+    def crossing(
+        self, first: str, second: str, *, between: tuple[int, int] | None = None
+    ) -> Crossing:
+        """Posterior of the number of classes at which two accuracy curves cross.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of two classifiers.
+        between : tuple of int, optional
+            Range of k that is searched; from k1 to 10^12 by default.
+
+        Returns
+        -------
+        Crossing
+
+        Raises
+        ------
+        DataError
+            Unknown names, one name twice, or a range that is not two increasing numbers of classes.
+        """
+        self._two(first, second)
+        limits = search_range((self._largest_pilot, LARGEST_K) if between is None else between)
+        grid = search_grid(*limits)
+        curves = self.posterior.expected(grid)
+        found = first_crossing(curves[first] - curves[second], grid)
+        k, ahead = (xr.DataArray(values, dims=SAMPLE_DIMS) for values in found)
+        return Crossing(
+            first, second, k.rename("k"), ahead.rename("ahead"), limits, self._largest_pilot
+        )
+
+    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+        """Table indexed by classifier and k.
+
+        Parameters
+        ----------
+        ci_prob, ci_kind : optional
+            Level and kind of the intervals; ArviZ's rcParams by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns "mean", "sd", the limits of the interval, and "prob_best".
+        """
+        tables = {name: p.summary(ci_prob, ci_kind) for name, p in self.predictions.items()}
+        table = pd.concat(tables, names=["classifier", "k"])
+        table["prob_best"] = self.prob_best().T.stack()
+        return table
+
+    def _two(self, first: str, second: str) -> None:
+        for name, argument in ((first, "first"), (second, "second")):
+            one_of(name, self.classifiers, argument)
+        if first == second:
+            raise DataError(f"second: expected another classifier than {first!r}")
+
+    def _header(self) -> str:
+        how = "the same instances" if self.paired else "instances of their own"
+        sizes = sorted({found.n_classes for found in self.predictions.values()})
+        classes = " or ".join(map(str, sizes))
+        return f"{len(self.classifiers)} classifiers, tested on {how} of {classes} classes"
+
+    @property
+    def _largest_pilot(self) -> int:
+        return max(found.n_classes for found in self.predictions.values())
+
+    def __repr__(self) -> str:
+        """Header, table and notes as plain text."""
+        table = self.summary().to_string(float_format="{:.4f}".format)
+        return "\n".join([self._header(), table, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        table = self.summary().to_html(float_format="{:.4f}".format)
+        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
+        return f"<div><p><b>{escape(self._header())}</b></p>{table}{notes}</div>"
+
+
+def compare_classifiers(
+    tasks: Mapping[str, SourceTask],
+    k: ClassCounts,
+    *,
+    model: BayesianExtrapolator = _MODEL,
+    paired: bool = True,
+    sampler: Mapping[str, Any] = _NO_SETTINGS,
+    random_seed: RandomSeed = None,
+    progressbar: bool = True,
+) -> ClassifierComparison:
+    r"""Joint posterior of the accuracies of classifiers on more classes.
+
+    Each classifier is fitted on its own. Instances and classes that are hard for one classifier
+    are often hard for another, so the errors of their accuracies agree, and the difference is
+    known better than either. The draws of the classifiers are therefore put in an order in which
+    their accuracies at k1 have the correlation
+
+    .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
+
+    of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
+    (`classex_bayes.core.pairing`). Whole curves move, so each marginal posterior stays as it is.
+
+    Parameters
+    ----------
+    tasks : mapping from str to SourceTask
+        One task a classifier, at least two. Where `paired`, row i of each is the same instance.
+    k : int or array-like of int
+        Numbers of classes, 2..10^12.
+    model : BayesianExtrapolator
+        What is fitted to each task; left as it is.
+    paired : bool
+        False where the classifiers were tested on different instances and classes; their
+        posteriors are then independent.
+    sampler : mapping
+        Arguments "draws", "tune", "chains", "cores", "target_accept" of
+        `BayesianExtrapolator.fit`.
+    random_seed : int, SeedSequence or None
+        Seed of the fits and of the coupling.
+    progressbar : bool
+        Show the progress of the sampler.
+
+    Returns
+    -------
+    ClassifierComparison
+
+    Raises
+    ------
+    DataError
+        Fewer than two tasks; paired tasks with other classes, instances or class weights, or
+        known by accuracies alone.
+
+    Notes
+    -----
+    Beyond k1, what the data do not say is taken to be independent between classifiers, so there
+    the interval of a difference is rather too wide than too short.
+
+    References
+    ----------
+    Iman and Conover, Communications in Statistics B 11 (1982) (rank correlation at fixed
+    marginals); Deng, Berg, Li and Fei-Fei, ECCV 2010, cited by Zheng, Achanta and Benjamini, JMLR
+    19(65), 2018 (classifiers whose ranking switches as classes are added).
+
+    Examples
+    --------
+    >>> from classex_bayes.data.simulate import GaussianNearestNeighbor
+    >>> probes, gallery, y = GaussianNearestNeighbor(dim=10).sample(60, repeats=2, random_seed=1)
+    >>> tasks = {
+    ...     "all": SourceTask.from_embeddings(probes, gallery, y),
+    ...     "half": SourceTask.from_embeddings(probes[:, :5], gallery[:, :5], y),
+    ... }
+    >>> found = compare_classifiers(
+    ...     tasks, [60, 600], sampler={"chains": 2}, random_seed=1, progressbar=False
+    ... )
+    >>> bool(found.prob_best().loc[600, "all"] > 0.9)
+    True
+    """
+    counts = class_counts(k)
+    named = _checked_tasks(tasks)
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {model!r}")
+    if truth_value(paired, "paired"):
+        _require_same_instances(named)
+    posterior = fit_jointly(
+        named,
+        model,
+        paired=paired,
+        sampler={"progressbar": truth_value(progressbar, "progressbar"), **sampler},
+        random_seed=random_seed,
+    )
+    return ClassifierComparison(posterior.predictions(counts), posterior, paired)
+
+
+def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
+    if not isinstance(tasks, Mapping):
+        raise DataError(
+            "tasks: expected a mapping from names of classifiers to tasks, found "
+            f"{type(tasks).__name__}"
+        )
+    if len(tasks) < 2:
+        raise DataError(f"tasks: expected at least two classifiers, found {len(tasks)}")
+    for task in tasks.values():
+        source_task(task)
+    named = {str(name): task for name, task in tasks.items()}
+    if len(named) < len(tasks):
+        raise DataError(f"tasks: names must differ as text, found {list(tasks)!r}")
+    return named
+
+
+def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
+    """Raise where two tasks cannot be tests on the same instances."""
+    remedy = "pass paired=False for classifiers tested on different instances"
+    for name, task in tasks.items():
+        if task.kind == "accuracies":
+            raise DataError(
+                f"tasks: {name!r} was made from accuracies alone, which cannot be paired; make it "
+                "with from_scores, from_embeddings or from_losses, or pass paired=False"
+            )
+    (one, first), *others = tasks.items()
+    for name, task in others:
+        pair = f"tasks: {one!r} and {name!r}"
+        if task.n_classes != first.n_classes:
+            found = f"{first.n_classes} and {task.n_classes} classes"
+            raise DataError(f"{pair} have {found}, expected the same; {remedy}")
+        for place, names in enumerate(zip(first.classes or (), task.classes or (), strict=False)):
+            if names[0] != names[1]:
+                raise DataError(
+                    f"{pair} name their classes differently: class {place} is {names[0]!r} and "
+                    f"{names[1]!r}; {remedy}"
+                )
+        if task.n_test != first.n_test:
+            found = f"{first.n_test} and {task.n_test} instances"
+            raise DataError(f"{pair} have {found}, expected the same; {remedy}")
+        other = np.flatnonzero(task.y != first.y)
+        if other.size:
+            row = int(other[0])
+            raise DataError(
+                f"{pair} have different true classes at row {row}: {first.y[row]} and "
+                f"{task.y[row]}; put the instances in the same order, or {remedy}"
+            )
+        if not np.allclose(task.class_weight, first.class_weight):
+            place = int(np.argmax(~np.isclose(task.class_weight, first.class_weight)))
+            raise DataError(
+                f"{pair} weigh class {place} differently: {first.class_weight[place]:g} and "
+                f"{task.class_weight[place]:g}; pass the same class_weight"
+            )

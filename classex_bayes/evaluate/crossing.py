@@ -1,0 +1,177 @@
+"""The number of classes at which one classifier overtakes another."""
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from classex_bayes.data.validation import class_counts, number
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import interval_settings
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+_POINTS_PER_DECADE = 40
+_FARTHEST_FACTOR = 100  # beyond so many times k1 the model decides rather than the data
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Crossing:
+    """Posterior of the first number of classes at which two accuracy curves cross.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the classifiers.
+    k : DataArray with dimensions (chain, draw)
+        Where the curves cross for the first time in the range, interpolated; infinite where they do
+        not.
+    ahead : DataArray with dimensions (chain, draw)
+        Whether `first` is the better one before that.
+    between : tuple of int
+        The range of k.
+    n_classes : int
+        k1, the number of source classes.
+
+    Notes
+    -----
+    Where one classifier is well ahead at k1, most crossings are beyond 100 k1. There the curves
+    rest on the tails of the model rather than on the data, and so does their crossing.
+    """
+
+    first: str
+    second: str
+    k: xr.DataArray
+    ahead: xr.DataArray
+    between: tuple[int, int]
+    n_classes: int
+
+    @property
+    def probability(self) -> float:
+        """Posterior probability that the curves cross in the range."""
+        return float(np.isfinite(self.k.values).mean())
+
+    def prob_between(self, low: float, high: float) -> float:
+        """Posterior probability that the first crossing is between `low` and `high`."""
+        low, high = number(low, "low", 1, whole=False), number(high, "high", 1, whole=False)
+        return float(((self.k.values >= low) & (self.k.values <= high)).mean())
+
+    @property
+    def median(self) -> float:
+        """Posterior median; infinite where most draws do not cross."""
+        return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
+
+    def interval(self, prob: float | None = None) -> tuple[float, float]:
+        """Equal-tailed credible interval; its ends are draws, so they may be infinite."""
+        level, _ = interval_settings(prob, "eti")
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        lower, upper = np.quantile(self.k.values, tails, method="inverted_cdf")
+        return float(lower), float(upper)
+
+    def outcomes(self) -> pd.DataFrame:
+        """What can happen, with the probability of each.
+
+        Returns
+        -------
+        DataFrame
+            Rows "A throughout", "A, then B", "B, then A", "B throughout"; columns "probability"
+            and "k", the median of the crossing where that is what happens.
+        """
+        crosses, k = np.isfinite(self.k.values), self.k.values
+        a, b = self.first, self.second
+        events = {
+            f"{a} throughout": self.ahead.values & ~crosses,
+            f"{a}, then {b}": self.ahead.values & crosses,
+            f"{b}, then {a}": ~self.ahead.values & crosses,
+            f"{b} throughout": ~self.ahead.values & ~crosses,
+        }
+        rows = {
+            name: (
+                float(event.mean()),
+                float(np.median(k[event])) if (event & crosses).any() else np.nan,
+            )
+            for name, event in events.items()
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["probability", "k"])
+
+    def _text(self, k: float) -> str:
+        return "never" if np.isinf(k) else f"{k:,.0f}"
+
+    def describe(self, prob: float | None = None) -> str:
+        """Sentence with the probability of a crossing, its median and an interval."""
+        prob, _ = interval_settings(prob, "eti")
+        lower, upper = (self._text(k) for k in self.interval(prob))
+        far = _FARTHEST_FACTOR * self.n_classes
+        near = f" ({self.prob_between(1, far):.2f} up to {far:,})" if far < self.between[1] else ""
+        return (
+            f"{self.first} and {self.second} cross between {self.between[0]:,} and "
+            f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; median "
+            f"{self._text(self.median)} (eti{100 * prob:g}: {lower} to {upper})"
+        )
+
+    def __repr__(self) -> str:
+        """Sentence and table of the outcomes."""
+        table = self.outcomes().to_string(formatters=_FORMATS, na_rep="-")
+        return f"{self.describe()}\n{table}"
+
+    def _repr_html_(self) -> str:
+        table = self.outcomes().to_html(formatters=_FORMATS, na_rep="-")
+        return f"<div><p>{escape(self.describe())}</p>{table}</div>"
+
+
+_FORMATS = {"probability": "{:.3f}".format, "k": lambda k: "-" if np.isnan(k) else f"{k:,.0f}"}
+
+
+def search_grid(low: int, high: int) -> FloatArray:
+    """Numbers of classes from `low` to `high`, at least 40 a decade, equally spaced in log k."""
+    return np.geomspace(low, high, int(np.ceil(_POINTS_PER_DECADE * np.log10(high / low))) + 2)
+
+
+def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """First change of sign of each curve, interpolated linearly in log k.
+
+    Parameters
+    ----------
+    difference : array of shape (..., n_k)
+        Accuracy of one classifier less that of another.
+    k : array of shape (n_k,)
+        Increasing numbers of classes.
+
+    Returns
+    -------
+    crossing : array of shape (...)
+        Infinite where the sign does not change.
+    ahead : boolean array of shape (...)
+        Whether the difference is positive before the crossing.
+
+    Examples
+    --------
+    >>> curves = np.array([[0.2, 0.1, -0.1], [-0.2, -0.1, -0.1]])
+    >>> crossing, ahead = first_crossing(curves, np.array([10.0, 100.0, 10_000.0]))
+    >>> crossing.round(1).tolist(), ahead.tolist()
+    ([1000.0, inf], [True, False])
+    """
+    flat = difference.reshape(-1, k.size)
+    rows = np.arange(flat.shape[0])
+    # Where the curves start together, whoever parts first is ahead.
+    ahead = flat[rows, np.argmax(flat != 0, axis=1)] > 0
+    changed = flat * np.where(ahead, 1, -1)[:, None] < 0
+    after = np.argmax(changed, axis=1)
+    before = np.maximum(after - 1, 0)
+    left, right = np.abs(flat[rows, before]), np.abs(flat[rows, after])
+    fraction = left / np.maximum(left + right, np.finfo(float).tiny)
+    place = k[before] * (k[after] / k[before]) ** fraction
+    crossing = np.where(changed.any(axis=1), place, np.inf)
+    shape = difference.shape[:-1]
+    return crossing.reshape(shape), ahead.reshape(shape)
+
+
+def search_range(between: tuple[int, int]) -> tuple[int, int]:
+    """Two increasing numbers of classes."""
+    if isinstance(between, str) or np.shape(between) != (2,):
+        raise DataError(f"between: expected two numbers of classes, found {between!r}")
+    limits: IntArray = class_counts(list(between), "between")
+    if limits[0] > limits[1]:
+        raise DataError(f"between: expected the smaller number first, found {between!r}")
+    return int(limits[0]), int(limits[1])

@@ -1,0 +1,280 @@
+"""Subpopulations of instances: a curve for each, and one for any mix of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.data.evidence import LossEvidence
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import (
+    FEWEST_CLASSES,
+    as_array,
+    class_counts,
+    number,
+    source_task,
+    truth_value,
+)
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Extrapolation
+from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
+
+_MODEL = BayesianExtrapolator()
+_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+OVERALL = "overall"  # in tables and plots, beside the names of the groups
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class GroupedExtrapolation:
+    r"""Accuracy of every group of instances, and of a mix of them.
+
+    Attributes
+    ----------
+    by_group : dict from name to Extrapolation
+        Expected accuracy of the instances of each group. Draws with the same number belong
+        together.
+    mix : Series
+        Share :math:`\pi_g` of each group in the deployment; sums to 1.
+    n_test : Series
+        Test instances of each group.
+    n_tested : Series
+        Classes that the test instances of each group belong to.
+    posterior : JointPosterior
+        Draws of the models behind the predictions, with the correlation that couples them.
+    """
+
+    by_group: dict[Any, Extrapolation]
+    mix: pd.Series
+    n_test: pd.Series
+    n_tested: pd.Series
+    posterior: JointPosterior
+
+    @property
+    def overall(self) -> Extrapolation:
+        r"""Accuracy in the deployment, :math:`\sum_g \pi_g AGA^g_k`, draw by draw."""
+        parts = [self.mix[name] * found.values for name, found in self.by_group.items()]
+        first = next(iter(self.by_group.values()))
+        values = sum(parts[1:], parts[0]).rename("accuracy")
+        return Extrapolation(
+            values, "post-stratified", "credible", first.n_classes, notes_of(self.by_group)
+        )
+
+    def with_mix(self, mix: Mapping[Any, float]) -> "GroupedExtrapolation":
+        """The same draws for a deployment with another mix.
+
+        Parameters
+        ----------
+        mix : mapping from group to share
+            Shares in any unit; groups left out have none.
+
+        Returns
+        -------
+        GroupedExtrapolation
+
+        Raises
+        ------
+        DataError
+            Unknown groups, shares that are negative or not finite, or none above 0.
+        """
+        return replace(self, mix=_shares(mix, list(self.by_group)))
+
+    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+        """Table indexed by group and k; the mix comes last, as "overall".
+
+        Parameters
+        ----------
+        ci_prob, ci_kind : optional
+            Level and kind of the intervals; ArviZ's rcParams by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns "share", "mean", "sd" and the limits of the interval.
+        """
+        found = {**self.by_group, OVERALL: self.overall}
+        tables = {name: part.summary(ci_prob, ci_kind) for name, part in found.items()}
+        table = pd.concat(tables, names=["group", "k"])
+        shares = {**self.mix.to_dict(), OVERALL: 1.0}
+        table.insert(0, "share", table.index.get_level_values("group").map(shares))
+        return table
+
+    def _header(self) -> str:
+        n_classes = self.overall.n_classes
+        return f"expected accuracy of {len(self.by_group)} groups, from {n_classes} source classes"
+
+    def __repr__(self) -> str:
+        """Header, table and notes as plain text."""
+        table = self.summary().to_string(float_format="{:.4f}".format)
+        notes = (f"note: {note}" for note in self.overall.notes)
+        return "\n".join([self._header(), table, *notes])
+
+    def _repr_html_(self) -> str:
+        table = self.summary().to_html(float_format="{:.4f}".format)
+        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.overall.notes)
+        return f"<div><p><b>{escape(self._header())}</b></p>{table}{notes}</div>"
+
+
+def extrapolate_groups(
+    task: SourceTask,
+    groups: Any,
+    k: ClassCounts,
+    *,
+    mix: Mapping[Any, float] | None = None,
+    model: BayesianExtrapolator = _MODEL,
+    sampler: Mapping[str, Any] = _NO_SETTINGS,
+    random_seed: RandomSeed = None,
+    progressbar: bool = True,
+) -> GroupedExtrapolation:
+    r"""Accuracy on more classes for every group of instances and for a mix of the groups.
+
+    Each group is fitted to its own instances, with all k1 classes as competitors. In a
+    deployment where group g has the share :math:`\pi_g`,
+
+    .. math:: AGA_k = \sum_g \pi_g AGA^g_k.
+
+    The groups share classes and competitors, so their errors agree and their sum is known less well
+    than that of independent posteriors; the draws are coupled as those of
+    `classex_bayes.compare_classifiers`.
+
+    Parameters
+    ----------
+    task : SourceTask
+        The tested classes, with all instances.
+    groups : array-like of shape (n_test,)
+        Group of each instance: camera, font, language.
+    k : int or array-like of int
+        Numbers of classes, 2..10^12.
+    mix : mapping from group to share, optional
+        Shares of the groups in the deployment, in any unit; by default those in the pilot, each
+        class weighing as in the task.
+    model : BayesianExtrapolator
+        What is fitted to each group; left as it is.
+    sampler : mapping
+        Arguments "draws", "tune", "chains", "cores", "target_accept" of
+        `BayesianExtrapolator.fit`.
+    random_seed : int, SeedSequence or None
+        Seed of the fits and of the coupling.
+    progressbar : bool
+        Show the progress of the sampler.
+
+    Returns
+    -------
+    GroupedExtrapolation
+
+    Raises
+    ------
+    DataError
+        A task without losses; not one label an instance, or a missing one; fewer than two groups,
+        or one whose instances are of fewer than 3 classes; a mix as in `with_mix`.
+
+    Notes
+    -----
+    Where a group tests some of the classes only, these are taken for a random part of the
+    population, like the k1 classes themselves.
+
+    References
+    ----------
+    Gelman et al., Bayesian Data Analysis (2013), section 8.3 (post-stratification); Zheng,
+    Achanta and Benjamini, JMLR 19(65), 2018 (extrapolation).
+
+    Examples
+    --------
+    >>> from classex_bayes.data.datasets import load_glyphs
+    >>> glyphs = load_glyphs()
+    >>> pilot = np.isin(glyphs.y, glyphs.classes[::50])
+    >>> task = glyphs.task().select(np.arange(0, 2965, 50))
+    >>> found = extrapolate_groups(
+    ...     task, glyphs.font[pilot], [60, 600], sampler={"chains": 2}, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> found.with_mix({"rounded": 0.7, "brush": 0.3}).summary().shape
+    (8, 5)
+    """
+    counts = class_counts(k)
+    source_task(task)
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {model!r}")
+    if task.kind == "accuracies":
+        raise DataError(
+            "task: it was made from accuracies alone and has no instances to group; make it with "
+            "from_scores, from_embeddings or from_losses"
+        )
+    rows = _rows_of_groups(groups, task.n_test)
+    tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
+    pilot_mix = {name: float(task.instance_weight[places].sum()) for name, places in rows.items()}
+    shares = _shares(pilot_mix if mix is None else mix, list(tasks))
+    posterior = fit_jointly(
+        tasks,
+        model,
+        paired=True,
+        sampler={"progressbar": truth_value(progressbar, "progressbar"), **sampler},
+        random_seed=random_seed,
+    )
+    return GroupedExtrapolation(
+        posterior.predictions(counts),
+        shares,
+        pd.Series({name: part.n_test for name, part in tasks.items()}),
+        pd.Series({name: np.count_nonzero(part.class_weight) for name, part in tasks.items()}),
+        posterior,
+    )
+
+
+def _rows_of_groups(groups: Any, n_test: int) -> dict[Any, IntArray]:
+    """Instances of each group, in order of first appearance."""
+    shape = as_array(groups, "groups").shape
+    if len(shape) != 1:
+        raise DataError(f"groups: expected one label per instance, found shape {shape}")
+    if shape[0] != n_test:
+        raise DataError(f"groups: found {shape[0]} labels for {n_test} instances")
+    # As they are: in an array of text, a missing label would be a group called "nan".
+    labels = pd.Series(groups.tolist() if hasattr(groups, "tolist") else list(groups), dtype=object)
+    if labels.isna().any():
+        row = int(np.argmax(labels.isna()))
+        raise DataError(f"groups: the label at row {row} is missing; leave such instances out")
+    codes, names = pd.factorize(labels)
+    if len(names) < 2:
+        raise DataError(f"groups: expected at least two groups, found only {names[0]!r}")
+    if OVERALL in names:
+        raise DataError(f"groups: {OVERALL!r} is the name of the mix; call the group otherwise")
+    return {name: np.flatnonzero(codes == code) for code, name in enumerate(names)}
+
+
+def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
+    """Shares of the groups, which sum to 1."""
+    if not isinstance(mix, Mapping):
+        raise DataError(f"mix: expected a mapping from group to share, found {type(mix).__name__}")
+    for name in mix:
+        if name not in names:
+            raise DataError(f"mix: unknown group {name!r}; the groups are {names!r}")
+    shares = pd.Series(
+        [number(mix.get(name, 0), f"mix[{name!r}]", 0, whole=False) for name in names],
+        index=pd.Index(names, name="group"),
+    )
+    if not shares.any():
+        raise DataError("mix: expected a share above 0, found none")
+    shares /= shares.max()  # the sum of huge shares would overflow
+    return shares / shares.sum()
+
+
+def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
+    """Task on the instances of a group; all classes remain competitors."""
+    y = task.y[rows]
+    tested = np.bincount(y, minlength=task.n_classes) > 0
+    weight = np.where(tested, task.class_weight, 0.0)
+    if np.count_nonzero(weight) < FEWEST_CLASSES:
+        raise DataError(
+            f"groups: {name!r} has instances of {np.count_nonzero(weight)} of the "
+            f"{task.n_classes} classes, expected at least {FEWEST_CLASSES}; join it with another"
+        )
+    source = None if task.source is None else task.source.subset(rows, np.arange(task.n_classes))
+    losses = task.losses[rows] if source is None else None
+    evidence = LossEvidence(
+        task.n_classes, y, weight / weight.sum(), losses, source, task.ties, task.tie_seed
+    )
+    return SourceTask(evidence, task.kind, task.classes)

@@ -1,0 +1,244 @@
+"""Classifiers tested on the same instances: difference, best one, crossing."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.evaluate.classifiers import ClassifierComparison, compare_classifiers
+from classex_bayes.evaluate.crossing import Crossing, first_crossing, search_grid, search_range
+from classex_bayes.evaluate.difference import AccuracyDifference
+from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.results import Extrapolation
+
+K = [50, 500, 2000]
+SAMPLER = {"draws": 200, "tune": 300, "chains": 2, "cores": 1}
+
+
+def views(n_classes, repeats=2, seed=1, dims=(10, 6)):
+    """Classifiers of the same instances, which see some of the coordinates each."""
+    law = GaussianNearestNeighbor(10, 0.3)
+    probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=seed)
+    return {f"d{d}": SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y) for d in dims}
+
+
+def quietly(tasks, k=K, **arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return compare_classifiers(
+            tasks, k, sampler=SAMPLER, random_seed=3, progressbar=False, **arguments
+        )
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """The same tasks, paired and not."""
+    tasks = views(50)
+    return SimpleNamespace(tasks=tasks, paired=quietly(tasks), apart=quietly(tasks, paired=False))
+
+
+def test_marginals_are_those_of_each_model(compared):
+    paired, apart = compared.paired.accuracy, compared.apart.accuracy
+    assert paired.dims == ("classifier", "chain", "draw", "k")
+    assert_allclose(
+        np.sort(paired.values.reshape(2, -1, 3), axis=1),
+        np.sort(apart.values.reshape(2, -1, 3), axis=1),
+    )
+
+
+def test_pairing_narrows_the_difference(compared):
+    paired, apart = (found.difference("d10", "d6") for found in (compared.paired, compared.apart))
+    rho = compared.paired.posterior.correlation.loc["d10", "d6"]
+    assert 0.2 < rho < 0.95
+    ratio = paired.draws.std(["chain", "draw"]) / apart.draws.std(["chain", "draw"])
+    assert ratio[0] == pytest.approx(np.sqrt(1 - rho), abs=0.1)
+    assert np.all(ratio < 1)
+    assert_allclose(paired.mean, apart.mean)
+    assert compared.apart.posterior.correlation.loc["d10", "d6"] == 0
+
+
+def test_difference_is_a_summary(compared):
+    found = compared.paired.difference("d10", "d6")
+    mean = {name: p.mean for name, p in compared.paired.predictions.items()}
+    assert_allclose(found.mean, mean["d10"] - mean["d6"])
+    assert_allclose(found.prob_above(), compared.paired.prob_best()["d10"])
+    assert np.all(found.prob_above(0.1) <= found.prob_above())
+    table = found.summary(0.9, "eti")
+    assert table.columns.tolist() == ["mean", "sd", "eti90_lb", "eti90_ub", "prob_above"]
+    assert table["mean"].between(table["eti90_lb"], table["eti90_ub"]).all()
+    assert "d10 less that of d6" in repr(found) and "<table" in found._repr_html_()
+    for margin in ("x", True, 2):
+        with pytest.raises(DataError, match="margin"):
+            found.prob_above(margin)
+
+
+def test_summary_and_notes(compared):
+    table = compared.paired.summary(0.9)
+    assert table.index.names == ["classifier", "k"] and table.shape == (6, 5)
+    assert_allclose(table["prob_best"].unstack("classifier"), compared.paired.prob_best())
+    assert "the same instances of 50 classes" in repr(compared.paired)
+    assert "instances of their own" in compared.apart._repr_html_()
+
+
+def synthetic(*curves):
+    """Comparison of given draws at two k."""
+    predictions = {
+        f"c{place}": Extrapolation.from_draws(
+            [10, 100], np.array(draws, dtype=float)[None], f"c{place}", "credible", 10
+        )
+        for place, draws in enumerate(curves)
+    }
+    return ClassifierComparison(predictions, None, True)
+
+
+def test_equal_draws_share_the_first_place():
+    best = synthetic([[1, 0.5], [1, 0.2]], [[1, 0.4], [0.9, 0.6]], [[1, 0.1], [1, 0.1]]).prob_best()
+    assert_allclose(best.loc[10], [(1 / 3 + 1 / 2) / 2, 1 / 6, (1 / 3 + 1 / 2) / 2])
+    assert_allclose(best.loc[100], [0.5, 0.5, 0])
+
+
+def test_the_same_seed_gives_the_same_numbers(compared):
+    again = quietly(compared.tasks)
+    assert_array_equal(again.accuracy.values, compared.paired.accuracy.values)
+
+
+# Crossing
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    at=st.lists(st.floats(np.log(20), np.log(1e9)), min_size=1, max_size=5),
+    slope=st.floats(1e-6, 10),
+    sign=st.sampled_from([-1, 1]),
+)
+def test_lines_cross_where_they_do(at, slope, sign):
+    grid = search_grid(10, 10**10)
+    curves = sign * slope * (np.array(at)[:, None] - np.log(grid))
+    crossing, ahead = first_crossing(curves, grid)
+    assert_allclose(crossing, np.exp(at), rtol=1e-6)
+    assert np.all(ahead == (sign > 0))
+
+
+def test_first_of_several_crossings_and_none():
+    k = np.array([10.0, 100.0, 1000.0, 10_000.0])
+    curves = np.array([[1, -1, 1, 1], [0, 0, -1, 1], [2, 1, 0, 3], [0, 0, 0, 0]], dtype=float)
+    crossing, ahead = first_crossing(curves.reshape(2, 2, 4), k)
+    assert_allclose(crossing, [[10**1.5, 10**3.5], [np.inf, np.inf]])
+    assert_array_equal(ahead, [[True, False], [True, False]])
+
+
+def test_crossing_is_between_the_changes_of_the_leader(compared):
+    found = compared.paired.crossing("d10", "d6", between=(50, 2000))
+    curves = compared.paired.difference("d10", "d6").draws
+    changed = (curves.sel(k=50) > 0) != (curves.sel(k=2000) > 0)
+    assert np.all(np.isfinite(found.k.values) | ~changed.values)
+    assert_array_equal(found.ahead.values, (curves.sel(k=50) > 0).values)
+    outcomes = found.outcomes()["probability"]
+    assert outcomes.sum() == pytest.approx(1)
+    assert outcomes.iloc[1:3].sum() == pytest.approx(found.probability)
+    assert found.prob_between(50, 2000) == pytest.approx(found.probability)
+    wide = compared.paired.crossing("d10", "d6")
+    assert wide.probability >= found.probability
+    assert " up to 5,000)" in repr(wide) and " up to " not in repr(found)
+    assert "d10, then d6" in wide._repr_html_()
+
+
+def test_crossing_summary():
+    import xarray as xr
+
+    k = xr.DataArray([[100.0, 1000.0, np.inf, 200.0]], dims=("chain", "draw"))
+    ahead = xr.DataArray([[True, True, True, False]], dims=("chain", "draw"))
+    found = Crossing("a", "b", k, ahead, (50, 10**6), 50)
+    assert found.probability == 0.75 and found.median == 200
+    assert found.prob_between(150, 1000) == 0.5
+    assert found.interval(0.9) == (100, np.inf)
+    table = found.outcomes()
+    assert table.index.tolist() == ["a throughout", "a, then b", "b, then a", "b throughout"]
+    assert table["probability"].tolist() == [0.25, 0.5, 0.25, 0]
+    assert_array_equal(table["k"], [np.nan, 550, 200, np.nan])
+    assert "(0.75 up to 5,000)" in found.describe() and "never" in found.describe()
+
+
+# What is refused
+
+
+def test_other_instances_are_refused():
+    tasks = views(12)
+    first = tasks["d10"]
+    shuffled = SourceTask.from_losses(first.losses[::-1], first.y[::-1], n_classes=12)
+    weighted = SourceTask.from_losses(
+        first.losses, first.y, n_classes=12, class_weight=[2.0] + [1.0] * 11
+    )
+    named = [
+        SourceTask.from_losses(first.losses, first.y, n_classes=12, classes=None) for _ in range(2)
+    ]
+    named[0].classes, named[1].classes = list("abcdefghijkl"), list("abdcefghijkl")
+    curve = SourceTask.from_accuracies([2, 12], [0.9, 0.5], n_test=24, n_classes=12)
+    more = views(13)["d10"]
+    for other, message in (
+        (more, "12 and 13 classes, expected the same; pass paired=False"),
+        (views(12, repeats=3)["d6"], "24 and 36 instances"),
+        (shuffled, "different true classes at row 0: 0 and 11; put the instances in the same"),
+        (weighted, "weigh class 0 differently: 0.0833333 and 0.153846"),
+        (curve, "'b' was made from accuracies alone"),
+    ):
+        with pytest.raises(DataError, match=message):
+            compare_classifiers({"a": first, "b": other}, 50)
+    with pytest.raises(DataError, match="class 2 is 'c' and 'd'"):
+        compare_classifiers({"a": named[0], "b": named[1]}, 50)
+
+
+def test_bad_arguments(compared):
+    tasks = compared.tasks
+    for arguments, message in (
+        (((list(tasks.values())), 50), "tasks: expected a mapping from names"),
+        (({"d10": tasks["d10"]}, 50), "at least two classifiers, found 1"),
+        (({"a": tasks["d10"], "b": 3}, 50), "expected a SourceTask, found int"),
+        (({1: tasks["d10"], "1": tasks["d6"]}, 50), "names must differ as text"),
+        ((tasks, 1), "k: expected numbers in 2"),
+    ):
+        with pytest.raises(DataError, match=message):
+            compare_classifiers(*arguments)
+    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator"):
+        compare_classifiers(tasks, 50, model=BayesianExtrapolator)
+    with pytest.raises(DataError, match="paired: expected True or False"):
+        compare_classifiers(tasks, 50, paired="yes")
+    found = compared.paired
+    with pytest.raises(DataError, match="first: found 'x', expected one of 'd10', 'd6'"):
+        found.difference("x", "d6")
+    with pytest.raises(DataError, match="second: expected another classifier than 'd6'"):
+        found.crossing("d6", "d6")
+    for between, message in (
+        (5, "expected two numbers"),
+        ((5, 4), "the smaller number first"),
+        ((1, 4), "in 2"),
+        ("ab", "expected two numbers"),
+    ):
+        with pytest.raises(DataError, match=message):
+            search_range(between)
+
+
+@pytest.mark.slow
+def test_coverage_of_paired_tasks():
+    """Intervals of the difference hold the truth, and are shorter than those of unpaired tasks."""
+    laws = GaussianNearestNeighbor(10, 0.3), GaussianNearestNeighbor(6, 0.3)
+    k = np.array([60, 240, 1200])
+    truth = laws[0].accuracy(k) - laws[1].accuracy(k)
+    inside, widths = [], []
+    for seed in range(100):
+        tasks = views(60, seed=seed)
+        for paired in (True, False):
+            found: AccuracyDifference = quietly(tasks, k, paired=paired).difference("d10", "d6")
+            limits = found.interval(0.9)
+            inside.append((limits["lower"] <= truth) & (truth <= limits["upper"]))
+            widths.append(limits["upper"] - limits["lower"])
+    assert np.all(np.mean(inside[::2], axis=0) >= 0.84)
+    ratio = np.mean(widths[::2], axis=0) / np.mean(widths[1::2], axis=0)
+    assert ratio[0] < 0.85 and np.all(ratio < 1)
