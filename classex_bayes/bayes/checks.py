@@ -6,11 +6,10 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
-from classex_bayes.bayes import predictive
-from classex_bayes.bayes.likelihoods import BernsteinData, LikelihoodData, likelihood_data
+from classex_bayes.bayes.likelihoods import BernsteinData, LikelihoodData, PooledData
 from classex_bayes.bayes.model import build_model, prior_draws
 from classex_bayes.bayes.priors import Prior, checked_prior
-from classex_bayes.bayes.tree import data_groups, predictive_group, seeds_of
+from classex_bayes.bayes.tree import described, log_likelihood_group, predictive_group, seeds_of
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import number, seed_sequence, source_task
@@ -29,7 +28,7 @@ class PredictiveChecks(Parameters):
     likelihood: str
     _fitted_prior: Prior
     _data: LikelihoodData
-    _task: SourceTask | None
+    _tasks: tuple[SourceTask, ...]
 
     @property
     def idata(self) -> xr.DataTree:
@@ -43,9 +42,14 @@ class PredictiveChecks(Parameters):
 
     @property
     def task(self) -> SourceTask | None:
-        """The fitted task; None where the model was read from a file."""
+        """The fitted task; None where there are several, or the model was read from a file."""
+        return self.tasks[0] if len(self.tasks) == 1 else None
+
+    @property
+    def tasks(self) -> tuple[SourceTask, ...]:
+        """The fitted tasks; empty where the model was read from a file."""
         self._require("_tree")
-        return self._task
+        return self._tasks
 
     @property
     def _weights(self) -> xr.DataArray:
@@ -71,7 +75,7 @@ class PredictiveChecks(Parameters):
         Parameters
         ----------
         task : SourceTask, optional
-            Sets k1, n and design effect; the fitted task by default.
+            Sets k1, n and design effect; what was fitted by default.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None
@@ -85,18 +89,17 @@ class PredictiveChecks(Parameters):
         """
         draws = int(number(draws, "draws", 1, whole=True))
         if task is None:
-            law, data, described = self._require("_fitted_prior"), self._data, self.idata
+            law, data, tree = self._require("_fitted_prior"), self._data, self.idata
             rng = self._rng(_PRIOR_PREDICTIVE, random_seed)
         else:
             source_task(task)
             law = checked_prior(self.prior)
-            data = likelihood_data(task, law.basis, self.likelihood)
-            described = data_groups(task, data, law.basis)
+            data, tree = described([task], law.basis, self.likelihood, "nothing")
             rng = np.random.default_rng(seed_sequence(random_seed))
         prior = prior_draws(law, data, draws, rng)
         groups = {
             "prior": prior,
-            "prior_predictive": predictive_group(prior["weights"], described, law.basis, rng),
+            "prior_predictive": predictive_group(prior["weights"], tree, law.basis, rng),
         }
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
@@ -128,7 +131,9 @@ class PredictiveChecks(Parameters):
         -------
         DataTree
             `idata` with the group log_likelihood: loss_histogram (chain, draw, class), adding up
-            to the log-likelihood of the model.
+            to the log-likelihood of the model. Of pooled tasks that share classes by name, each
+            name stands once, for its instances in all of them; otherwise a coordinate class_task
+            tells the task.
 
         Raises
         ------
@@ -136,16 +141,13 @@ class PredictiveChecks(Parameters):
             The power form, whose accuracies have no classes, or a model loaded from a file.
         """
         data = self._require("_data")
-        if self.task is None:
+        if not self.tasks:
             raise DataError("task: it is not stored in files; fit again to leave out its classes")
-        if not isinstance(data, BernsteinData):
+        if not isinstance(data, BernsteinData | PooledData):
             raise DataError("likelihood: the power form has no log-likelihood by class")
-        values, classes = predictive.class_log_likelihood(self._weights.values, data, self.task)
-        names = self.task.classes
-        coords = {name: self._weights[name].values for name in ("chain", "draw")}
-        coords["class"] = np.array(classes if names is None else [names[c] for c in classes])
-        group = xr.Dataset({data.observed: (("chain", "draw", "class"), values)}, coords=coords)
-        self.idata["log_likelihood"] = xr.DataTree(group)
+        self.idata["log_likelihood"] = xr.DataTree(
+            log_likelihood_group(self._weights, data, self.tasks, self.idata.attrs.get("shared"))
+        )
         return self.idata
 
     def compute_log_prior(self) -> xr.DataTree:

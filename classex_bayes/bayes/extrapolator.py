@@ -1,5 +1,7 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
+import json
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -7,8 +9,10 @@ import xarray as xr
 
 from classex_bayes.bayes import predictive
 from classex_bayes.bayes.checks import PredictiveChecks
-from classex_bayes.bayes.likelihoods import LikelihoodData, likelihood_data
+from classex_bayes.bayes.likelihoods import LikelihoodData
 from classex_bayes.bayes.measured import measured_accuracy, measured_accuracy_nested
+from classex_bayes.bayes.pooling import checked_tasks
+from classex_bayes.bayes.population import checked_population, population_accuracy
 from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import (
     Diagnosis,
@@ -17,7 +21,7 @@ from classex_bayes.bayes.sampling import (
     sample_posterior,
     warn_of_problems,
 )
-from classex_bayes.bayes.tree import data_groups, dependence_of, provenance
+from classex_bayes.bayes.tree import dependence_of, described, provenance
 from classex_bayes.core.top import expected_top_accuracy
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
@@ -28,7 +32,6 @@ from classex_bayes.data.validation import (
     probability,
     seed_sequence,
     shares,
-    source_task,
     truth_value,
 )
 from classex_bayes.exceptions import DataError
@@ -36,7 +39,8 @@ from classex_bayes.results import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
-_MEASURED = 3  # a stage of the seed, after those of `classex_bayes.bayes.checks`
+_DIAGNOSED = 1, 10, 100  # multiples of k1 at which accuracy must have converged
+_MEASURED, _POPULATION = 3, 4  # stages of the seed, after those of `classex_bayes.bayes.checks`
 
 
 class BayesianExtrapolator(PredictiveChecks):
@@ -63,9 +67,12 @@ class BayesianExtrapolator(PredictiveChecks):
     model : pymc.Model
         The PyMC model of the fitted task.
     task : SourceTask or None
-        The fitted task; None after `classex_bayes.load`.
+        The fitted task; None where there are several, and after `classex_bayes.load`.
+    tasks : tuple of SourceTask
+        The fitted tasks; empty after `classex_bayes.load`.
     diagnosis_ : Diagnosis
-        Convergence of the sampler.
+        Convergence of the sampler, of accuracies at 1, 10 and 100 times k1: the two groups of the
+        prior may describe one law in several ways, between which chains need not agree.
 
     References
     ----------
@@ -90,12 +97,13 @@ class BayesianExtrapolator(PredictiveChecks):
 
     def fit(
         self,
-        task: SourceTask,
+        task: SourceTask | Sequence[SourceTask],
         *,
+        shared: str = "nothing",
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        target_accept: float = 0.95,
+        target_accept: float = 0.98,
         random_seed: RandomSeed = None,
         nuts_sampler: str = "nutpie",
         cores: int | None = None,
@@ -105,8 +113,16 @@ class BayesianExtrapolator(PredictiveChecks):
 
         Parameters
         ----------
-        task : SourceTask
-            The tested classes.
+        task : SourceTask or sequence of SourceTask
+            The tested classes; or several pilots of one classifier in one population of classes,
+            whose log-likelihoods are added up, each with its own k1 and design effect. Where one
+            of them is a bare curve, "auto" takes the power form for all.
+        shared : {"nothing", "classes", "instances"}
+            What several pilots have in common: nothing, their classes being drawn independently;
+            classes, with other test instances; or classes and instances, as where one pilot is a
+            part of another. What is shared is not counted twice: log-likelihoods get weights in
+            [0, 1] (`classex_bayes.bayes.pooling`). Classes are matched by name; where one of two
+            tasks has no names, the smaller is taken to lie within the larger.
         draws, tune, chains : int
             Draws to keep and to adapt on, in each chain, and number of chains.
         target_accept : float
@@ -137,26 +153,27 @@ class BayesianExtrapolator(PredictiveChecks):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
-        source_task(task)
+        tasks = checked_tasks(task, shared)
         prior = checked_prior(self.prior)
-        data = likelihood_data(task, prior.basis, self.likelihood)
         seeds = seed_sequence(random_seed)
         # All that could fail is done before the draws, which nothing may lose.
-        tree = data_groups(task, data, prior.basis)
+        data, tree = described(tasks, prior.basis, self.likelihood, shared)
         tree.attrs.update(provenance(prior, self.likelihood, settings, seeds))
         draw_seed = int(seeds.generate_state(1)[0])
         tree.update(sample_posterior(prior, data, settings, draw_seed).children)
-        self._adopt(tree, prior, data, task)
+        self._adopt(tree, prior, data, tasks)
         warn_of_problems(self.diagnosis_)
         return self
 
     def _adopt(
-        self, tree: xr.DataTree, prior: Prior, data: LikelihoodData, task: SourceTask | None
+        self, tree: xr.DataTree, prior: Prior, data: LikelihoodData, tasks: tuple[SourceTask, ...]
     ) -> None:
         """Take over a posterior, fresh from the sampler or from a file."""
         self.__dict__.pop("model", None)
-        self._tree, self._fitted_prior, self._data, self._task = tree, prior, data, task
-        self._diagnosis = diagnose(tree)
+        self._tree, self._fitted_prior, self._data, self._tasks = tree, prior, data, tasks
+        k = np.minimum(self._n_classes * np.array(_DIAGNOSED), LARGEST_K)
+        accuracies = xr.Dataset({"accuracy": (("chain", "draw", "k"), self._expected(k))})
+        self._diagnosis = diagnose(tree, accuracies)
 
     @property
     def is_fitted(self) -> bool:
@@ -166,15 +183,15 @@ class BayesianExtrapolator(PredictiveChecks):
     @property
     def is_loaded(self) -> bool:
         """Whether the draws were read from a file, so that there is no task."""
-        return self.is_fitted and self._task is None
+        return self.is_fitted and not self._tasks
 
-    def is_fitted_to(self, task: SourceTask) -> bool:
+    def is_fitted_to(self, task: SourceTask | Sequence[SourceTask]) -> bool:
         """Whether there are draws for this task with the parameters as they are now.
 
         Parameters
         ----------
-        task : SourceTask
-            The fitted task, or for a model read from a file one with the same data.
+        task : SourceTask or sequence of SourceTask
+            What was fitted, or for a model read from a file tasks with the same data.
 
         Returns
         -------
@@ -182,10 +199,11 @@ class BayesianExtrapolator(PredictiveChecks):
         """
         if not self._is_current:
             return False
-        if self._task is not None:
-            return self._task is task
-        basis = self._fitted_prior.basis
-        other = data_groups(task, likelihood_data(task, basis, self.likelihood), basis)
+        shared = self.idata.attrs.get("shared", "nothing")
+        tasks = checked_tasks(task, "instances")
+        if self._tasks:
+            return [id(one) for one in tasks] == [id(one) for one in self._tasks]
+        _, other = described(tasks, self._fitted_prior.basis, self.likelihood, shared)
         ours = self.idata["observed_data"].to_dataset()
         return other["observed_data"].to_dataset().equals(ours)
 
@@ -217,6 +235,7 @@ class BayesianExtrapolator(PredictiveChecks):
         kind: str = "expected",
         repeats: int = 1,
         nested: bool = False,
+        population: int | None = None,
         random_seed: RandomSeed = None,
     ) -> Extrapolation:
         r"""Posterior of expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, or of a measured one.
@@ -236,7 +255,12 @@ class BayesianExtrapolator(PredictiveChecks):
             Test instances of each class in that test.
         nested : bool
             The k classes of the test are the source classes, with their instances, and k - k1 new
-            ones; k is at least k1.
+            ones; k is at least k1. Of several pilots, the one with most classes.
+        population : int, optional
+            K, the number of classes that there are, among them the source classes as a random
+            part: accuracy on k <= K of them, averaged over their subsets and over instances of
+            each class without end. The interval narrows as k1 nears K
+            (`classex_bayes.bayes.population`).
         random_seed : int, SeedSequence or None
             Seed of the noise; by default that of the fit.
 
@@ -251,7 +275,9 @@ class BayesianExtrapolator(PredictiveChecks):
             Before `fit`.
         DataError
             k is not a whole number in 2..10^12, or top not one of at least 1; a measured accuracy
-            is asked for with top above 1, or with nested for k below k1 or an unknown TA_k1.
+            is asked for with top above 1, or with nested for k below k1 or an unknown TA_k1;
+            population is less than k1 or k, or given for a measured or top-m accuracy or for
+            pooled tasks.
 
         Warns
         -----
@@ -260,8 +286,17 @@ class BayesianExtrapolator(PredictiveChecks):
         """
         counts, best = class_counts(k), int(number(top, "top", 1, whole=True))
         one_of(kind, ("expected", "observed"), "kind")
-        draws = self._expected(counts, best)
         name = self.name if best == 1 else f"{self.name}(top {best})"
+        if population is None:
+            draws = self._expected(counts, best)
+        else:
+            size = checked_population(population, counts, self._n_classes)
+            self._refuse_population(best, kind)
+            rng = self._rng(_POPULATION, random_seed)
+            draws = population_accuracy(
+                self._weights.values, self._basis, self.idata, counts, size, rng
+            )
+            name = f"{self.name}(population {size})"
         if kind == "observed":
             if best > 1:
                 raise DataError(f"top: found {best}, expected 1 for a measured accuracy")
@@ -271,7 +306,9 @@ class BayesianExtrapolator(PredictiveChecks):
         prediction = Extrapolation.from_draws(
             counts, draws, name, "credible", self._n_classes, self._notes()
         )
-        recorded = prediction.accuracy.assign_attrs(top=best, kind=kind)
+        what = {"top": best, "kind": kind, "population": population}
+        known = {name: value for name, value in what.items() if value is not None}
+        recorded = prediction.accuracy.assign_attrs(known)
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
 
@@ -279,6 +316,19 @@ class BayesianExtrapolator(PredictiveChecks):
         """Draws of the expected accuracy, shape (chain, draw, n_k)."""
         elements = expected_top_accuracy(self._basis, k, top)
         return np.clip(self._weights.values @ elements.T, 0.0, 1.0)
+
+    def _refuse_population(self, top: int, kind: str) -> None:
+        """Raise where the deviation of a finite population is not worked out."""
+        if top > 1 or kind != "expected":
+            raise DataError(
+                f"population: found with top={top}, kind={kind!r}; expected top=1, "
+                "kind='expected', or no population"
+            )
+        if "n_tasks" in self.idata.attrs:
+            raise DataError(
+                "population: the model was fitted to several tasks; fit it to the one that is a "
+                "part of the population"
+            )
 
     def _measured(
         self, expected: FloatArray, k: IntArray, repeats: int, nested: bool, seed: RandomSeed
@@ -291,11 +341,12 @@ class BayesianExtrapolator(PredictiveChecks):
         return measured_accuracy_nested(expected, k, repeats, dependence, at_source, rng)
 
     def _notes(self) -> tuple[str, ...]:
-        kind = self.idata.attrs["task_kind"]
+        kinds = self.idata.attrs["task_kind"].split(", ")
         notes = [f"not converged: {problem}" for problem in self.diagnosis_.problems]
-        if kind == "losses":
+        notes += json.loads(self.idata.attrs.get("pool_notes", "[]"))
+        if "losses" in kinds:
             notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")
-        if kind == "accuracies":
+        if "accuracies" in kinds:
             notes.append(
                 "losses unknown: fitted to accuracies with design effect "
                 f"{self.idata.attrs['design_effect']:g}"
@@ -344,10 +395,12 @@ class BayesianExtrapolator(PredictiveChecks):
         if not self.is_fitted:
             return text
         text += "" if self._is_current else " (changed since the fit)"
+        pool = self.idata.attrs.get("n_tasks", 1)
+        of = f" in {pool} tasks" if pool > 1 else ""
         found, size = self.diagnosis_, self.idata["posterior"].sizes
         return (
             f"<{text}, fitted to {self._n_classes} classes and {self.idata.attrs['n_test']} "
-            f"instances, design effect {self.idata.attrs['design_effect']:g}; {size['chain']} x "
-            f"{size['draw']} draws, r_hat {found.r_hat:.3f}, ess {found.ess_bulk:.0f}, "
-            f"{found.divergences} divergent>"
+            f"instances{of}, design effect {self.idata.attrs['design_effect']:g}; "
+            f"{size['chain']} x {size['draw']} draws, r_hat {found.r_hat:.3f}, "
+            f"ess {found.ess_bulk:.0f}, {found.divergences} divergent>"
         )

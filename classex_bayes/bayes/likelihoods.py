@@ -110,6 +110,89 @@ def _histogram_random(
 
 
 @dataclass(frozen=True)
+class PooledData:
+    r"""Histograms of several tasks, each with a matrix, design effect and weight of its own.
+
+    :math:`\log L(w) = \sum_t \lambda_t \sum_b n_{tb} \log (B_t w)_b / \mathrm{deff}_t`. The rows
+    of all tasks lie one below the other, 48 for each, so that one compiled model serves every
+    pool of so many tasks.
+
+    Attributes
+    ----------
+    parts : tuple of BernsteinData
+        Data of every task.
+    weight : tuple of float
+        lambda, in [0, 1]: the share of a task's information that no other task has
+        (`classex_bayes.bayes.pooling`).
+    """
+
+    kind: ClassVar[str] = "pooled"
+    observed: ClassVar[str] = BernsteinData.observed
+    rows: ClassVar[str] = BernsteinData.rows
+    parts: tuple[BernsteinData, ...]
+    weight: tuple[float, ...]
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Probability of each bin of each task under each basis element, (48 n_tasks, m)."""
+        return np.vstack([part.padded().matrix for part in self.parts])
+
+    @property
+    def counts(self) -> FloatArray:
+        """Weighted number of instances in each bin of each task, (48 n_tasks,)."""
+        return np.concatenate([part.padded().counts for part in self.parts])
+
+    @property
+    def precision(self) -> FloatArray:
+        """Weight over design effect of the task of each row, (48 n_tasks,)."""
+        own = [part.design_effect for part in self.parts]
+        return np.repeat(np.array(self.weight) / own, N_BINS)
+
+    def padded(self) -> Self:
+        """Return the data as they are: every task has 48 rows."""
+        return self
+
+    @staticmethod
+    def register(data: dict[str, Any], weights: Any) -> None:
+        """Register the observed histograms in the current PyMC model."""
+        counts = data["counts"]
+        pm.CustomDist(
+            PooledData.observed,
+            pt.dot(data["matrix"], weights),
+            data["precision"],
+            pt.sum(pt.reshape(counts, (-1, N_BINS)), axis=1),
+            logp=_pooled_logp,
+            random=_pooled_random,
+            signature="(b),(b),(t)->(b)",
+            observed=counts,
+            dims="bin",
+        )
+
+
+def _pooled_logp(value: Any, share: Any, precision: Any, total: Any) -> Any:
+    return pt.sum(value * precision * pt.log(pt.maximum(share, _SMALLEST)))
+
+
+def _pooled_random(
+    share: FloatArray,
+    precision: FloatArray,
+    total: FloatArray,
+    rng: np.random.Generator | None = None,
+    size: Any = None,
+) -> FloatArray:
+    """Histograms of every task, each with the information that it adds to the pool."""
+    rng = rng or np.random.default_rng()
+    deff = 1 / np.maximum(precision[..., ::N_BINS], _SMALLEST)
+    blocks = [
+        _histogram_random(
+            share[..., N_BINS * t : N_BINS * (t + 1)], deff[..., t], total[..., t], rng, size
+        )
+        for t in range(total.shape[-1])
+    ]
+    return np.concatenate(blocks, axis=-1)
+
+
+@dataclass(frozen=True)
 class PowerData:
     r"""Accuracies at some k, whitened: for tasks that know no losses.
 
@@ -162,13 +245,15 @@ class PowerData:
         )
 
 
-LikelihoodData = BernsteinData | PowerData
+LikelihoodData = BernsteinData | PooledData | PowerData
 LIKELIHOODS: dict[str, type[BernsteinData] | type[PowerData]] = {
     kind.kind: kind for kind in (BernsteinData, PowerData)
 }
 
 
-def likelihood_data(task: SourceTask, basis: RadialBasis, likelihood: str) -> LikelihoodData:
+def likelihood_data(
+    task: SourceTask, basis: RadialBasis, likelihood: str
+) -> BernsteinData | PowerData:
     """Data of a task in the form `likelihood`: "bernstein", "power", or "auto".
 
     "auto" is the Bernstein form where losses are known and the power form for a bare curve.
@@ -185,5 +270,7 @@ def likelihood_data(task: SourceTask, basis: RadialBasis, likelihood: str) -> Li
 
 
 def arrays(data: LikelihoodData) -> dict[str, Any]:
-    """Fields of the data by name."""
+    """What the compiled model takes of the data, by name."""
+    if isinstance(data, PooledData):
+        return {"matrix": data.matrix, "counts": data.counts, "precision": data.precision}
     return {field.name: getattr(data, field.name) for field in fields(data)}

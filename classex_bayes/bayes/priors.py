@@ -104,8 +104,8 @@ class MixturePrior(_OnKnots):
     the simulation of JMLR 2018 (Table 1) and the packaged glyphs (docs/calibration.md). The
     bandwidth is fine, since k1 = 1000 classes resolve groups narrower than 0.25. The length scale
     is fixed: the losses say little about it, and sampling it opened corners of the posterior where
-    chains got stuck. The weight under which g is orthogonal to the quadratic is as wide as the knots (sd 4): a
-    narrower one lets g grow at the ends of the knots.
+    chains got stuck. The weight under which g is orthogonal to the quadratic is as wide as the
+    knots (sd 4): a narrower one lets g grow at the ends of the knots.
 
     References
     ----------

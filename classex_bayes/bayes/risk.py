@@ -25,7 +25,7 @@ from classex_bayes.estimators.base import Parameters
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
-_DEFAULT_PRIOR = MixturePrior()
+_DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 
 
 class BayesianRisk(Parameters):
@@ -113,7 +113,7 @@ class BayesianRisk(Parameters):
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        target_accept: float = 0.95,
+        target_accept: float = 0.98,
         random_seed: RandomSeed = None,
         nuts_sampler: str = "nutpie",
         cores: int | None = None,

@@ -31,7 +31,7 @@ class SamplerSettings:
     tune: int = 1000
     chains: int = 4
     cores: int | None = None
-    target_accept: float = 0.95
+    target_accept: float = 0.98
     nuts_sampler: str = "nutpie"
     progressbar: bool = True
 
@@ -118,9 +118,9 @@ class Diagnosis:
     Attributes
     ----------
     r_hat : float
-        Largest over the parameters; nan with a single chain.
+        Largest over what is looked at; nan with a single chain.
     ess_bulk, ess_tail : float
-        Smallest over the parameters.
+        Smallest over what is looked at.
     divergences : int
         Number of divergent draws.
     problems : tuple of str
@@ -134,20 +134,34 @@ class Diagnosis:
     problems: tuple[str, ...]
 
 
-def diagnose(tree: xr.DataTree) -> Diagnosis:
-    """Convergence diagnostics of all parameters but the weights, which follow from them."""
-    parameters = tree["posterior"].to_dataset().drop_vars("weights")
-    chains, draws = parameters.sizes["chain"], parameters.sizes["draw"]
+def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
+    """Convergence diagnostics.
+
+    Parameters
+    ----------
+    tree : DataTree
+        Groups posterior and sample_stats.
+    quantities : Dataset with dimensions chain, draw, ..., optional
+        What the draws are used for. By default all parameters but the weights, which follow from
+        them. Parameters need not settle where several of their values describe one law.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    if quantities is None:
+        quantities = tree["posterior"].to_dataset().drop_vars("weights")
+    chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
 
     def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
         return float(of([of(values) for values in statistic.data_vars.values()]))
 
     r_hat = bulk = tail = np.nan
     if draws >= _FEWEST_DRAWS:
-        bulk = extreme(arviz_stats.ess(parameters, method="bulk"), np.min)
-        tail = extreme(arviz_stats.ess(parameters, method="tail"), np.min)
+        bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
+        tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
         if chains > 1:
-            r_hat = extreme(arviz_stats.rhat(parameters), np.max)
+            r_hat = extreme(arviz_stats.rhat(quantities), np.max)
     divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
     if draws < _FEWEST_DRAWS:

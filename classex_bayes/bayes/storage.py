@@ -66,7 +66,7 @@ def load(path: str | Path) -> BayesianExtrapolator:
         model = BayesianExtrapolator(prior, attributes["likelihood"])
         for name in ("n_classes", "n_test", "design_effect", "task_kind", "random_seed"):
             attributes[name]
-        model._adopt(tree, prior, data_of(tree), None)
+        model._adopt(tree, prior, data_of(tree), ())
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
     return model

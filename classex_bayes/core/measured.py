@@ -121,9 +121,13 @@ class AnswerDependence:
         The regression of one on the other,
         :math:`(s \rho + c) / (s (1 - \rho) / r_1 + s \rho + c)`.
         """
-        shared = max(self.spread * self.within + self.between, 0.0)
         own = self.spread * (1 - self.within) / self.repeats
-        return shared / (shared + own) if shared else 0.0
+        return self.shared / (self.shared + own) if self.shared else 0.0
+
+    @property
+    def shared(self) -> float:
+        r"""Variance that classes and competitors cause, :math:`s \rho + c`, in A (1 - A) / k."""
+        return max(self.spread * self.within + self.between, 0.0)
 
 
 def typical_dependence(

@@ -29,7 +29,8 @@ from classex_bayes.data.simulate import BivariateNormal
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
 
-BASIS = MixturePrior().basis
+PRIOR = MixturePrior(bandwidth=0.25)  # of BayesianRisk
+BASIS = PRIOR.basis
 LAW = BivariateNormal(rho=0.99, dim=2)
 
 
@@ -150,8 +151,8 @@ def test_zero_one_costs_are_the_model_of_accuracies(plane):
     task, _ = plane
     data = RiskData.of(task, ObservedRisk.of(task, 1 - np.eye(100)), BASIS)
     assert data.smallest == 1 and not data.whitened_risk.any() and not data.whitened_error.any()
-    accuracy = build_model(MixturePrior(), BernsteinData.of(task, BASIS).padded())
-    risk = build_model(MixturePrior(), data)
+    accuracy = build_model(PRIOR, BernsteinData.of(task, BASIS).padded())
+    risk = build_model(PRIOR, data)
     # The log densities differ by those of what the costs add, whatever the parameters.
     added = {"cost_level", "cost_sd_log__", "cost_z"}
     point = risk.initial_point()
@@ -212,7 +213,7 @@ def test_prior_draws_have_relative_costs_in_their_range(plane):
     task, cost = plane
     cost = np.where(cost > 0, 0.25 + 0.5 * cost, 0)
     data = RiskData.of(task, ObservedRisk.of(task, cost), BASIS)
-    model = build_model(MixturePrior(), data)
+    model = build_model(PRIOR, data)
     names = ("cost_level", "cost_sd", "cost_z")
     draws = pm.draw([model[name] for name in names], 200, random_seed=1, mode="FAST_COMPILE")
 

@@ -1,0 +1,203 @@
+r"""Several pilots in one posterior: how much each adds where they have classes in common.
+
+Independent pilots add their log-likelihoods. Pilots with common classes would count these twice.
+Let e_t = n_t / deff_t be the information of pilot t in independent instances and R the correlation
+of the pilots' errors; then the log-likelihoods are multiplied by weights lambda,
+
+.. math::
+
+    \lambda = \arg\min_{\lambda \ge 0} \lambda' C \lambda - 2 \lambda' e,
+    \quad C_{st} = R_{st} \sqrt{e_s e_t},
+    \quad R_{st} = \frac{m_{st}}{\sqrt{k_s k_t}} \sqrt{b_s b_t},
+
+m_st the number of common classes and b_t the share of a pilot's variance that new instances of its
+classes would have in common with it (`AnswerDependence.carried_over`), 1 where the instances are
+the same. This is the best linear combination of estimates with those correlations: weights are 1
+where nothing is shared, a task inside another with the same instances gets 0, and the pool knows
+at least as much as its most informative task.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from classex_bayes.bayes.likelihoods import (
+    BernsteinData,
+    LikelihoodData,
+    PooledData,
+    PowerData,
+    likelihood_data,
+)
+from classex_bayes.bayes.measured import task_dependence
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.measured import AnswerDependence
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import one_of, source_task
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray
+
+SHARED = ("nothing", "classes", "instances")
+# Equal tasks get equal weights: without a limit any weights with the sum 1 would do.
+_LARGEST_CORRELATION = 0.999
+
+
+def checked_tasks(task: Any, shared: str) -> tuple[SourceTask, ...]:
+    """Tasks of a fit: one, or those of a list."""
+    one_of(shared, SHARED, "shared")
+    several = isinstance(task, Sequence) and not isinstance(task, str)
+    tasks = tuple(task) if several else (task,)
+    if not tasks:
+        raise DataError("task: expected a SourceTask or a list of them, found an empty list")
+    for one in tasks:
+        source_task(one)
+    if shared == "nothing" and len({id(one) for one in tasks}) < len(tasks):
+        raise DataError(
+            "task: the same task is in the list twice, and would be counted twice; leave it out"
+        )
+    return tasks
+
+
+def pooled_data(
+    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
+) -> tuple[LikelihoodData, list[BernsteinData | PowerData], FloatArray]:
+    """Data of a pool, of its tasks, and the weights of these.
+
+    Parameters
+    ----------
+    tasks : sequence of SourceTask
+        At least one.
+    basis : RadialBasis
+        Basis of the weights.
+    likelihood : {"auto", "bernstein", "power"}
+        One form for all; "auto" is the power form where the losses of one task are not known.
+    shared : {"nothing", "classes", "instances"}
+        What tasks have in common; see `BayesianExtrapolator.fit`.
+
+    Returns
+    -------
+    data : BernsteinData, PooledData or PowerData
+        What the model is told.
+    parts : list of BernsteinData or PowerData
+        The same of every task; rows of the power form are scaled by the root of the weight.
+    weight : array of shape (n_tasks,)
+        lambda.
+    """
+    if likelihood == "auto" and any(task.kind == "accuracies" for task in tasks):
+        likelihood = PowerData.kind
+    parts = [likelihood_data(task, basis, likelihood) for task in tasks]
+    weight = pool_weights(tasks, shared)
+    if len(parts) == 1:
+        return parts[0], parts, weight
+    histograms = tuple(part for part in parts if isinstance(part, BernsteinData))
+    if histograms:
+        return PooledData(histograms, tuple(weight.tolist())), parts, weight
+    scaled = [
+        PowerData(np.sqrt(share) * part.matrix, np.sqrt(share) * part.whitened)
+        for part, share in zip(parts, weight, strict=True)
+        if isinstance(part, PowerData)
+    ]
+    rows = np.vstack([part.matrix for part in scaled])
+    values = np.concatenate([part.whitened for part in scaled])
+    return PowerData(rows, values), [*scaled], weight
+
+
+def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
+    """Weights lambda of the log-likelihoods of tasks, in [0, 1].
+
+    Parameters
+    ----------
+    tasks : sequence of SourceTask
+        The pool.
+    shared : {"nothing", "classes", "instances"}
+        What tasks have in common. Classes are matched by name; where one of two tasks has no
+        names, the smaller one is taken to lie within the larger.
+
+    Returns
+    -------
+    array of shape (n_tasks,)
+
+    References
+    ----------
+    Bates and Granger, Operational Research Quarterly 20 (1969) (combining correlated estimates).
+
+    Examples
+    --------
+    >>> large = SourceTask.from_losses([0] * 30 + [1] * 10, range(40), n_classes=40)
+    >>> small = SourceTask.from_losses([0] * 15 + [1] * 5, range(20), n_classes=20)
+    >>> pool_weights([large, small], "nothing").tolist()
+    [1.0, 1.0]
+    >>> pool_weights([large, small], "instances").round(6).tolist()
+    [1.0, 0.0]
+    >>> pool_weights([large, small], "classes").round(2).tolist()
+    [0.87, 0.81]
+    """
+    if shared == "nothing" or len(tasks) == 1:
+        return np.ones(len(tasks))
+    root = np.sqrt([task.n_test / task.design_effect() for task in tasks])
+    inherited = np.ones(len(tasks))
+    if shared == "classes":
+        inherited = np.array([task_dependence(task).carried_over for task in tasks])
+    correlation = np.eye(len(tasks))
+    for s, first in enumerate(tasks):
+        for t, second in enumerate(tasks[:s]):
+            common = _n_common(first, second) / np.sqrt(first.n_classes * second.n_classes)
+            common *= np.sqrt(inherited[s] * inherited[t])
+            correlation[s, t] = correlation[t, s] = min(common, _LARGEST_CORRELATION)
+    half = np.linalg.cholesky(_positive_definite(correlation))
+    found, _ = nnls(half.T, np.linalg.solve(half, root))
+    return np.clip(found / root, 0.0, 1.0)
+
+
+def _positive_definite(correlation: FloatArray) -> FloatArray:
+    """The matrix with its negative eigenvalues raised, as a correlation matrix again.
+
+    Negative ones come of tasks without names, whose supposed overlaps can contradict the names of
+    others.
+    """
+    values, vectors = np.linalg.eigh(correlation)
+    raised = (vectors * np.maximum(values, (1 - _LARGEST_CORRELATION) / 2)) @ vectors.T
+    sd = np.sqrt(np.diag(raised))
+    return raised / np.outer(sd, sd)
+
+
+def _n_common(first: SourceTask, second: SourceTask) -> int:
+    """Number of classes that two tasks have in common."""
+    if first.classes is None or second.classes is None:
+        return min(first.n_classes, second.n_classes)
+    return len(set(first.classes) & set(second.classes))
+
+
+def pooled_dependence(tasks: Sequence[SourceTask]) -> AnswerDependence:
+    """Dependence between answers: correlations averaged over classes, the rest of the largest."""
+    each = [task_dependence(task) for task in tasks]
+    largest = max(each, key=lambda one: one.n_classes)
+    sizes = np.array([one.n_classes for one in each], dtype=float)
+    return AnswerDependence(
+        float(np.average([one.within for one in each], weights=sizes)),
+        float(np.average([one.between for one in each], weights=sizes)),
+        largest.spread,
+        largest.repeats,
+        largest.accuracy,
+        largest.n_classes,
+    )
+
+
+def pool_notes(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) -> list[str]:
+    """What the reader of a pooled prediction must know."""
+    if len(tasks) == 1:
+        return []
+    sizes = ", ".join(str(task.n_classes) for task in tasks)
+    if shared != "nothing":
+        shares = ", ".join(f"{share:.2f}" for share in weight)
+        return [f"pilots of {sizes} classes share {shared} and are weighted by {shares}"]
+    notes = [f"pilots of {sizes} classes, taken to be independent of each other"]
+    named = [set(task.classes) for task in tasks if task.classes is not None]
+    repeated = sum(map(len, named)) - len(set().union(*named))
+    if repeated:
+        notes.append(
+            f"{repeated} names of classes occur again in other pilots; where they are the same "
+            "classes, fit with shared='classes' or shared='instances'"
+        )
+    return notes

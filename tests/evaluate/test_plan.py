@@ -1,0 +1,123 @@
+"""Plans of pilots: designs tried, their widths, and who decides."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from numpy.testing import assert_allclose
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.data.task import SourceTask
+from classex_bayes.evaluate.plan import _Truth, plan
+from classex_bayes.exceptions import DataError, NotFittedError
+
+LAW = FavorabilityLaw(means=(2.5,), sds=(1.0,))
+FEW = {"draws": 100, "tune": 200, "chains": 2}
+QUICK = {"sampler": FEW, "random_seed": 1, "progressbar": False}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return plan(LAW, 1000, 0.25, classes=[400, 50], repeats=[4, 1], n_pilots=5, **QUICK)
+
+
+def test_table(found):
+    table = found.table
+    assert table["classes"].tolist() == [50, 50, 400, 400]
+    assert table["instances"].tolist() == [50, 200, 400, 1600]
+    width = table["width"].to_numpy()
+    assert width[2] < width[0] and width[3] < width[1] and width[3] < width[2]
+    assert table["reached"].between(0, 1).all() and (table["error"] < table["width"]).all()
+    assert found.accuracy == pytest.approx((LAW.accuracy([1000])[0], 0))
+
+
+def test_cheapest(found):
+    best = found.cheapest(0.8)
+    assert best["reached"] >= 0.8 and best["cost"] == best["instances"]
+    reached = found.table[found.table["reached"] >= 0.8]
+    assert best["instances"] == reached["instances"].min()
+    free = found.cheapest(0.0, per_class=1, per_instance=0)
+    # Of designs with as many classes, the one with the narrowest intervals.
+    assert free["classes"] == 50 and free["repeats"] == 4
+    with pytest.raises(DataError, match="reached: expected"):
+        found.cheapest(1.5)
+    with pytest.raises(DataError, match="per_class: expected"):
+        found.cheapest(per_class=-1)
+
+
+def test_text(found):
+    assert repr(found).startswith("Plan for an interval (eti90) of width 0.25 at 1000 classes")
+    assert "fewest instances: " in repr(found) and "<table" in found._repr_html_()
+
+
+def test_nothing_reaches():
+    hopeless = plan(LAW, 1000, 0.001, classes=[50], repeats=[1], n_pilots=1, **QUICK)
+    assert "no design reaches 0.001" in repr(hopeless)
+    with pytest.raises(DataError, match=r"width: no design reaches 0\.001 for 50% of its pilots"):
+        hopeless.cheapest()
+
+
+def test_same_numbers_whatever_else_is_tried(found):
+    with parallel_config(backend="threading"):
+        other = plan(LAW, 1000, 0.25, classes=[50], repeats=[1], n_pilots=5, n_jobs=2, **QUICK)
+    np.testing.assert_array_equal(other.table.iloc[0], found.table.iloc[0])
+
+
+def test_bins_of_a_law_are_those_of_its_losses():
+    last = loss_bins(60)
+    shares = _Truth(LAW, None, np.empty(0)).bins(last, 60)
+    losses, _, _ = LAW.sample(60, n_test=40_000, random_seed=1)
+    seen = np.bincount(np.searchsorted(last, losses), minlength=last.size) / losses.size
+    assert_allclose(shares, seen, atol=0.008)
+    basis = RadialBasis(np.array([2.5]), 1.0)
+    assert_allclose(shares, basis.bin_probabilities(last, 60)[:, 0], atol=1e-3)
+
+
+def test_from_a_model_and_from_a_task(fit):
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    task = SourceTask.from_embeddings(*law.sample(60, repeats=2, random_seed=3))
+    design = {"classes": [200], "repeats": [2], "n_pilots": 3, **QUICK}
+    for source in (fit(task), task):
+        planned = plan(source, 600, 0.2, **design)
+        mean, sd = planned.accuracy
+        # The small pilot's uncertainty enters: pilots have different truths.
+        assert sd > 0.01 and abs(mean - law.accuracy([600])[0]) < 0.2
+        assert 0.05 < planned.table["width"][0] < 0.4
+
+
+def test_from_guessed_accuracies():
+    # As many as the other tests have, so that they share the compiled model.
+    guess = dict(zip([2, 5, 20, 60, 200], LAW.accuracy([2, 5, 20, 60, 200]), strict=True))
+    planned = plan(guess, 1000, 0.2, classes=[100], repeats=[1], n_pilots=3, **QUICK)
+    assert abs(planned.accuracy[0] - LAW.accuracy([1000])[0]) < 0.15 and planned.accuracy[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"source": 0.9}, "source: expected a law of classex_bayes.simulate"),
+        ({"source": {1: 0.9}}, "source: expected numbers in 2"),
+        ({"source": {10: 1.9}}, "accuracy: found 1.9"),
+        ({"k2": 1}, "k2: expected"),
+        ({"width": 2}, "width: expected a number between 0 and 1"),
+        ({"prob": 0}, "prob: expected"),
+        ({"classes": [2]}, "classes: expected numbers in 3"),
+        ({"repeats": [0]}, "repeats: expected numbers in 1"),
+        ({"repeats": []}, "repeats: expected one or more"),
+        ({"n_pilots": 0}, "n_pilots: expected"),
+        ({"n_jobs": 0}, "n_jobs: found 0"),
+        ({"progressbar": 1}, "progressbar: expected"),
+        ({"prior": "flat"}, "prior: expected"),
+        ({"sampler": {"draws": 0}}, "draws: expected"),
+    ],
+)
+def test_refused(arguments, message):
+    given = {"source": LAW, "k2": 1000, "width": 0.1, "random_seed": 1, **arguments}
+    with pytest.raises(DataError, match=message):
+        plan(**given)
+
+
+def test_model_without_draws():
+    with pytest.raises(NotFittedError):
+        plan(BayesianExtrapolator(), 100, 0.1, **QUICK)

@@ -1,0 +1,46 @@
+"""The plot of a plan: a line for each repeats, and the wanted width."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes.evaluate.plan import Plan
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.plan import plot_plan
+
+
+def planned(classes, n_pilots=5):
+    rows = [
+        {"classes": k, "repeats": r, "instances": k * r, "width": 1 / np.sqrt(k * r)}
+        for k in classes
+        for r in (1, 4)
+    ]
+    table = pd.DataFrame(rows).assign(width_sd=0.01, reached=0.5, error=0.1)
+    return Plan(table, 1000, 0.08, 0.9, n_pilots, (0.8, 0.01))
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+def test_lines(backend):
+    from matplotlib import pyplot as plt
+
+    plot = plot_plan(planned([50, 100, 400]), backend=backend)
+    assert plot.backend == backend
+    if backend == "matplotlib":
+        axes = plot.get_viz("plot")
+        assert axes.get_title() == "Plan: accuracy at 1000 classes"
+        once, often, wanted = (line.get_data() for line in axes.lines)
+        np.testing.assert_allclose(once, [[50, 100, 400], 1 / np.sqrt([50, 100, 400])])
+        np.testing.assert_allclose(often[1], 0.5 * once[1])
+        np.testing.assert_allclose(wanted, [[50, 400], [0.08, 0.08]])
+        names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+        assert names == ["1 instance of each class", "4 instances of each class", "wanted (0.08)"]
+    plt.close("all")
+
+
+def test_a_single_size_and_pilot():
+    assert plot_plan(planned([50], 1), backend="none").backend == "none"
+
+
+def test_refused():
+    with pytest.raises(DataError, match="found: expected a Plan, found int"):
+        plot_plan(3)
