@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import ndtr
 
-from classex_bayes.bayes.likelihoods import BernsteinData
+from classex_bayes.bayes.likelihoods import BernsteinData, LikelihoodData, PooledData
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.core.subsample import accuracy_given_losses
 from classex_bayes.data.task import SourceTask
@@ -12,6 +12,9 @@ from classex_bayes.typing import FloatArray, IntArray
 # Beyond so many instances the noise of their mean is normal and is scaled from this many.
 _MOST_INSTANCES = 2000
 _POINTS_PER_DECADE = 40
+_SMALLEST = 1e-300  # as in the likelihood: its logarithm is finite
+# A beta variable needs two positive parameters, and overflows where both are tiny.
+_LEAST_MEAN, _LEAST_SIZE = 1e-12, 0.01
 
 
 def predictive_histogram(
@@ -83,6 +86,76 @@ def predictive_accuracy(
     return np.clip(expected + noise * np.sqrt(simulated / effective), 0, 1)
 
 
+def predictive_class_accuracy(
+    expected: FloatArray, repeats: IntArray, within: float, rng: np.random.Generator
+) -> FloatArray:
+    r"""Accuracies of the single classes of replicated tasks.
+
+    The law of losses is marginal and knows no classes; what it lacks is how alike the answers of
+    one class are. With that correlation rho, class j of a replicate has right answers
+
+    .. math:: Binomial(r_j, p_j), \quad p_j \sim Beta(\varphi A, \varphi (1 - A)), \quad
+              \varphi = (1 - \rho) / \rho,
+
+    independently of other classes, so that two of its answers have the correlation rho.
+
+    Parameters
+    ----------
+    expected : array of shape (n_draws,)
+        Draws of A, the expected accuracy at k1.
+    repeats : int array of shape (n_tested,)
+        Test instances of each class, r_j.
+    within : float
+        rho in [0, 1]; at 0 all classes are equally hard.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    array of shape (n_draws, n_tested)
+
+    See Also
+    --------
+    classex_bayes.core.measured.answer_dependence : The estimate of rho.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> draws = predictive_class_accuracy(np.full(500, 0.8), np.full(100, 10), 0.2, rng)
+    >>> draws.shape, round(float(draws.var()), 3), round(0.16 * (0.2 + 0.8 / 10), 3)
+    ((500, 100), 0.045, 0.045)
+    """
+    mean = np.broadcast_to(expected[:, None], (expected.size, repeats.size))
+    if within > 0:
+        size = max((1 - within) / within, _LEAST_SIZE)
+        inside = np.clip(mean, _LEAST_MEAN, 1 - _LEAST_MEAN)
+        mean = rng.beta(size * inside, size * (1 - inside))
+    return rng.binomial(repeats, mean) / repeats
+
+
+def log_likelihood(weights: FloatArray, data: LikelihoodData) -> FloatArray:
+    """Log-likelihood of the model at draws of the weights, up to a constant.
+
+    Parameters
+    ----------
+    weights : array of shape (chain, draw, m)
+        Draws of the mixture weights.
+    data : BernsteinData, PooledData or PowerData
+        What the model was told.
+
+    Returns
+    -------
+    array of shape (chain, draw)
+    """
+    if isinstance(data, PooledData):
+        parts = zip(data.weight, data.parts, strict=True)
+        return np.sum([share * log_likelihood(weights, part) for share, part in parts], axis=0)
+    expectation = weights @ data.matrix.T
+    if isinstance(data, BernsteinData):
+        return np.log(np.maximum(expectation, _SMALLEST)) @ data.counts / data.design_effect
+    return -0.5 * ((data.whitened - expectation) ** 2).sum(axis=-1)
+
+
 def class_log_likelihood(
     weights: FloatArray, data: BernsteinData, task: SourceTask
 ) -> tuple[FloatArray, IntArray]:
@@ -111,7 +184,7 @@ def class_log_likelihood(
     classes, position = np.unique(task.y, return_inverse=True)
     share = np.zeros((classes.size, data.counts.size))
     np.add.at(share, (position, where), task.instance_weight)
-    log_probability = np.log(np.maximum(weights @ data.matrix.T, 1e-300))
+    log_probability = np.log(np.maximum(weights @ data.matrix.T, _SMALLEST))
     return task.n_test / data.design_effect * (log_probability @ share.T), classes
 
 

@@ -1,4 +1,4 @@
-"""Posterior predictive checks of what the model was fitted to."""
+"""Predictive checks: what the model makes of a task, after and before it saw the losses."""
 
 from typing import Literal
 
@@ -7,38 +7,49 @@ import xarray as xr
 from arviz_plots import PlotCollection
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.likelihoods import likelihood_data
-from classex_bayes.bayes.tree import data_groups
+from classex_bayes.bayes.prior_accuracy import prior_accuracy
+from classex_bayes.bayes.replicates import Group, class_accuracies, seen_and_replicated
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import one_of
+from classex_bayes.data.validation import one_of, source_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import Panel
-from classex_bayes.results import interval_of, interval_settings
-from classex_bayes.typing import RandomSeed
+from classex_bayes.plots.curve import plot_accuracy
+from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
 
 _OBSERVED = "observed"
+_MOST_RANKS = 200
+_FARTHEST, _N_K = 100, 40
+# Replicates, what was observed, where; title, labels of the axes, whether x is logarithmic.
+_Drawn = tuple[xr.DataArray, FloatArray, NumberArray, tuple[str, str, str], bool]
 
 
 def plot_ppc(
     model: BayesianExtrapolator,
     task: SourceTask | None = None,
     *,
-    kind: Literal["losses", "accuracy"] = "losses",
+    kind: Literal["losses", "accuracy", "classes"] = "losses",
+    group: Group = "posterior",
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
     backend: str | None = None,
 ) -> PlotCollection:
-    """Draw replicated data of the posterior beside the observed.
+    """Draw replicated data of the posterior, or of the prior, beside the observed.
 
     Parameters
     ----------
     model : BayesianExtrapolator
         A fitted model; replicates are drawn where `idata` has none yet or a seed is given.
     task : SourceTask, optional
-        Task whose data are drawn as observed, of the size of the fitted one (the default).
-    kind : {"losses", "accuracy"}
-        Share of instances with at most so many losses, or average test accuracy against k.
+        Task whose data are drawn as observed, of the size of the fitted one (the default). Of
+        several fitted tasks, the one to draw.
+    kind : {"losses", "accuracy", "classes"}
+        Share of instances with at most so many losses; average test accuracy against k; or
+        accuracies of the single classes at k1, worst first, for classes as alike as the task's
+        are on average (`classex_bayes.bayes.predictive.predictive_class_accuracy`).
+    group : {"posterior", "prior"}
+        Whose replicates.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
@@ -53,42 +64,126 @@ def plot_ppc(
     Raises
     ------
     DataError
-        kind="losses" for a model fitted in the power form; a task of another size.
+        kind="losses" for a model fitted in the power form; kind="classes" where they are not known
+        or have one instance each; a task of another size.
+
+    See Also
+    --------
+    classex_bayes.bayes.posterior_checks.posterior_checks : The same in numbers.
     """
-    one_of(kind, ("losses", "accuracy"), "kind")
+    one_of(kind, ("losses", "accuracy", "classes"), "kind")
+    one_of(group, ("posterior", "prior"), "group")
     prob, interval = interval_settings(ci_prob, ci_kind)
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
-    if "posterior_predictive" not in model.idata or random_seed is not None:
-        model.sample_posterior_predictive(random_seed=random_seed)
-    replicated = model.idata["posterior_predictive"].to_dataset()
-    observed = model.idata["observed_data"].to_dataset()
-    if task is not None:
-        if task.n_classes != model.idata.attrs["n_classes"]:
-            raise DataError(f"task: it has {task.n_classes} classes, unlike the fitted one")
-        data = likelihood_data(task, model.prior.basis, model.idata.attrs["likelihood"])
-        observed = data_groups(task, data, model.prior.basis)["observed_data"].to_dataset()
-    if kind == "losses":
-        if "loss_histogram" not in observed:
-            raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
-        draws, seen = _share_up_to(replicated), _share_up_to(observed)
-        # One more than the losses, so that none has a place on the logarithmic axis.
-        x = observed["bin"].values + 1
-        title, x_label, y_label = "Losses", "1 + losses", "share of instances with at most so many"
-    else:
-        draws, seen = replicated["accuracy"], observed["accuracy"]
-        x = observed["k"].values
-        title, x_label, y_label = "Average test accuracy", "number of classes", "accuracy"
+    draws, seen, x, texts, log_x = _drawn(model, task, kind, group, random_seed)
     bounds = interval_of(draws, prob, interval)
-    label = f"replicated ({interval}{100 * prob:g})"
+    source = "" if group == "posterior" else " from the prior"
+    label = f"replicated{source} ({interval}{100 * prob:g})"
     panel = Panel({label: None, _OBSERVED: "black"}, backend)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
     panel.band(label, x, lower, upper, alpha=0.3)
-    panel.line(label, x, draws.mean(["chain", "draw"]).values)
-    panel.points(_OBSERVED, x, np.asarray(seen.values))
-    return panel.finish(f"Posterior predictive check: {title}", x_label, y_label, log_x=True)
+    panel.line(label, x, draws.mean(SAMPLE_DIMS).values)
+    panel.points(_OBSERVED, x, seen)
+    title, x_label, y_label = texts
+    title = f"{group.capitalize()} predictive check: {title}"
+    return panel.finish(title, x_label, y_label, log_x=log_x)
+
+
+def plot_prior_predictive(
+    model: BayesianExtrapolator,
+    task: SourceTask | None = None,
+    *,
+    k: ClassCounts | None = None,
+    draws: int = 1000,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        The model; its posterior is drawn too where it was fitted and no other task is given.
+    task : SourceTask, optional
+        Task whose average test accuracies are drawn as points; the fitted one by default.
+    k : int or array-like of int, optional
+        Numbers of classes; from 2 to 100 k1 by default.
+    draws : int
+        Number of draws from the prior.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbons; ArviZ's rcParams by default.
+    random_seed : int, SeedSequence or None
+        Seed of the draws.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        As of `classex_bayes.bayes.prior_accuracy.prior_accuracy`.
+    """
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    if task is not None:
+        source_task(task)
+    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
+    if k is None:
+        k = np.unique(np.rint(np.geomspace(2, _FARTHEST * n_classes, _N_K)).astype(np.int64))
+    predictions = [prior_accuracy(model, k, task, draws=draws, random_seed=random_seed)]
+    if task is None or (model.is_fitted and model.task is task):
+        predictions.append(model.predict(k))
+    return plot_accuracy(
+        predictions,
+        model.task if task is None else task,
+        ci_prob=ci_prob,
+        ci_kind=ci_kind,
+        backend=backend,
+    )
+
+
+def _drawn(
+    model: BayesianExtrapolator,
+    task: SourceTask | None,
+    kind: str,
+    group: Group,
+    random_seed: RandomSeed,
+) -> _Drawn:
+    """What a check draws, with its titles."""
+    if kind == "classes":
+        classes = class_accuracies(model, task, group, random_seed)
+        replicated, seen = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]
+        texts = "Classes", "share of the classes, worst first", "accuracy of the class"
+        array = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "rank"))
+        return array, seen, (np.arange(seen.size) + 0.5) / seen.size, texts, False
+    observed, drawn = seen_and_replicated(model, task, group, random_seed)
+    if kind == "accuracy":
+        texts = "Average test accuracy", "number of classes", "accuracy"
+        return drawn["accuracy"], observed["accuracy"].values, observed["k"].values, texts, True
+    if "loss_histogram" not in observed:
+        raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
+    # One more than the losses, so that none has a place on the logarithmic axis.
+    texts = "Losses", "1 + losses", "share of instances with at most so many"
+    return (
+        _share_up_to(drawn),
+        _share_up_to(observed).values,
+        observed["bin"].values + 1,
+        texts,
+        True,
+    )
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:
     counts = data["loss_histogram"].cumsum("bin")
     return counts / counts.isel(bin=-1)
+
+
+def _by_rank(accuracy: FloatArray) -> FloatArray:
+    """Accuracies of every row in order; of many classes 200 evenly spaced ones."""
+    ordered = np.sort(accuracy, axis=1)
+    size = min(ordered.shape[1], _MOST_RANKS)
+    return ordered[:, np.floor((np.arange(size) + 0.5) * (ordered.shape[1] / size)).astype(int)]

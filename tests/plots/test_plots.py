@@ -80,7 +80,9 @@ def test_accuracy(fitted, pilot, prediction, backend):
     }  # fmt: skip
     if backend == "matplotlib":
         title, x_label, y_label, scale = labels(plot)
-        assert (title, x_label, y_label) == ("Expected accuracy", "number of classes", "accuracy")
+        assert (title, x_label, y_label) == (
+            "Accuracy on more classes", "number of classes", "accuracy"
+        )  # fmt: skip
         assert scale == "log"
         legend = plot.viz["legend"]["series"].item()
         names = [BAYES, "ClassExReg", "observed (ATA)", "truth", "target"]
@@ -162,6 +164,7 @@ def test_figures_are_written(prediction, pilot, tmp_path):
         ({"truth": {"many": 0.5, 3: 0.2}}, "truth: "),
         ({"truth": {100: 5}}, "truth: "),
         ({"target": 90}, "target: "),
+        ({"top": 0}, "top: "),
         ({"ci_prob": 1}, "ci_prob: "),
         ({"ci_kind": "central"}, "ci_kind: "),
         ({"backend": "gnuplot"}, "backend: found 'gnuplot'"),
@@ -171,6 +174,26 @@ def test_bad_arguments(prediction, arguments, message):
     given = {"predictions": prediction, "backend": "none", **arguments}
     with pytest.raises(DataError, match=message):
         plot_accuracy(**given)
+
+
+def test_top_m_is_drawn_beside_top_m(fitted, pilot):
+    few = pilot.task.subsample(50, random_seed=1)
+    given = {"task": few, "truth": pilot.task, "top": 3}
+    plot = plot_accuracy(fitted.predict(K, top=3), **given, backend="none")
+    for name, task in (("points observed (ATA)", few), ("line truth", pilot.task)):
+        drawn_here = marks(plot, name)
+        expected = task.accuracy(drawn_here["x"].astype(int), top=3)
+        assert_allclose(drawn_here["y"], expected)
+    plot = plot_accuracy(fitted.predict(K, top=3), **given, backend="matplotlib")
+    assert labels(plot)[0] == "Top-3 accuracy on more classes"
+    assert labels(plot)[2] == "top-3 accuracy"
+
+
+def test_measured_beside_expected(fitted):
+    both = [fitted.predict(K), fitted.predict(K, kind="observed", repeats=5)]
+    plot = plot_accuracy(both, ci_prob=0.9, ci_kind="eti", backend="none")
+    measured = "BayesianExtrapolator(measured, 5 a class) (eti90, credible)"
+    assert {f"line {BAYES}", f"line {measured}"} < drawn(plot)
 
 
 def test_predictions_of_one_name():
@@ -280,3 +303,5 @@ def test_risks_are_drawn_as_risks(pilot):
         plot_accuracy([risk, accuracy], backend="none")
     with pytest.raises(DataError, match="predictions are risks"):
         plot_accuracy(risk, pilot.task, backend="none")
+    with pytest.raises(DataError, match="top: found 2, expected 1"):
+        plot_accuracy(risk, top=2, backend="none")

@@ -1,0 +1,137 @@
+"""Predictive checks and sensitivity as plots: what is drawn where."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.sensitivity import sensitivity
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.plots.checks import plot_ppc, plot_prior_predictive
+from classex_bayes.plots.sensitivity import plot_sensitivity
+
+BACKENDS = ["none", "matplotlib"]
+LABEL, PRIOR = "replicated (eti90)", "replicated from the prior (eti90)"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_window():
+    backend = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    mpl.use(backend)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    from matplotlib import pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def marks(plot, name):
+    return plot.viz[name]["panel"].item()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_classes(fitted, pilot, backend):
+    plot = plot_ppc(
+        fitted, kind="classes", ci_prob=0.9, ci_kind="eti", random_seed=1, backend=backend
+    )
+    if backend == "matplotlib":
+        axes = plot.get_viz("plot")
+        assert axes.get_title() == "Posterior predictive check: Classes"
+        assert axes.get_xscale() == "linear"
+        return
+    points, band = marks(plot, "points observed"), marks(plot, f"band {LABEL}")
+    right = [np.mean(pilot.task.losses[pilot.task.y == c] == 0) for c in range(200)]
+    assert_array_equal(points["y"], np.sort(right))
+    assert_allclose(points["x"], (np.arange(200) + 0.5) / 200)
+    held = (band["y_bottom"] <= points["y"]) & (points["y"] <= band["y_top"])
+    assert held.mean() > 0.8
+
+
+def test_many_classes_are_thinned(fitted):
+    losses = np.tile([0, 0, 1, 0], 500)
+    task = SourceTask.from_losses(losses, np.arange(2000) % 200, n_classes=200)
+    points = marks(plot_ppc(fitted, task, kind="classes", backend="none"), "points observed")
+    assert points["y"].size == 200 and points["y"].min() >= 0
+
+
+@pytest.mark.parametrize("kind", ["losses", "accuracy", "classes"])
+def test_the_prior_is_wider(fitted, kind):
+    widths = {}
+    for group, label in (("posterior", LABEL), ("prior", PRIOR)):
+        plot = plot_ppc(
+            fitted, kind=kind, group=group, ci_prob=0.9, ci_kind="eti", random_seed=1,
+            backend="none",
+        )  # fmt: skip
+        band = marks(plot, f"band {label}")
+        widths[group] = (band["y_top"] - band["y_bottom"]).mean()
+    assert widths["prior"] > 2 * widths["posterior"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_prior_beside_posterior(fitted, pilot, backend):
+    plot = plot_prior_predictive(
+        fitted, draws=200, ci_prob=0.9, ci_kind="eti", random_seed=1, backend=backend
+    )
+    names = ("prior of BayesianExtrapolator", "BayesianExtrapolator")
+    for name in names:
+        assert f"band {name} (eti90, credible)" in plot.viz.children
+    if backend == "none":
+        prior, posterior = (marks(plot, f"band {name} (eti90, credible)") for name in names)
+        assert (prior["x"][0], prior["x"][-1]) == (2, 20_000)
+        width = [(band["y_top"] - band["y_bottom"]).max() for band in (prior, posterior)]
+        assert width[0] > width[1]
+        points = marks(plot, "points observed (ATA)")
+        assert_allclose(points["y"], pilot.task.accuracy(points["x"].astype(int)))
+
+
+def test_prior_before_a_fit(pilot):
+    model = BayesianExtrapolator()
+    plot = plot_prior_predictive(model, pilot.task, k=[2, 200], draws=50, backend="none")
+    drawn = [name for name in plot.viz.children if name.startswith("band")]
+    assert len(drawn) == 1 and "prior of" in drawn[0]
+    with pytest.raises(NotFittedError):
+        plot_prior_predictive(model, backend="none")
+    with pytest.raises(DataError, match="model: "):
+        plot_prior_predictive(pilot.task, backend="none")
+    with pytest.raises(DataError, match="task: "):
+        plot_prior_predictive(model, 3, backend="none")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("component", ["prior", "likelihood"])
+def test_sensitivity(fitted, backend, component):
+    result = sensitivity(fitted, [2000, 200, 600])
+    plot = plot_sensitivity(result, component, ci_prob=0.9, ci_kind="eti", backend=backend)
+    if backend == "matplotlib":
+        assert plot.get_viz("plot").get_title() == f"Accuracy with the {component} scaled"
+        return
+    for alpha in (0.8, 1.0, 1.25):
+        line = marks(plot, f"line {component}^{alpha:g} (eti90)")
+        scaled = result.scaled(alpha, component)
+        mean, limits = scaled.mean.sort_index(), scaled.interval(0.9, "eti").sort_index()
+        for start, values in ((0, mean), (4, limits["lower"]), (8, limits["upper"])):
+            assert_array_equal(line["x"][start : start + 3], mean.index)
+            assert_array_equal(line["y"][start : start + 3], values)
+    assert [name for name in plot.viz.children if name.startswith("band")] == [
+        f"band {component}^1 (eti90)"
+    ]
+
+
+def test_bad_arguments(fitted):
+    with pytest.raises(DataError, match="group: found 'both'"):
+        plot_ppc(fitted, group="both", backend="none")
+    with pytest.raises(DataError, match="result: expected what sensitivity returns"):
+        plot_sensitivity(fitted, backend="none")
+    result = sensitivity(fitted, [200, 400])
+    for alphas in ([], [1.0, 1.0]):
+        with pytest.raises(DataError, match="alphas: expected different powers"):
+            plot_sensitivity(result, alphas=alphas, backend="none")
+    with pytest.raises(DataError, match="component: found 'both'"):
+        plot_sensitivity(result, "both", backend="none")
