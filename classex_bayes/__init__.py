@@ -10,9 +10,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from classex_bayes import identification, information
+    from classex_bayes.bayes.drift import measure_drift
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+    from classex_bayes.bayes.posterior_checks import posterior_checks
     from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
     from classex_bayes.bayes.risk import BayesianRisk
+    from classex_bayes.bayes.sensitivity import sensitivity
+    from classex_bayes.bayes.stacking import StackedExtrapolator, stack
     from classex_bayes.bayes.storage import load, save
     from classex_bayes.data import simulate
     from classex_bayes.data.datasets import load_glyphs
@@ -31,7 +35,10 @@ if TYPE_CHECKING:
     from classex_bayes.estimators.risk import PolynomialRisk, kappa
     from classex_bayes.estimators.two_parameter import TwoParameter
     from classex_bayes.evaluate.backtest import backtest
+    from classex_bayes.evaluate.classifiers import compare_classifiers
     from classex_bayes.evaluate.compare import compare
+    from classex_bayes.evaluate.groups import extrapolate_groups
+    from classex_bayes.evaluate.plan import plan
     from classex_bayes.exceptions import (
         ConvergenceWarning,
         DataError,
@@ -40,10 +47,16 @@ if TYPE_CHECKING:
     )
     from classex_bayes.identification.encoding import EncodingModel
     from classex_bayes.plots.backtest import plot_backtest
-    from classex_bayes.plots.checks import plot_ppc
+    from classex_bayes.plots.checks import plot_ppc, plot_prior_predictive
+    from classex_bayes.plots.classifiers import plot_classifiers
     from classex_bayes.plots.curve import plot_accuracy
     from classex_bayes.plots.diagnosis import plot_diagnosis
     from classex_bayes.plots.discriminability import plot_discriminability
+    from classex_bayes.plots.drift import plot_drift
+    from classex_bayes.plots.groups import plot_groups
+    from classex_bayes.plots.plan import plot_plan
+    from classex_bayes.plots.questions import plot_classes_until, plot_prob_at_least
+    from classex_bayes.plots.sensitivity import plot_sensitivity
     from classex_bayes.results import ClassesUntil, Extrapolation
 
 _WHERE = {
@@ -67,6 +80,7 @@ _WHERE = {
     "PolynomialRisk": "estimators.risk",
     "PseudoLikelihood": "estimators.pseudolikelihood",
     "SourceTask": "data.task",
+    "StackedExtrapolator": "bayes.stacking",
     "TwoParameter": "estimators.two_parameter",
     "average_test_risk": "data.risk",
     "average_test_risk_cov": "data.risk",
@@ -74,20 +88,35 @@ _WHERE = {
     "bootstrap": "estimators.bootstrap",
     "check_marginality": "data.diagnosis",
     "compare": "evaluate.compare",
+    "compare_classifiers": "evaluate.classifiers",
     "diagnose": "data.diagnosis",
+    "extrapolate_groups": "evaluate.groups",
     "identification": "identification",
     "information": "information",
     "kappa": "estimators.risk",
     "literature": "estimators.literature",
     "load": "bayes.storage",
     "load_glyphs": "data.datasets",
+    "measure_drift": "bayes.drift",
+    "plan": "evaluate.plan",
     "plot_accuracy": "plots.curve",
     "plot_backtest": "plots.backtest",
+    "plot_classes_until": "plots.questions",
+    "plot_classifiers": "plots.classifiers",
     "plot_diagnosis": "plots.diagnosis",
     "plot_discriminability": "plots.discriminability",
+    "plot_drift": "plots.drift",
+    "plot_groups": "plots.groups",
+    "plot_plan": "plots.plan",
     "plot_ppc": "plots.checks",
+    "plot_prior_predictive": "plots.checks",
+    "plot_prob_at_least": "plots.questions",
+    "plot_sensitivity": "plots.sensitivity",
+    "posterior_checks": "bayes.posterior_checks",
     "save": "bayes.storage",
+    "sensitivity": "bayes.sensitivity",
     "simulate": "data.simulate",
+    "stack": "bayes.stacking",
 }
 _MODULES = ("identification", "information", "simulate")
 
@@ -112,6 +141,7 @@ __all__ = [
     "PolynomialRisk",
     "PseudoLikelihood",
     "SourceTask",
+    "StackedExtrapolator",
     "TwoParameter",
     "__version__",
     "average_test_risk",
@@ -120,20 +150,35 @@ __all__ = [
     "bootstrap",
     "check_marginality",
     "compare",
+    "compare_classifiers",
     "diagnose",
+    "extrapolate_groups",
     "identification",
     "information",
     "kappa",
     "literature",
     "load",
     "load_glyphs",
+    "measure_drift",
+    "plan",
     "plot_accuracy",
     "plot_backtest",
+    "plot_classes_until",
+    "plot_classifiers",
     "plot_diagnosis",
     "plot_discriminability",
+    "plot_drift",
+    "plot_groups",
+    "plot_plan",
     "plot_ppc",
+    "plot_prior_predictive",
+    "plot_prob_at_least",
+    "plot_sensitivity",
+    "posterior_checks",
     "save",
+    "sensitivity",
     "simulate",
+    "stack",
 ]
 
 

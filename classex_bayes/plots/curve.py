@@ -7,7 +7,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import probability, source_task
+from classex_bayes.data.validation import number, probability, source_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import Panel
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
@@ -22,22 +22,27 @@ def plot_accuracy(
     truth: Any = None,
     target: float | None = None,
     *,
+    top: int = 1,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     backend: str | None = None,
 ) -> PlotCollection:
-    """Draw expected accuracy (or risk) against the number of classes, on a logarithmic axis.
+    """Draw accuracy (or risk) against the number of classes, on a logarithmic axis.
 
     Parameters
     ----------
     predictions : Extrapolation or sequence of Extrapolation
-        Ribbon and mean for those with draws, a line for point estimates.
+        Ribbon and mean for those with draws, a line for point estimates. Their names tell expected
+        accuracies from those a test will measure (`kind="observed"`).
     task : SourceTask, optional
         Source task, whose average test accuracies are drawn as points.
     truth : SourceTask or mapping from k to accuracy, optional
         Known accuracy, drawn as a line (a task) or points.
     target : float, optional
         Accuracy wanted, drawn as a level.
+    top : int
+        m of the predictions, where these are of top-m accuracy: `task` and a task as `truth` are
+        drawn likewise.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
@@ -51,8 +56,8 @@ def plot_accuracy(
     Raises
     ------
     DataError
-        Nothing to draw, two predictions of the same name, accuracies beside risks, or a task beside
-        risks.
+        Nothing to draw, two predictions of the same name, accuracies beside risks, a task or top
+        above 1 beside risks, or top above 1 of a task without losses.
 
     Examples
     --------
@@ -75,6 +80,9 @@ def plot_accuracy(
     if task is not None:
         source_task(task)
     quantity = one_quantity(predictions)
+    best = int(number(top, "top", 1, whole=True))
+    if quantity == "risk" and best > 1:
+        raise DataError(f"top: found {best}, expected 1 where the predictions are risks")
     if quantity == "risk" and (task is not None or isinstance(truth, SourceTask)):
         raise DataError(
             "task, truth: a task knows accuracies and the predictions are risks; give known risks "
@@ -104,21 +112,25 @@ def plot_accuracy(
         panel.line(label, k, mean)
     if task is not None:
         k = task.grid(25)
-        panel.points(OBSERVED, k, task.accuracy(k))
+        panel.points(OBSERVED, k, task.accuracy(k, best))
         ends += [k[0], k[-1]]
     if truth is not None:
-        _draw_truth(panel, truth, ends)
+        _draw_truth(panel, truth, ends, best)
     if target is not None:
         level = probability(target, "target")
         panel.line(TARGET, np.array([min(ends), max(ends)]), np.array([level, level]))
-    return panel.finish(f"Expected {quantity}", "number of classes", quantity, log_x=True)
+    label = quantity if best == 1 else f"top-{best} accuracy"
+    title = f"{label.capitalize()} on more classes"
+    return panel.finish(title, "number of classes", label, log_x=True)
 
 
-def _draw_truth(panel: Panel, truth: Any, ends: list[Any]) -> None:
+def _draw_truth(panel: Panel, truth: Any, ends: list[Any], top: int) -> None:
     if isinstance(truth, SourceTask):
         grid = np.geomspace(max(min(ends), 2), min(max(ends), truth.n_classes), 60)
         known = known_accuracy(truth, np.unique(np.rint(grid).astype(np.int64)))
-        panel.line(TRUTH, known.index.to_numpy(), known.to_numpy(), linestyle="C1")
+        k = known.index.to_numpy()
+        values = known.to_numpy() if top == 1 else truth.accuracy(k, top)
+        panel.line(TRUTH, k, values, linestyle="C1")
     else:
         known = known_accuracy(truth, None)
         panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C2")

@@ -1,6 +1,7 @@
 """Does the score of a class depend on its competitors? A comparison with retrained tasks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import t as student
@@ -9,6 +10,7 @@ from classex_bayes.data import validation
 from classex_bayes.data.diagnosis.report import Check, TaskReport
 from classex_bayes.data.statistics import TaskStatistics
 from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray
 
 _LEVEL = 0.01
 _ROUNDING = 1e-20  # variance left by rounding where no instance errs
@@ -67,9 +69,21 @@ def check_marginality(
     >>> check_marginality(large, small).passed
     False
     """
-    given = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
+    given = smaller_than(task, smaller_tasks)
     if not given:
         raise DataError("smaller_tasks: expected at least one task, found none")
+    found = tuple(
+        _check(task, small, f"task {place}: {small.n_classes} classes", _LEVEL / len(given))
+        for place, small in enumerate(given)
+    )
+    return TaskReport(found, f"Marginality of {task.n_classes} classes")
+
+
+def smaller_than(
+    task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
+) -> list[TaskStatistics]:
+    """Smaller tasks as a list, possibly empty; raise where one is no task or not smaller."""
+    given = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
     for candidate in (task, *given):
         validation.source_task(candidate)
     for place, small in enumerate(given):
@@ -78,22 +92,53 @@ def check_marginality(
                 f"smaller_tasks: task {place} has {small.n_classes} classes, expected fewer than "
                 f"the {task.n_classes} of task"
             )
-    found = tuple(
-        _compare(task, small, f"task {place}: {small.n_classes} classes", _LEVEL / len(given))
-        for place, small in enumerate(given)
+    return given
+
+
+@dataclass(frozen=True)
+class Remeasured:
+    """Accuracies at some k twice: by the scores of a large task, and by classifiers of k classes.
+
+    Attributes
+    ----------
+    k : int array of shape (m,)
+        Numbers of classes of the small tasks.
+    subsampled, measured : arrays of shape (m,)
+        ATA_k of the large task, and accuracy of the small ones.
+    subsampled_cov : array of shape (m, m)
+        Covariance of the first.
+    measured_variance : array of shape (m,)
+        Variances of the second, at least k1 / k times those of the first: few classes estimate
+        their variance badly.
+    """
+
+    k: IntArray
+    subsampled: FloatArray
+    measured: FloatArray
+    subsampled_cov: FloatArray
+    measured_variance: FloatArray
+
+
+def remeasure(task: TaskStatistics, small: Sequence[TaskStatistics]) -> Remeasured:
+    """Compare a task with smaller ones, some of which may have as many classes."""
+    k, place = np.unique([one.n_classes for one in small], return_inverse=True)
+    expected, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
+    measured = [float(one.accuracy(one.n_classes)[0]) for one in small]
+    variance = [float(one.accuracy_cov(one.n_classes)[0, 0]) for one in small]
+    least = np.diag(covariance) * task.n_classes / k[place]
+    return Remeasured(
+        k[place], expected, np.array(measured), covariance, np.maximum(variance, least)
     )
-    return TaskReport(found, f"Marginality of {task.n_classes} classes")
 
 
-def _compare(task: TaskStatistics, small: TaskStatistics, name: str, level: float) -> Check:
+def _check(task: TaskStatistics, small: TaskStatistics, name: str, level: float) -> Check:
     k = small.n_classes
     for which, one in (("large", task), ("smaller", small)):
         if one.kind == "accuracies" and k not in one.grid():
             return Check(name, None, f"the {which} task has no accuracy at {k} classes")
-    expected, measured = float(task.accuracy(k)[0]), float(small.accuracy(k)[0])
-    of_large, of_small = float(task.accuracy_cov(k)[0, 0]), float(small.accuracy_cov(k)[0, 0])
-    # Few classes estimate their variance badly; it is at least this share of the large task's.
-    variance = of_large + max(of_small, of_large * task.n_classes / k)
+    found = remeasure(task, [small])
+    expected, measured = float(found.subsampled[0]), float(found.measured[0])
+    variance = float(found.subsampled_cov[0, 0] + found.measured_variance[0])
     if variance <= _ROUNDING:
         return Check(name, None, "neither task has errors to judge the difference by")
     threshold = float(student.isf(level / 2, k - 1))

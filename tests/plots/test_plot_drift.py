@@ -1,0 +1,67 @@
+"""The plot of a drift: both predictions, and the accuracies that it was measured by."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.bayes.drift import measure_drift
+from classex_bayes.data.task import SourceTask
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.drift import plot_drift
+from classex_bayes.results import Extrapolation
+
+K = [400, 20, 100]
+NAME = "name (eti90, credible)"
+DRIFTED = "name + drift (eti90, credible)"
+POINTS = ["points subsampled to k", "points measured, retrained on k"]
+
+
+@pytest.fixture(scope="module")
+def task():
+    return SourceTask.from_losses(np.arange(400) % 25 // 18, np.arange(400) % 100, n_classes=100)
+
+
+@pytest.fixture(scope="module")
+def prediction():
+    draws = np.random.default_rng(1).normal([0.5, 0.9, 0.7], 0.02, (2, 300, 3))
+    return Extrapolation.from_draws(K, draws, "name", "credible", 100)
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+def test_drift(task, prediction, backend):
+    from matplotlib import pyplot as plt
+
+    before = mpl.get_backend()
+    mpl.use("agg")
+    drift = measure_drift(task, {20: 0.97, 50: 0.85})
+    plot = plot_drift(drift, prediction, ci_prob=0.9, ci_kind="eti", random_seed=2, backend=backend)
+    lines = {f"{what} {name}" for what in ("line", "band") for name in (NAME, DRIFTED)}
+    assert lines | set(POINTS) < set(plot.viz.children)
+    if backend == "matplotlib":
+        axes = plot.get_viz("plot")
+        assert axes.get_xscale() == "log"
+        assert axes.get_title().startswith("Drift of retrained classifiers: ")
+        plt.close("all")
+        mpl.use(before)
+        return
+    found = drift.apply(prediction, random_seed=2)
+    band = plot.viz[f"band {DRIFTED}"]["panel"].item()
+    assert_array_equal(band["x"], [20, 100, 400])
+    assert_allclose(band["y_bottom"], found.interval(0.9, "eti")["lower"].loc[[20, 100, 400]])
+    for name, column in zip(POINTS, ("subsampled", "measured"), strict=True):
+        points = plot.viz[name]["panel"].item()
+        assert_array_equal(points["x"], [20, 50])
+        assert_allclose(points["y"], drift.table[column])
+
+
+def test_without_smaller_tasks_there_are_no_points(task, prediction):
+    plot = plot_drift(measure_drift(task), prediction, backend="none")
+    assert not set(POINTS) & set(plot.viz.children)
+
+
+def test_refused(task, prediction):
+    with pytest.raises(DataError, match="drift: expected what measure_drift returns"):
+        plot_drift(task, prediction, backend="none")
+    with pytest.raises(DataError, match="prediction: expected what predict"):
+        plot_drift(measure_drift(task), task, backend="none")

@@ -1,0 +1,114 @@
+"""Plots of answers: shares of the draws, the interval, and what lies beyond the search."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.questions import plot_classes_until, plot_prob_at_least
+from classex_bayes.results import ClassesUntil, Extrapolation
+
+LARGEST = 10**12
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    from matplotlib import pyplot as plt
+
+    backend = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    plt.close("all")
+    mpl.use(backend)
+
+
+def until(k):
+    draws = xr.DataArray(np.atleast_2d(np.asarray(k, dtype=float)), dims=("chain", "draw"))
+    return ClassesUntil(0.8, draws, LARGEST)
+
+
+def spread(number=2000):
+    k = 10 ** np.random.default_rng(1).normal(10, 2, number)
+    return until(np.where(k < LARGEST, k, np.inf))
+
+
+def marks(plot, name):
+    return plot.viz[name]["panel"].item()
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+def test_classes_until(backend):
+    result = spread()
+    beyond = np.isinf(result.k.values).mean()
+    plot = plot_classes_until(result, ci_prob=0.8, backend=backend)
+    edge = f"more than 1e+12: {beyond:.0%} of the draws"
+    if backend == "matplotlib":
+        axes = plot.get_viz("plot")
+        assert axes.get_xscale() == "log"
+        assert axes.get_title().startswith("Accuracy falls to 0.8 at ")
+        texts = [text.get_text() for text in plot.viz["legend"]["series"].item().get_texts()]
+        assert texts == ["posterior", "eti80", "median", edge]
+        return
+    steps = marks(plot, "line posterior")
+    heights = steps["y"][1:-1:2]
+    assert heights.sum() + beyond == pytest.approx(1)
+    edges = np.log10(steps["x"][::2])
+    inside = np.log10(result.k.values[np.isfinite(result.k.values)])
+    assert_allclose(heights[0] * result.k.size, np.sum(inside < edges[1]))
+    last = marks(plot, f"line {edge}")
+    assert_array_equal(last["x"], [LARGEST, LARGEST])
+    assert_allclose(last["y"], [0, beyond])
+    assert_allclose(marks(plot, "line median")["x"], result.median)
+    band, (lower, _) = marks(plot, "band eti80"), result.interval(0.8)
+    assert band["x"].min() == pytest.approx(lower)
+    assert band["x"].max() == pytest.approx(steps["x"].max())  # the upper end is infinite
+    # The band follows the histogram.
+    middle = (band["x"][2::2] + band["x"][1:-1:2]) / 2
+    assert set(np.round(band["y_top"], 12)) <= set(np.round(heights, 12)) and middle.size
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+@pytest.mark.parametrize("k", [[np.inf] * 5, [1.0] * 5, [37.5], [2, 3, np.inf, np.inf, np.inf]])
+def test_extreme_answers(k, backend):
+    plot = plot_classes_until(until(k), backend=backend)
+    names = set(plot.viz.children)
+    assert ("line median" in names) == (np.isinf(k).mean() <= 0.5)
+    assert ("line posterior" in names) == (not np.isinf(k).all())
+    if "line posterior" in names and backend == "none":
+        assert marks(plot, "line posterior")["y"].sum() == pytest.approx(2 * np.isfinite(k).mean())
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+def test_prob_at_least(backend):
+    draws = np.random.default_rng(2).uniform(0.5, 1, (2, 300, 3)) / [2, 1, 1.5]
+    prediction = Extrapolation.from_draws([1000, 10, 100], draws, "name", "credible", 10)
+    plot = plot_prob_at_least(prediction, [0.4, 0.6], backend=backend)
+    if backend == "matplotlib":
+        axes = plot.get_viz("plot")
+        assert (axes.get_xscale(), axes.get_ylabel()) == ("log", "posterior probability")
+        assert axes.get_title() == "name: probability of an accuracy"
+        return
+    for level in (0.4, 0.6):
+        line = marks(plot, f"line at least {level}")
+        assert_array_equal(line["x"], [10, 100, 1000])
+        assert_allclose(line["y"], prediction.prob_at_least(level)[[10, 100, 1000]])
+    single = Extrapolation.from_draws([10], draws[..., :1], "name", "credible", 10)
+    assert "points at least 0.4" in plot_prob_at_least(single, 0.4, backend="none").viz.children
+
+
+def test_refused():
+    point = Extrapolation.from_point([10, 20], [0.9, 0.8], "points", 10)
+    draws = Extrapolation.from_draws([10], np.full((1, 5, 1), 0.5), "name", "credible", 10)
+    with pytest.raises(DataError, match="result: expected what classes_until returns"):
+        plot_classes_until(100)
+    for prediction, accuracy, message in (
+        (point, 0.5, "points is a point estimate"),
+        (0.5, 0.5, "prediction: expected what predict"),
+        (draws, [], "accuracy: expected one or more different levels"),
+        (draws, [0.5, 0.5], "accuracy: expected one or more different levels"),
+        (draws, [0.5, 5], "accuracy: expected a number between 0 and 1"),
+    ):
+        with pytest.raises(DataError, match=message):
+            plot_prob_at_least(prediction, accuracy, backend="none")
