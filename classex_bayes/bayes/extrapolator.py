@@ -84,7 +84,7 @@ class BayesianExtrapolator(PredictiveChecks):
     >>> from classex_bayes.data.task import SourceTask
     >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
     >>> model = BayesianExtrapolator().fit(
-    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ...     task, draws=1000, tune=1000, chains=2, random_seed=1, progressbar=False
     ... )
     >>> pred = model.predict([50, 500])
     >>> bool(pred.mean[500] < pred.mean[50])

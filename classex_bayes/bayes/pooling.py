@@ -131,7 +131,7 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
     >>> pool_weights([large, small], "instances").round(6).tolist()
     [1.0, 0.0]
     >>> pool_weights([large, small], "classes").round(2).tolist()
-    [0.87, 0.81]
+    [0.9, 0.76]
     """
     if shared == "nothing" or len(tasks) == 1:
         return np.ones(len(tasks))

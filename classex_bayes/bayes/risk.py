@@ -113,7 +113,7 @@ class BayesianRisk(Parameters):
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        target_accept: float = 0.98,
+        target_accept: float = 0.95,
         random_seed: RandomSeed = None,
         nuts_sampler: str = "nutpie",
         cores: int | None = None,

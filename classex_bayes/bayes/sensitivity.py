@@ -172,7 +172,8 @@ def sensitivity(
     Examples
     --------
     >>> from classex_bayes.data.task import SourceTask
-    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> losses = np.repeat([0, 1, 2, 5, 9, 30], [450, 10, 10, 10, 10, 10])
+    >>> task = SourceTask.from_losses(losses, np.arange(500) % 50, n_classes=50)
     >>> model = BayesianExtrapolator().fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
     ... )

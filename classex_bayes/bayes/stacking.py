@@ -233,10 +233,12 @@ class StackedExtrapolator(Parameters):
         ----------
         task : SourceTask
             The tested classes, with losses.
-        draws, tune, chains, target_accept, cores, progressbar
+        draws, tune, chains, target_accept
             As for `BayesianExtrapolator.fit`.
         random_seed : int, SeedSequence or None
             Seed of the draws.
+        cores, progressbar
+            As for `BayesianExtrapolator.fit`.
 
         Returns
         -------

@@ -75,7 +75,9 @@ def test_settings_may_be_numpy_numbers(fit, small_task):
 
 def test_fields_of_the_prior_may_be_numpy_numbers(fit, small_task):
     plain = MixturePrior()
-    prior = MixturePrior(n_functions=np.int64(plain.n_functions), bandwidth=np.float32(0.25))
+    prior = MixturePrior(
+        deviation=0, n_functions=np.int64(plain.n_functions), bandwidth=np.float32(0.25)
+    )
     attributes = fit(small_task(), prior, draws=20, tune=50).idata.attrs
     assert json.loads(attributes["prior"])["n_functions"] == plain.n_functions
 
