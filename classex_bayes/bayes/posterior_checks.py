@@ -186,9 +186,10 @@ def posterior_checks(
 
 
 def _about(classes: ClassAccuracies, table: pd.DataFrame) -> str:
-    """What is unusual about the classes: too alike, or else which are the worst."""
-    spread = table.loc["classes: sd of accuracy"]
-    if spread["unusual"] and spread["observed"] < spread["mean"]:
+    """What is unusual about the classes: some are too bad, or all are too alike."""
+    higher = table["observed"] > table["mean"]
+    worse = (table.index.str.contains("lowest") ^ higher) & table["unusual"]
+    if not worse.filter(like="classes").any():
         return (
             "classes are more alike than chance allows; the instances of a class seem to be of "
             "different kinds (fonts, cameras), as in a stratified sample"

@@ -6,6 +6,7 @@ from joblib import parallel_config
 from numpy.testing import assert_allclose
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.data.task import SourceTask
@@ -14,7 +15,12 @@ from classex_bayes.exceptions import DataError, NotFittedError
 
 LAW = FavorabilityLaw(means=(2.5,), sds=(1.0,))
 FEW = {"draws": 100, "tune": 200, "chains": 2}
-QUICK = {"sampler": FEW, "random_seed": 1, "progressbar": False}
+QUICK = {
+    "sampler": FEW,
+    "prior": MixturePrior(deviation=0),
+    "random_seed": 1,
+    "progressbar": False,
+}
 
 
 @pytest.fixture(scope="module")
