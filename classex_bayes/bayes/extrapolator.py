@@ -18,6 +18,7 @@ from classex_bayes.bayes.sampling import (
     Diagnosis,
     SamplerSettings,
     diagnose,
+    diagnosed_classes,
     sample_posterior,
     warn_of_problems,
 )
@@ -39,7 +40,6 @@ from classex_bayes.results import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
-_DIAGNOSED = 1, 10, 100  # multiples of k1 at which accuracy must have converged
 _MEASURED, _POPULATION = 3, 4  # stages of the seed, after those of `classex_bayes.bayes.checks`
 
 
@@ -171,8 +171,8 @@ class BayesianExtrapolator(PredictiveChecks):
         """Take over a posterior, fresh from the sampler or from a file."""
         self.__dict__.pop("model", None)
         self._tree, self._fitted_prior, self._data, self._tasks = tree, prior, data, tasks
-        k = np.minimum(self._n_classes * np.array(_DIAGNOSED), LARGEST_K)
-        accuracies = xr.Dataset({"accuracy": (("chain", "draw", "k"), self._expected(k))})
+        accuracy = self._expected(diagnosed_classes(self._n_classes))
+        accuracies = xr.Dataset({"accuracy": (("chain", "draw", "k"), accuracy)})
         self._diagnosis = diagnose(tree, accuracies)
 
     @property

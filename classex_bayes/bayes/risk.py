@@ -14,6 +14,7 @@ from classex_bayes.bayes.sampling import (
     Diagnosis,
     SamplerSettings,
     diagnose,
+    diagnosed_classes,
     sample_posterior,
     warn_of_problems,
 )
@@ -69,7 +70,7 @@ class BayesianRisk(Parameters):
     task : SourceTask
         The fitted task.
     diagnosis_ : Diagnosis
-        Convergence of the sampler.
+        Convergence of the sampler, of risks at 1, 10 and 100 times k1.
 
     Notes
     -----
@@ -113,7 +114,7 @@ class BayesianRisk(Parameters):
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        target_accept: float = 0.95,
+        target_accept: float = 0.98,
         random_seed: RandomSeed = None,
         nuts_sampler: str = "nutpie",
         cores: int | None = None,
@@ -163,7 +164,6 @@ class BayesianRisk(Parameters):
         seeds = seed_sequence(random_seed)
         draw_seed = int(seeds.generate_state(1)[0])
         tree = sample_posterior(prior, data, settings, draw_seed)
-        diagnosis = diagnose(tree)
         tree.update(_observed_groups(task, observed))
         tree.attrs.update(
             **provenance(prior, data.kind, settings, seeds),
@@ -176,6 +176,8 @@ class BayesianRisk(Parameters):
         steps = observed.largest * errors * data.relative_cost(posterior)
         posterior["conditional_risk"] = (("chain", "draw", "knot"), steps)
         tree["posterior"] = xr.DataTree(posterior)
+        risk = steps @ element_risk(prior.basis, diagnosed_classes(task.n_classes)).T
+        diagnosis = diagnose(tree, xr.Dataset({"risk": (("chain", "draw", "k"), risk)}))
         self.__dict__.pop("model", None)
         self._tree, self._diagnosis, self._task = tree, diagnosis, task
         self._fitted_prior, self._data, self._fitted_name = prior, data, self.name

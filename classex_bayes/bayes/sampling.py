@@ -13,14 +13,16 @@ import xarray as xr
 from classex_bayes.bayes.likelihoods import LikelihoodData, arrays
 from classex_bayes.bayes.model import build_model
 from classex_bayes.bayes.priors import Prior
-from classex_bayes.data.validation import number, one_of, probability
+from classex_bayes.data.validation import LARGEST_K, number, one_of, probability
 from classex_bayes.exceptions import ConvergenceWarning, warn
+from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
 _FEWEST_DRAWS = 4
 _LARGEST_R_HAT = 1.01
 _SMALLEST_ESS_PER_CHAIN = 100
 _LARGEST_SHARE_DIVERGENT = 0.001
+_DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have converged
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,11 @@ class Diagnosis:
     ess_tail: float
     divergences: int
     problems: tuple[str, ...]
+
+
+def diagnosed_classes(n_classes: int) -> IntArray:
+    """Numbers of classes whose predictions are looked at: 1, 10 and 100 times k1."""
+    return np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K)
 
 
 def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
