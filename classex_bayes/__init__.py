@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from classex_bayes.bayes.sensitivity import sensitivity
     from classex_bayes.bayes.stacking import StackedExtrapolator, stack
     from classex_bayes.bayes.storage import load, save
+    from classex_bayes.core.drift import DriftPrior
     from classex_bayes.data import simulate
     from classex_bayes.data.datasets import load_glyphs
     from classex_bayes.data.diagnosis import check_marginality, diagnose
@@ -68,6 +69,7 @@ _WHERE = {
     "ConvergenceWarning": "exceptions",
     "DataError": "exceptions",
     "DirichletPrior": "bayes.priors",
+    "DriftPrior": "core.drift",
     "EncodingModel": "identification.encoding",
     "Extrapolation": "results",
     "ExtrapolationWarning": "exceptions",
@@ -130,6 +132,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataError",
     "DirichletPrior",
+    "DriftPrior",
     "EncodingModel",
     "Extrapolation",
     "ExtrapolationWarning",

@@ -224,7 +224,7 @@ def one_against_rest(train, train_y, test):
 
 
 @pytest.mark.slow
-def test_drift_repairs_the_intervals_of_a_retrained_classifier(fit, capsys):
+def test_intervals_with_drift_hold_the_accuracy_of_a_retrained_classifier(fit, capsys):
     law = GaussianClasses(dim=20, noise_variance=0.4, degrees=40)
     truth = np.mean(
         [
