@@ -2,6 +2,7 @@
 
 import json
 
+import arviz_stats
 import numpy as np
 import nutpie
 import pymc as pm
@@ -215,3 +216,14 @@ def test_one_chain_cannot_be_judged():
 @pytest.mark.parametrize("draws", [1, 3])
 def test_draws_too_few_to_judge_are_no_good(draws):
     assert diagnose(tree_of(noise(draws=draws))).problems != ()
+
+
+def test_convergence_is_that_of_predicted_accuracies(fitted):
+    k = fitted.task.n_classes * np.array([1, 10, 100])
+    accuracy = fitted.predict(k).accuracy.to_dataset(name="accuracy")
+    found = fitted.diagnosis_
+    assert found.r_hat == pytest.approx(float(arviz_stats.rhat(accuracy)["accuracy"].max()))
+    for kind, smallest in (("bulk", found.ess_bulk), ("tail", found.ess_tail)):
+        ess = arviz_stats.ess(accuracy, method=kind)["accuracy"]
+        assert smallest == pytest.approx(float(ess.min()))
+    assert diagnose(fitted.idata) != found
