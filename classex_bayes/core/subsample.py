@@ -1,5 +1,7 @@
 """Average test accuracy on random subsets of the source classes, from losses alone."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import gammaln
 
@@ -114,6 +116,33 @@ def average_test_accuracy(
     >>> average_test_accuracy(np.array([0, 1, 0]), 3, np.array([2, 3]), np.full(3, 1 / 3)).round(4)
     array([0.8333, 0.6667])
     """
+    return weighted_over_losses(
+        lambda values, part: accuracy_given_losses(values, n_classes, part), losses, k, weights
+    )
+
+
+def weighted_over_losses(
+    given_losses: Callable[[IntArray, IntArray], FloatArray],
+    losses: IntArray,
+    k: IntArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """Weighted mean over instances of a chance that depends on losses and k.
+
+    Parameters
+    ----------
+    given_losses : callable
+        Chances of shape (n_values, n_k) from distinct losses and numbers of classes.
+    losses, weights : arrays of shape (n,)
+        Losses and weights of the instances.
+    k : int array of shape (n_k,)
+        Numbers of classes.
+
+    Returns
+    -------
+    array of shape (n_k,)
+        At most 1.
+    """
     values, where = np.unique(losses, return_inverse=True)
     share = np.bincount(where, weights=weights, minlength=values.size)
     k = np.atleast_1d(k)
@@ -122,5 +151,5 @@ def average_test_accuracy(
     width = max(1, 100_000 // values.size)
     for start in range(0, k.size, width):
         part = slice(start, start + width)
-        accuracy[part] = share @ accuracy_given_losses(values, n_classes, k[part])
+        accuracy[part] = share @ given_losses(values, k[part])
     return np.minimum(accuracy, 1.0)

@@ -4,7 +4,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri, polygamma
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.subsample import accuracy_given_losses, average_test_accuracy
+from classex_bayes.core.subsample import (
+    accuracy_given_losses,
+    average_test_accuracy,
+    weighted_over_losses,
+)
 from classex_bayes.typing import FloatArray, IntArray
 
 # 16 ratios of neighbouring chances, each at most k1^2, do not overflow for k1 up to 1e9.
@@ -129,17 +133,13 @@ def average_top_accuracy(
     """
     if top == 1:
         return average_test_accuracy(losses, n_classes, k, weights)
-    values, where = np.unique(losses, return_inverse=True)
-    share = np.bincount(where, weights=weights, minlength=values.size)
-    k = np.atleast_1d(k)
-    accuracy = np.empty(k.size)
-    # A block of k at a time bounds the table (distinct losses x k) for a million classes.
-    width = max(1, 100_000 // values.size)
-    for start in range(0, k.size, width):
-        part = slice(start, start + width)
-        accuracy[part] = share @ top_accuracy_given_losses(values, n_classes, k[part], top)
-    accuracy[k <= top] = 1.0
-    return np.minimum(accuracy, 1.0)
+    accuracy = weighted_over_losses(
+        lambda values, part: top_accuracy_given_losses(values, n_classes, part, top),
+        losses,
+        k,
+        weights,
+    )
+    return np.where(np.atleast_1d(k) <= top, 1.0, accuracy)
 
 
 def expected_top_accuracy(basis: RadialBasis, k: IntArray, top: int) -> FloatArray:
