@@ -2,25 +2,12 @@
 
 import numpy as np
 
-from classex_bayes.core.measured import AnswerDependence, answer_dependence, typical_dependence
-from classex_bayes.data.task import SourceTask
+from classex_bayes.core.measured import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
 _LEAST_MEAN = 1e-12  # a beta variable needs two positive parameters
 _LEAST_SIZE = 0.01
-
-
-def task_dependence(task: SourceTask) -> AnswerDependence:
-    """How the right answers of a task hang together at k1, as far as it tells."""
-    grid = task.grid()
-    last = grid[-1]
-    if task.kind == "accuracies":
-        known = float(task.accuracy(last)[0]) if last == task.n_classes else None
-        return typical_dependence(task.n_classes, task.n_test, known)
-    # Of losses alone, the part of shared competitors is unknown.
-    variance = None if task.source is None else float(task.accuracy_cov(grid)[-1, -1])
-    return answer_dependence(task.losses, task.y, task.class_weight, variance)
 
 
 def measured_accuracy(

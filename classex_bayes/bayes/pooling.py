@@ -30,7 +30,6 @@ from classex_bayes.bayes.likelihoods import (
     PowerData,
     likelihood_data,
 )
-from classex_bayes.bayes.measured import task_dependence
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.measured import AnswerDependence
 from classex_bayes.data.task import SourceTask
@@ -138,7 +137,7 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
     root = np.sqrt([task.n_test / task.design_effect() for task in tasks])
     inherited = np.ones(len(tasks))
     if shared == "classes":
-        inherited = np.array([task_dependence(task).carried_over for task in tasks])
+        inherited = np.array([task.dependence.carried_over for task in tasks])
     correlation = np.eye(len(tasks))
     for s, first in enumerate(tasks):
         for t, second in enumerate(tasks[:s]):
@@ -171,7 +170,7 @@ def _n_common(first: SourceTask, second: SourceTask) -> int:
 
 def pooled_dependence(tasks: Sequence[SourceTask]) -> AnswerDependence:
     """Dependence between answers: correlations averaged over classes, the rest of the largest."""
-    each = [task_dependence(task) for task in tasks]
+    each = [task.dependence for task in tasks]
     largest = max(each, key=lambda one: one.n_classes)
     sizes = np.array([one.n_classes for one in each], dtype=float)
     return AnswerDependence(

@@ -7,7 +7,6 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.measured import task_dependence
 from classex_bayes.bayes.predictive import predictive_class_accuracy
 from classex_bayes.bayes.tree import task_part, task_sizes
 from classex_bayes.core.basis import loss_histogram
@@ -151,7 +150,7 @@ def class_accuracies(
     expected = (weights @ model._basis.accuracy(np.array([task.n_classes])).T).ravel()
     every = max(int(np.ceil(expected.size / _MOST_CLASS_DRAWS)), 1)
     replicated = predictive_class_accuracy(
-        expected[::every], repeats, task_dependence(task).within, model._rng(_CLASSES, random_seed)
+        expected[::every], repeats, task.dependence.within, model._rng(_CLASSES, random_seed)
     )
     right = np.bincount(task.y, weights=task.losses == 0, minlength=task.n_classes)[tested]
     names = tested.tolist() if task.classes is None else [task.classes[j] for j in tested]

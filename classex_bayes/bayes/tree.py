@@ -15,7 +15,6 @@ from classex_bayes.bayes.likelihoods import (
     PooledData,
     PowerData,
 )
-from classex_bayes.bayes.measured import task_dependence
 from classex_bayes.bayes.pooling import pool_notes, pooled_data, pooled_dependence
 from classex_bayes.bayes.predictive import (
     class_log_likelihood,
@@ -158,7 +157,7 @@ def data_groups(
         n_classes=task.n_classes,
         n_test=task.n_test,
         design_effect=task.design_effect(),
-        dependence=json.dumps(asdict(task_dependence(task))),
+        dependence=json.dumps(asdict(task.dependence)),
     )
     return tree
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from classex_bayes.core.losses import LossBlock, Ties, loss_blocks, row_groups
 from classex_bayes.core.scores import ScoreSource
-from classex_bayes.core.subsample import accuracy_given_losses
+from classex_bayes.core.subsample import accuracy_given_losses, distinct_losses
 from classex_bayes.typing import FloatArray, IntArray
 
 
@@ -197,10 +197,12 @@ def clustered_covariance(
     -------
     array of shape (n_k, n_k)
     """
-    tested, place, repeats = np.unique(y, return_inverse=True, return_counts=True)
-    means = np.zeros((tested.size, k.size))
-    np.add.at(means, place, accuracy_given_losses(losses, n_classes, k))
-    means /= repeats[:, None]
+    values, where = distinct_losses(losses)
+    repeats = np.bincount(y, minlength=n_classes)
+    tested = np.flatnonzero(repeats)
+    means = np.empty((tested.size, k.size))
+    for column, chance in enumerate(accuracy_given_losses(values, n_classes, k).T):
+        means[:, column] = np.bincount(y, chance[where], n_classes)[tested] / repeats[tested]
     weight = class_weight[tested, None]
     deviation = weight * (means - (weight * means).sum(axis=0))
     n_tested = int(np.count_nonzero(class_weight))
@@ -226,8 +228,10 @@ def independent_variance(
     losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
 ) -> FloatArray:
     """Variance of ATA_k if the n test instances were independent: weighted variance of f_k / n."""
-    chance = accuracy_given_losses(losses, n_classes, k)
-    return weights @ (chance - weights @ chance) ** 2 / losses.size
+    values, where = distinct_losses(losses)
+    share = np.bincount(where, weights=weights)
+    chance = accuracy_given_losses(values, n_classes, k)
+    return share @ (chance - share @ chance) ** 2 / losses.size
 
 
 def design_effect(variance: FloatArray, clustered: FloatArray, independent: FloatArray) -> float:

@@ -9,6 +9,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 # From this argument on, the Stirling series below is exact to double precision.
 _STIRLING_FROM = 16.0
+_LARGEST_TABLE = 1_000_000
 
 
 def _stirling_correction(x: FloatArray) -> FloatArray:
@@ -84,6 +85,34 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float) -> FloatArr
     return np.where(possible, np.exp(log_f), 0.0)
 
 
+def distinct_losses(losses: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct losses in increasing order, and the place of each instance's loss among them.
+
+    Parameters
+    ----------
+    losses : int array of shape (n,)
+        Whole numbers from 0.
+
+    Returns
+    -------
+    values : int array of shape (n_values,)
+    where : int array of shape (n,)
+        `values[where]` are the losses.
+
+    Examples
+    --------
+    >>> values, where = distinct_losses(np.array([7, 0, 7]))
+    >>> values.tolist(), where.tolist()
+    ([0, 7], [1, 0, 1])
+    """
+    if losses.max(initial=0) > _LARGEST_TABLE + losses.size:
+        values, where = np.unique(losses, return_inverse=True)
+        return values, where
+    # A table of what occurs takes a tenth of the time of sorting.
+    occurs = np.bincount(losses) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[losses]
+
+
 def average_test_accuracy(
     losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
 ) -> FloatArray:
@@ -143,7 +172,7 @@ def weighted_over_losses(
     array of shape (n_k,)
         At most 1.
     """
-    values, where = np.unique(losses, return_inverse=True)
+    values, where = distinct_losses(losses)
     share = np.bincount(where, weights=weights, minlength=values.size)
     k = np.atleast_1d(k)
     accuracy = np.empty(k.size)

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from classex_bayes.core.measured import AnswerDependence, typical_dependence
 from classex_bayes.data.validation import as_numeric, class_counts, number
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.typing import FloatArray, IntArray
@@ -84,6 +85,12 @@ class AccuracyCurve:
         share = (self.accuracy(k) * self.n_test + 0.5) / (self.n_test + 1)
         nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))
         return nested * self.design_effect / self.n_test
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """Typical dependence of right answers, which the curve does not tell."""
+        known = float(self.values[-1]) if self.k[-1] == self.n_classes else None
+        return typical_dependence(self.n_classes, self.n_test, known)
 
     def _position(self, k: IntArray) -> IntArray:
         position = np.minimum(np.searchsorted(self.k, k), self.k.size - 1)

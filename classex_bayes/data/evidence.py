@@ -14,8 +14,9 @@ from classex_bayes.core.covariance import (
     stream_losses,
 )
 from classex_bayes.core.losses import Ties
+from classex_bayes.core.measured import AnswerDependence, answer_dependence
 from classex_bayes.core.scores import ScoreSource
-from classex_bayes.core.subsample import average_test_accuracy
+from classex_bayes.core.subsample import average_test_accuracy, distinct_losses
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -60,6 +61,7 @@ class LossEvidence:
         self.y, self.class_weight = y, class_weight
         self.source, self.ties, self.tie_seed = source, ties, tie_seed
         self.n_tied = 0
+        self._accuracies: dict[bytes, FloatArray] = {}
         if source is not None:
             streamed = stream_losses(source, y, class_weight, self.grid(), ties, tie_seed)
             losses, self.n_tied = streamed.losses, streamed.tied
@@ -77,9 +79,21 @@ class LossEvidence:
         """Log-spaced numbers of classes from 2 to k1."""
         return np.unique(np.rint(np.geomspace(2, self.n_classes, number)).astype(np.int64))
 
+    @cached_property
+    def _distinct(self) -> tuple[IntArray, FloatArray]:
+        """Distinct losses and the weighted number of instances that have them."""
+        values, where = distinct_losses(self.losses)
+        return values, np.bincount(where, weights=self.n_test * self.instance_weight)
+
     def accuracy(self, k: IntArray) -> FloatArray:
         """Average test accuracy ATA_k: shape (n_k,)."""
-        return average_test_accuracy(self.losses, self.n_classes, k, self.instance_weight)
+        # Every fit asks for the same grid again, and there may be a million distinct losses.
+        known = k.tobytes()
+        if known not in self._accuracies:
+            values, counts = self._distinct
+            share = counts / self.n_test
+            self._accuracies[known] = average_test_accuracy(values, self.n_classes, k, share)
+        return self._accuracies[known].copy()
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
@@ -103,16 +117,24 @@ class LossEvidence:
         independent = independent_variance(self.losses, self.n_classes, k, self.instance_weight)
         # Equal chances differ by rounding, whose ratios mean nothing.
         usable = independent > 1e-26 / self.n_test
-        erring = np.unique(self.y[self.losses > 0]).size
+        erring = np.count_nonzero(np.bincount(self.y[self.losses > 0]))
         if erring < _FEWEST_ERRING_CLASSES or not usable.any():
             # The mean number of repeats where classes weigh the same.
             return round(float(self.n_test * (self.class_weight**2).sum()), 6)
         variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
         return design_effect(variance[usable], clustered[usable], independent[usable])
 
+    @cached_property
+    def dependence(self) -> AnswerDependence:
+        """How the right answers at k1 hang together."""
+        # Of losses alone, the part of shared competitors is unknown.
+        variance = None if self.source is None else float(self.covariance(self.grid())[-1, -1])
+        return answer_dependence(self.losses, self.y, self.class_weight, variance)
+
     def histogram(self, last_loss: IntArray) -> FloatArray:
         """Weighted number of instances in each bin of losses; sums to n."""
-        return loss_histogram(self.losses, last_loss, self.n_test * self.instance_weight)
+        values, counts = self._distinct
+        return loss_histogram(values, last_loss, counts)
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Evidence of the classes at positions `kept` alone."""

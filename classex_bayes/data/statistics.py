@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from classex_bayes.core.losses import Ties
+from classex_bayes.core.measured import AnswerDependence
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.top import average_top_accuracy
 from classex_bayes.data import validation
@@ -155,6 +156,11 @@ class TaskStatistics:
         classex_bayes.core.covariance.design_effect : The formula.
         """
         return self._evidence.design_effect
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """How the right answers at k1 hang together, as far as the task tells."""
+        return self._evidence.dependence
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
         """Number of instances in each bin of losses, every class weighing the same: sums to n_test.
