@@ -1,13 +1,12 @@
 """What a fitted model holds and how it is checked: predictive draws and log densities."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pymc as pm
 import xarray as xr
 
 from classex_bayes.bayes.likelihoods import BernsteinData, LikelihoodData, PooledData
-from classex_bayes.bayes.model import build_model, prior_draws
 from classex_bayes.bayes.priors import Prior, checked_prior
 from classex_bayes.bayes.tree import described, log_likelihood_group, predictive_group, seeds_of
 from classex_bayes.core.basis import RadialBasis
@@ -16,6 +15,9 @@ from classex_bayes.data.validation import number, seed_sequence, source_task
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import RandomSeed
+
+if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
+    import pymc as pm
 
 # Stages of one seed: each draws from a child of its own.
 _PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE = 1, 2
@@ -36,8 +38,10 @@ class PredictiveChecks(Parameters):
         return self._require("_tree")
 
     @cached_property
-    def model(self) -> pm.Model:
+    def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
+        from classex_bayes.bayes.model import build_model
+
         return build_model(self._require("_fitted_prior"), self._data)
 
     @property
@@ -87,6 +91,8 @@ class PredictiveChecks(Parameters):
             Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
             accuracy over k); added to `idata` too where the fitted task was used.
         """
+        from classex_bayes.bayes.model import prior_draws
+
         draws = int(number(draws, "draws", 1, whole=True))
         if task is None:
             law, data, tree = self._require("_fitted_prior"), self._data, self.idata
@@ -158,6 +164,8 @@ class PredictiveChecks(Parameters):
         DataTree
             `idata` with the group log_prior.
         """
+        import pymc as pm
+
         with self.model:
             found = pm.stats.compute_log_prior(
                 self.idata, extend_inferencedata=False, progressbar=False

@@ -130,7 +130,8 @@ class BayesianExtrapolator(PredictiveChecks):
         random_seed : int, SeedSequence or None
             Seed of the draws.
         nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
-            Sampler. nutpie compiles once in a process; the others compile at every fit.
+            Sampler. nutpie takes the log density of `classex_bayes.bayes.density`, compiled once on
+            a machine (that of your own prior: once in a process); others compile at every fit.
         cores : int, optional
             Chains to run at the same time; as many as there are processors by default.
         progressbar : bool

@@ -1,14 +1,13 @@
 """Two forms of the moment likelihood: what the model is told about a task, and how likely it is.
 
-Both are linear in the weights: a fixed matrix times w gives the expectation of the data.
+Both are linear in the weights: a fixed matrix times w gives the expectation of the data. PyMC is
+imported where a graph is built, since a fit does without it.
 """
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pymc as pm
-import pytensor.tensor as pt
 
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.data.task import SourceTask
@@ -19,7 +18,7 @@ from classex_bayes.typing import FloatArray
 N_BINS = 48
 _N_POWERS = 12
 # The floor keeps the logarithm finite in bins that only pad the shape.
-_SMALLEST = 1e-300
+SMALLEST_SHARE = 1e-300
 # Directions of the accuracies whose variance is below this share of the largest are noise.
 _SMALLEST_DIRECTION = 1e-3
 
@@ -68,6 +67,11 @@ class BernsteinData:
         )
 
     @property
+    def precision(self) -> float:
+        """Weight of an instance in the log-likelihood."""
+        return 1 / self.design_effect
+
+    @property
     def effective_sample(self) -> int:
         """Number of independent instances that hold the information of the histogram."""
         return max(round(self.counts.sum() / self.design_effect), 1)
@@ -75,6 +79,9 @@ class BernsteinData:
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the observed histogram in the current PyMC model."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
         matrix, deff, counts = data["matrix"], data["design_effect"], data["counts"]
         share = pt.dot(matrix, weights)
         pm.CustomDist(
@@ -91,7 +98,9 @@ class BernsteinData:
 
 
 def _histogram_logp(value: Any, share: Any, deff: Any, total: Any) -> Any:
-    return pt.sum(value * pt.log(pt.maximum(share, _SMALLEST))) / deff
+    import pytensor.tensor as pt
+
+    return pt.sum(value * pt.log(pt.maximum(share, SMALLEST_SHARE))) / deff
 
 
 def _histogram_random(
@@ -155,6 +164,9 @@ class PooledData:
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the observed histograms in the current PyMC model."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
         counts = data["counts"]
         pm.CustomDist(
             PooledData.observed,
@@ -170,7 +182,9 @@ class PooledData:
 
 
 def _pooled_logp(value: Any, share: Any, precision: Any, total: Any) -> Any:
-    return pt.sum(value * precision * pt.log(pt.maximum(share, _SMALLEST)))
+    import pytensor.tensor as pt
+
+    return pt.sum(value * precision * pt.log(pt.maximum(share, SMALLEST_SHARE)))
 
 
 def _pooled_random(
@@ -182,7 +196,7 @@ def _pooled_random(
 ) -> FloatArray:
     """Histograms of every task, each with the information that it adds to the pool."""
     rng = rng or np.random.default_rng()
-    deff = 1 / np.maximum(precision[..., ::N_BINS], _SMALLEST)
+    deff = 1 / np.maximum(precision[..., ::N_BINS], SMALLEST_SHARE)
     blocks = [
         _histogram_random(
             share[..., N_BINS * t : N_BINS * (t + 1)], deff[..., t], total[..., t], rng, size
@@ -236,6 +250,9 @@ class PowerData:
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the observed accuracies in the current PyMC model."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
         pm.Normal(
             PowerData.observed,
             pt.dot(data["matrix"], weights),

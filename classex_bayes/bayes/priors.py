@@ -1,11 +1,12 @@
-"""Priors on the weights of the radial basis: what is believed of D(u) before any losses."""
+"""Priors on the weights of the radial basis: what is believed of D(u) before any losses.
+
+PyMC is imported where a graph is built, since a fit does without it.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import pymc as pm
-import pytensor.tensor as pt
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.validation import truth_value
@@ -18,7 +19,7 @@ _REACH = 1.15
 # Standard deviation of the weight under which the deviation is orthogonal to the quadratic.
 _WEIGHT_SD = 4.0
 # Steps of a monotone log density above 1 / 20 stay as they are, falls become nearly level.
-_SHARPNESS = 50.0
+SHARPNESS = 50.0
 
 
 class Prior(Protocol):
@@ -148,15 +149,20 @@ class MixturePrior(_OnKnots):
         if self.monotone and self.bandwidth >= 1:
             raise DataError(f"bandwidth: expected below 1 with monotone, found {self.bandwidth!r}")
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether there are two groups; without a deviation there is one."""
+        return self.deviation > 0 and self.separation > 0
+
     def log_weights(self) -> Any:
         """Register the groups' parameters and the deviation in the current PyMC model."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
         knots = self.basis.knots
         mu = pm.Normal("mu", self.location, self.location_sd)
         tau = pm.LogNormal("tau", np.log(self.scale), self.scale_log_sd)
-        if self.deviation > 0 and self.separation > 0:
-            logs = self._two_groups(mu, tau)
-        else:
-            logs = -0.5 * ((knots - mu) / tau) ** 2
+        logs = self._two_groups(mu, tau) if self.has_groups else -0.5 * ((knots - mu) / tau) ** 2
         if self.deviation > 0:
             sigma = pm.HalfNormal("sigma", self.deviation)
             functions = self.deviations()
@@ -166,6 +172,9 @@ class MixturePrior(_OnKnots):
 
     def _two_groups(self, mu: Any, tau: Any) -> Any:
         """Log density of the harder and the easier group together, up to a constant."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
         knots = self.basis.knots
         share = pm.Beta("share", 1.0, 1.0)
         separation = pm.HalfNormal("separation", self.separation)
@@ -184,9 +193,11 @@ class MixturePrior(_OnKnots):
         standard normal density, T given Z being normal with a mean that grows with z; so it is
         nondecreasing where a is.
         """
+        import pytensor.tensor as pt
+
         standard = 0.5 * self.basis.knots**2 / (1 - self.bandwidth**2)
-        steps = pt.diff(logs + standard) * _SHARPNESS
-        rise = pt.softplus(steps) / _SHARPNESS
+        steps = pt.diff(logs + standard) * SHARPNESS
+        rise = pt.softplus(steps) / SHARPNESS
         return pt.concatenate([pt.zeros(1), pt.cumsum(rise)]) - standard
 
     def deviations(self) -> FloatArray:
@@ -238,6 +249,9 @@ class DirichletPrior(_OnKnots):
 
     def log_weights(self) -> Any:
         """Register the weights as normalised gamma variables in the current PyMC model."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
         size = self.basis.knots.size
         return pt.log(pm.Gamma("gamma", self.concentration, 1.0, shape=size))
 

@@ -1,4 +1,4 @@
-"""Drawing from the posterior: compile once for each shape, then refit with new data."""
+"""Drawing from the posterior and judging the draws."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,11 +7,10 @@ from typing import Any
 import arviz_stats
 import numpy as np
 import nutpie
-import pymc as pm
 import xarray as xr
 
+from classex_bayes.bayes.compiled import compiled_model, is_written_out
 from classex_bayes.bayes.likelihoods import LikelihoodData, arrays
-from classex_bayes.bayes.model import build_model
 from classex_bayes.bayes.priors import Prior
 from classex_bayes.data.validation import LARGEST_K, number, one_of, probability
 from classex_bayes.exceptions import ConvergenceWarning, warn
@@ -49,15 +48,21 @@ class SamplerSettings:
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
 
 
-# Compiled posteriors of this process, for any data of one prior, likelihood and shape.
+# Compiled PyMC models of this process, for any data of one prior, likelihood and shape.
 _COMPILED: dict[Any, Any] = {}
 
 
 def _compiled(prior: Prior, data: LikelihoodData) -> Any:
-    key = (prior, data.kind, data.matrix.shape)
+    """Posterior for nutpie, from PyMC where it is not written out."""
+    if is_written_out(prior, data):
+        return compiled_model(prior, data)
+    from classex_bayes.bayes.model import build_model
+
+    padded = data.padded()
+    key = (prior, data.kind, padded.matrix.shape)
     if key not in _COMPILED:
-        _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, data))
-    return _COMPILED[key].with_data(**arrays(data))
+        _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
+    return _COMPILED[key].with_data(**arrays(padded))
 
 
 def sample_posterior(
@@ -72,8 +77,8 @@ def sample_posterior(
     data : BernsteinData or PowerData
         What the task says.
     settings : SamplerSettings
-        How to draw. With nutpie the posterior is compiled once in a process for each prior,
-        likelihood and shape; other samplers compile it anew.
+        How to draw. With nutpie the priors of this package need no compilation but the first on a
+        machine, other priors one in a process for each shape; other samplers compile at every fit.
     seed : int
         Seed; the same seed gives the same draws.
 
@@ -84,7 +89,7 @@ def sample_posterior(
     """
     if settings.nuts_sampler == "nutpie":
         tree = nutpie.sample(
-            _compiled(prior, data.padded()),
+            _compiled(prior, data),
             draws=settings.draws,
             tune=settings.tune,
             chains=settings.chains,
@@ -95,6 +100,10 @@ def sample_posterior(
             progress_bar=settings.progressbar,
         )
     else:
+        import pymc as pm
+
+        from classex_bayes.bayes.model import build_model
+
         with build_model(prior, data):
             tree = pm.sample(
                 draws=settings.draws,

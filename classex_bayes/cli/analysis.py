@@ -27,9 +27,9 @@ def _references(which: References, seed: int) -> list[Any]:
 
 
 def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> Any:
+    screen.aside("Sampling (the first run on a machine compiles for some seconds) ...")
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 
-    screen.aside("Compiling and sampling (the first run compiles for up to a minute) ...")
     return BayesianExtrapolator().fit(
         task,
         draws=draws,

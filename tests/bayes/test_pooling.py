@@ -180,8 +180,11 @@ def test_histograms_of_the_model_have_their_totals(tasks):
 # Fitted models
 
 
-def test_the_pool_knows_more_than_its_parts(fitted, pooled, pilot):
-    alone, both = fitted.predict([200, 800]), pooled.predict([200, 800])
+def test_the_pool_knows_more_than_its_parts(tasks, pilot):
+    settings = {"draws": 4000, "chains": 2, "random_seed": 1, "progressbar": False}
+    alone, both = (
+        BayesianExtrapolator().fit(of, **settings).predict([200, 800]) for of in (tasks[1], tasks)
+    )
     assert np.all(both.values.std(["chain", "draw"]) < 1.03 * alone.values.std(["chain", "draw"]))
     interval, truth = both.interval(0.999, "eti"), pilot.law.accuracy([200, 800])
     assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
