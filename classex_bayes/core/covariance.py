@@ -64,27 +64,97 @@ def stream_losses(
     Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
     variance; Efron and Stein (1981), bias of the jackknife variance.
     """
+    repeats = np.bincount(y, minlength=source.shape[1])
+    found = loss_statistics(source, y, class_weight, repeats, k, ties, seed)
+    covariance = dyadic_covariance(found.as_test, found.as_rival, found.pair_sum, class_weight)
+    return StreamedLosses(found.losses, found.tied, covariance)
+
+
+class LossStatistics(NamedTuple):
+    """Losses and the sums that their covariance is made of.
+
+    Losses of shards of the instances are joined, all else is added up, as long as no class is
+    split between shards: pairs of instances of one class meet in `pair_sum`.
+    """
+
+    losses: IntArray  # (n,)
+    tied: int  # number of tied pairs
+    as_test: FloatArray  # (k1, n_k): weighted accuracy of each class with a beaten rival gone
+    as_rival: FloatArray  # (k1, n_k): gain of the others when the class goes
+    pair_sum: FloatArray  # (n_k, n_k): sum of phi phi' over pairs (test class, competitor)
+
+
+def loss_statistics(
+    source: ScoreSource,
+    y: IntArray,
+    class_weight: FloatArray,
+    repeats: IntArray,
+    k: IntArray,
+    ties: Ties = "random",
+    seed: int = 0,
+    first: int = 0,
+) -> LossStatistics:
+    """Losses and the sums behind their covariance, of all instances or of a shard of them.
+
+    Parameters
+    ----------
+    source : ScoreSource
+        Scores of n instances on k1 classes.
+    y : int array of shape (n,)
+        True classes, 0..k1 - 1.
+    class_weight : array of shape (k1,)
+        Weights of the test classes over all shards, summing to 1.
+    repeats : int array of shape (k1,)
+        Number of instances of each class over all shards.
+    k : int array of shape (n_k,)
+        Numbers of classes, 2..k1 (k1 is treated as k1 - 1 in the deletions).
+    ties, seed, first
+        See `classex_bayes.core.losses.loss_blocks`.
+
+    Returns
+    -------
+    LossStatistics
+
+    Examples
+    --------
+    >>> from classex_bayes.core.scores import ScoreMatrix
+    >>> scores, y = np.array([[3.0, 1, 2], [3, 1, 2], [0, 5, 4]]), np.arange(3)
+    >>> weight, once = np.full(3, 1 / 3), np.ones(3, int)
+    >>> rest = (weight, once, np.array([2]))
+    >>> whole = loss_statistics(ScoreMatrix(scores), y, *rest)
+    >>> one = loss_statistics(ScoreMatrix(scores[:1]), y[:1], *rest)
+    >>> two = loss_statistics(ScoreMatrix(scores[1:]), y[1:], *rest, first=1)
+    >>> whole.losses.tolist(), np.allclose(whole.as_rival, one.as_rival + two.as_rival)
+    ([0, 2, 1], True)
+    """
     n_classes = source.shape[1]
-    influence = _Influence(y, n_classes, class_weight, k)
+    influence = _Influence(y, n_classes, class_weight, repeats, k)
     losses = np.empty(source.shape[0], dtype=np.int64)
     tied = 0
-    for block in loss_blocks(source, y, row_groups(y, n_classes, source.width), ties, seed):
+    groups = row_groups(y, n_classes, source.width)
+    for block in loss_blocks(source, y, groups, ties, seed, first):
         losses[block.rows] = block.losses
         tied += block.tied
         influence.add(block)
-    return StreamedLosses(losses, tied, influence.covariance())
+    return LossStatistics(losses, tied, influence.as_test, influence.as_rival, influence.pair_sum)
 
 
 class _Influence:
     """Accumulates what the covariance needs; every block holds whole classes, in order."""
 
-    def __init__(self, y: IntArray, n_classes: int, class_weight: FloatArray, k: IntArray) -> None:
+    def __init__(
+        self,
+        y: IntArray,
+        n_classes: int,
+        class_weight: FloatArray,
+        repeats: IntArray,
+        k: IntArray,
+    ) -> None:
         self.y, self.n_classes = y, n_classes
-        self.class_weight = class_weight
-        self.repeats = np.bincount(y, minlength=n_classes)
+        self.class_weight, self.repeats = class_weight, repeats
         self.k = np.minimum(k, n_classes - 1)
-        self.as_test = np.zeros((n_classes, k.size))  # weighted accuracy with a beaten rival gone
-        self.as_rival = np.zeros((n_classes, k.size))  # gain of the others when the class goes
+        self.as_test = np.zeros((n_classes, k.size))
+        self.as_rival = np.zeros((n_classes, k.size))
         self.pair_sum = np.zeros((k.size, k.size))
 
     def add(self, block: LossBlock) -> None:
@@ -119,9 +189,6 @@ class _Influence:
                 product = gain[rows].T @ common @ gain[rows]
             total = losses[rows] @ gain[rows]
             self.pair_sum += product - np.outer(total, total) / remaining
-
-    def covariance(self) -> FloatArray:
-        return dyadic_covariance(self.as_test, self.as_rival, self.pair_sum, self.class_weight)
 
 
 def dyadic_covariance(

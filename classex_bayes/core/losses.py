@@ -24,7 +24,12 @@ class LossBlock(NamedTuple):
 
 
 def loss_blocks(
-    source: ScoreSource, y: IntArray, groups: Iterable[IntArray], ties: Ties, seed: int
+    source: ScoreSource,
+    y: IntArray,
+    groups: Iterable[IntArray],
+    ties: Ties,
+    seed: int,
+    first: int = 0,
 ) -> Iterator[LossBlock]:
     """Walk through groups of instances and say who beat whom.
 
@@ -41,6 +46,8 @@ def loss_blocks(
         noise per (seed, instance, class); always; never.
     seed : int
         Seed of the tie-breaking noise.
+    first : int
+        Number of the first instance, where the source is a shard of a larger test.
 
     Yields
     ------
@@ -62,7 +69,8 @@ def loss_blocks(
             blurred = np.flatnonzero(at_least.result() - losses > 1)
             tied = 0
             if blurred.size:
-                tied = _decide(source, rows, y[rows], blurred, undecided, beaten_by, ties, seed)
+                noise = _TieBreak(ties, seed, first)
+                tied = _decide(source, rows, y[rows], blurred, undecided, beaten_by, noise)
                 losses[blurred] = beaten_by[blurred].sum(axis=1)
             yield LossBlock(rows, beaten_by, losses, tied)
 
@@ -74,8 +82,7 @@ def _decide(
     blurred: IntArray,
     undecided: BoolArray,
     beaten_by: BoolArray,
-    ties: Ties,
-    seed: int,
+    tie_break: "_TieBreak",
 ) -> int:
     """Settle the pairs too close to call by the reference formula; return the number of ties."""
     position, columns = np.nonzero(undecided[blurred] & ~beaten_by[blurred])
@@ -84,7 +91,7 @@ def _decide(
     r, columns = r[other], columns[other]
     rival, true = source.exact(rows[r], columns), source.exact(rows[r], own[r])
     beaten, is_tie = rival > true, rival == true
-    beaten[is_tie] = _tie_lost(rows[r[is_tie]], columns[is_tie], own[r[is_tie]], ties, seed)
+    beaten[is_tie] = tie_break.lost(rows[r[is_tie]], columns[is_tie], own[r[is_tie]])
     beaten_by[r, columns] = beaten
     return int(is_tie.sum())
 
@@ -126,12 +133,19 @@ def _count(compare: np.ufunc, scores: NumberArray, limit: NumberArray, out: Bool
     return np.bitwise_count(np.packbits(out, axis=1)).sum(axis=1, dtype=np.int64)
 
 
-def _tie_lost(
-    instance: IntArray, competitor: IntArray, own: IntArray, ties: Ties, seed: int
-) -> BoolArray:
-    if ties != "random":
-        return np.full(instance.size, ties == "pessimistic")
-    return tie_noise(seed, instance, competitor) > tie_noise(seed, instance, own)
+class _TieBreak(NamedTuple):
+    """Says who wins a tie."""
+
+    ties: Ties
+    seed: int
+    first: int
+
+    def lost(self, instance: IntArray, competitor: IntArray, own: IntArray) -> BoolArray:
+        """Whether the instances' own classes lose to competitors of the same score."""
+        if self.ties != "random":
+            return np.full(instance.size, self.ties == "pessimistic")
+        instance = instance + self.first
+        return tie_noise(self.seed, instance, competitor) > tie_noise(self.seed, instance, own)
 
 
 def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:

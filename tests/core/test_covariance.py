@@ -12,6 +12,7 @@ from classex_bayes.core.covariance import (
     clustered_covariance,
     design_effect,
     independent_variance,
+    loss_statistics,
     repair_covariance,
     stream_losses,
 )
@@ -106,6 +107,28 @@ def test_block_layout_does_not_matter(most_repeats, monkeypatch):
         scale = np.diag(whole.covariance).max()
         np.testing.assert_allclose(blocks.covariance, whole.covariance, atol=1e-5 * scale)
         np.testing.assert_array_equal(blocks.losses, whole.losses)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, n_shards=st.integers(1, 4), most_repeats=st.sampled_from([1, 9]))
+def test_statistics_of_shards_add_up(seed, n_shards, most_repeats):
+    rng = np.random.default_rng(seed)
+    _, y, weight = random_task(rng, 7, most_repeats)
+    y = np.sort(y)
+    source = ScoreMatrix(rng.integers(0, 3, (y.size, 7)))  # hence ties
+    repeats, k = np.bincount(y, minlength=7), np.array([2, 4, 7])
+    whole = loss_statistics(source, y, weight, repeats, k, "random", seed)
+    cuts = np.searchsorted(y, np.sort(rng.integers(0, 8, n_shards - 1)))
+    shards = []
+    for rows in np.split(np.arange(y.size), cuts):
+        shard = source.subset(rows, np.arange(7))
+        first = int(rows[0]) if rows.size else 0
+        shards.append(loss_statistics(shard, y[rows], weight, repeats, k, "random", seed, first))
+    assert np.concatenate([shard.losses for shard in shards]).tolist() == whole.losses.tolist()
+    assert sum(shard.tied for shard in shards) == whole.tied
+    for name in ("as_test", "as_rival", "pair_sum"):
+        total = sum(getattr(shard, name) for shard in shards)
+        np.testing.assert_allclose(total, getattr(whole, name), rtol=1e-5, atol=1e-7)
 
 
 def test_order_of_the_numbers_of_classes_is_the_callers():
