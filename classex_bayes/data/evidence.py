@@ -13,10 +13,10 @@ from classex_bayes.core.covariance import (
     repair_covariance,
     stream_losses,
 )
-from classex_bayes.core.losses import Ties
 from classex_bayes.core.measured import AnswerDependence, answer_dependence
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import average_test_accuracy, distinct_losses
+from classex_bayes.core.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
