@@ -48,8 +48,9 @@ def test_much_data_recovers_the_true_model():
     test = world.draw(800)
     k = [2, 50, 800]
     task = encoding.task(*test)
+    few = 8.5 / 800  # eight of the 800 answers may differ
     np.testing.assert_allclose(
-        task.accuracy(k), world.true_task(*test).accuracy(k), rtol=0, atol=0.01
+        task.accuracy(k), world.true_task(*test).accuracy(k), rtol=0, atol=few
     )
     error = np.sqrt(np.diag(task.accuracy_cov(k)))
     exact = GaussianKnownCentres(world.q, world.noise).accuracy(k)
