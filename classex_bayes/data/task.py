@@ -62,9 +62,11 @@ class SourceTask(TaskStatistics):
 
         Parameters
         ----------
-        scores : array-like of shape (n, k1) or DataFrame
+        scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
-            `decision_function`. A DataFrame's columns name the classes.
+            `decision_function`. A DataFrame's columns name the classes. Memory maps, HDF5 and Zarr
+            arrays are read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX)
+            are compared where they are. None is ever copied whole.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named.
         classes : sequence of k1 names, optional
@@ -106,7 +108,7 @@ class SourceTask(TaskStatistics):
         validation.refuse_swapped(scores, y, ("scores", "y"))
         if hasattr(scores, "columns"):
             classes = validation.column_names(scores.columns, classes)
-        matrix = validation.as_matrix(scores, "scores")
+        matrix = validation.as_matrix_anywhere(scores, "scores")
         n_classes = matrix.shape[1]
         validation.enough_classes(n_classes, "scores")
         return cls._from_source(
@@ -144,10 +146,11 @@ class SourceTask(TaskStatistics):
 
         Parameters
         ----------
-        probes : array-like of shape (n, d)
+        probes : array-like of shape (n, d), or array on a disk or device
             Embeddings of the test instances.
-        gallery : array-like of shape (n_templates, d)
-            Embeddings of the templates; without `gallery_y`, one row for each class.
+        gallery : array-like of shape (n_templates, d), or array on a disk or device
+            Embeddings of the templates; without `gallery_y`, one row for each class. Where it is
+            on a device, the products are formed there.
         y : array-like of shape (n,)
             True classes: rows of `gallery`, or names (of `classes` or in `gallery_y`).
         metric : {"sqeuclidean", "cosine", "dot"}
@@ -177,8 +180,8 @@ class SourceTask(TaskStatistics):
         """
         validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
         validation.one_of(reduce, ("max", "mean"), "reduce")
-        probes = validation.as_matrix(probes, "probes")
-        gallery = validation.as_matrix(gallery, "gallery")
+        probes = validation.as_matrix_anywhere(probes, "probes")
+        gallery = validation.as_matrix_anywhere(gallery, "gallery")
         if probes.shape[1] != gallery.shape[1]:
             raise DataError(
                 f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
