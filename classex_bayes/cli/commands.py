@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import analyse
+from classex_bayes.cli.analysis import analyse, figure
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
@@ -58,8 +58,8 @@ def demo(
     pilot = everything.subsample(n_classes, random_seed=seed)
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
     analyse(
-        pilot, counts, screen, truth=everything, references="usual", ci_prob=ci_prob, seed=seed,
-        draws=draws, chains=chains, out=out, name="demo",
+        pilot, counts, screen, figure(out, "demo", everything), truth=everything,
+        references="usual", ci_prob=ci_prob, seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
@@ -89,8 +89,8 @@ def extrapolate(
     with screen.warnings_as_notes():
         task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     analyse(
-        task, parse_counts(k), screen, target=target, ci_prob=ci_prob, seed=seed, draws=draws,
-        chains=chains, out=out, name=file.stem,
+        task, parse_counts(k), screen, figure(out, file.stem), target=target, ci_prob=ci_prob,
+        seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
@@ -124,9 +124,9 @@ def compare(
     with screen.warnings_as_notes():
         task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     analyse(
-        task, parse_counts(k), screen,
+        task, parse_counts(k), screen, figure(out, f"{file.stem}-comparison"),
         references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
-        seed=seed, draws=draws, chains=chains, out=out, name=f"{file.stem}-comparison",
+        seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
