@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,10 +35,8 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
     def write(findings: "Findings", path: Path) -> None:
         from classex_bayes.plots.curve import plot_accuracy
 
-        grid = findings.grid(50)
-        curves = [estimator.predict(grid) for estimator in findings.comparison.estimators]
         plot_accuracy(
-            curves,
+            findings.curves(50),
             findings.task,
             truth,
             findings.target,
@@ -46,6 +45,15 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
         ).savefig(path)
 
     return Product("figure", folder / f"{name}.png", write)
+
+
+def page(path: Path, source: str) -> Product:
+    """The report; refuses what could not be written before a long computation."""
+    from classex_bayes.report.page import page_path, require, write_page
+
+    require()
+    write = partial(write_page, source=source)
+    return Product("report", page_path(path, "--out"), write)
 
 
 def _references(which: References, seed: int) -> list[Any]:

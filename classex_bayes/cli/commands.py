@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import analyse, figure
+from classex_bayes.cli.analysis import analyse, figure, page
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
@@ -126,6 +126,39 @@ def compare(
     analyse(
         task, parse_counts(k), screen, figure(out, f"{file.stem}-comparison"),
         references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
+        seed=seed, draws=draws, chains=chains,
+    )  # fmt: skip
+
+
+@app.command()
+def report(
+    file: File,
+    k: Counts,
+    target: Target = None,
+    labels: Labels = None,
+    metric: Metric = None,
+    distances: Distances = False,
+    n_test: NTest = None,
+    n_classes: NClasses = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The page (.html); the posterior goes beside it.")
+    ] = Path("report.html"),
+    seed: Seed = 1,
+    ci_prob: Level = 0.9,
+    draws: Draws = 1000,
+    chains: Chains = 4,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write prediction, checks, method and record as one HTML page that needs no network.
+
+    Example: classex-bayes report scores.npz --k 1000,10000 --target 0.9 -o report.html
+    """
+    screen, product = Screen(quiet, as_json), page(out, file.name)
+    with screen.warnings_as_notes():
+        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    analyse(
+        task, parse_counts(k), screen, product, references="usual", target=target, ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 

@@ -21,11 +21,15 @@ def document(findings: "Findings") -> dict[str, Any]:
     """
     model, comparison = findings.model, findings.comparison
     attributes = model.idata.attrs
-    size = "task_kind", "n_classes", "n_test", "design_effect"
     numbers: dict[str, Any] = {
         "version": attributes["modeling_interface_version"],
         "seed": findings.seed,
-        "task": {name: attributes[name] for name in size},
+        "task": {
+            "task_kind": attributes["task_kind"],
+            "n_classes": int(attributes["n_classes"]),
+            "n_test": int(attributes["n_test"]),
+            "design_effect": float(attributes["design_effect"]),
+        },
         "ci_prob": findings.ci_prob,
         "predictions": records(comparison.table),
         "left_out": comparison.skipped,

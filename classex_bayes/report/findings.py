@@ -1,5 +1,6 @@
 """A fitted model beside its references: what tables, figures and pages are made from."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
+from classex_bayes.exceptions import ExtrapolationWarning
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.typing import ClassCounts, IntArray
 
@@ -49,10 +51,17 @@ class Findings:
         return self.comparison.predictions[0]
 
     def grid(self, n_points: int) -> IntArray:
-        """Numbers of classes for curves: from 2 to the farthest that was asked for, log-spaced."""
+        """Numbers of classes from 2 to the farthest asked for, log-spaced, and those asked for."""
         ends = 2, max(int(self.prediction.k.max()), self.task.n_classes)
         spaced = np.rint(np.geomspace(*ends, n_points)).astype(np.int64)
         return np.union1d(spaced, self.prediction.k)
+
+    def curves(self, n_points: int) -> list[Extrapolation]:
+        """Predictions of every estimator on the grid."""
+        grid = self.grid(n_points)
+        with warnings.catch_warnings():  # told with the predictions
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return [estimator.predict(grid) for estimator in self.comparison.estimators]
 
 
 def find(
