@@ -156,7 +156,7 @@ def analyse(
 
         findings = find(
             model, _references(references, seed), task, counts, truth=truth, ci_prob=ci_prob,
-            target=target, seed=seed,
+            target=target, random_seed=seed,
         )  # fmt: skip
         files, failures = _keep(findings, product)
     comparison = findings.comparison

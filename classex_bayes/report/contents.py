@@ -12,6 +12,7 @@ import numpy as np
 
 import classex_bayes
 from classex_bayes.bayes.posterior_checks import PredictiveReport, posterior_checks
+from classex_bayes.bayes.tree import seeds_of
 from classex_bayes.data.diagnosis import diagnose
 from classex_bayes.data.diagnosis.report import TaskReport
 from classex_bayes.data.task import SourceTask
@@ -27,7 +28,7 @@ _VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats", "plotly")
 def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
     """Names of the template and their values."""
     model, task, level = findings.model, findings.task, findings.ci_prob
-    checks = diagnose(task, random_seed=findings.seed)
+    checks = diagnose(task, random_seed=seeds_of(model.idata.attrs))
     replicates = posterior_checks(model, task)
     curves = findings.curves(_N_POINTS)
     numbers = _numbers(findings, curves[0], checks, replicates)
@@ -49,7 +50,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
         "rows": rows,
         "references": [one.estimator for one in comparison.predictions[1:]],
-        "notes": [(one.estimator, note) for one in comparison.predictions for note in one.notes],
+        "notes": _notes(comparison.predictions),
         "left_out": comparison.skipped,
         "until": until,
         "checks": checks,
@@ -64,6 +65,15 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
             key: {"traces": chart.traces, "layout": chart.layout} for key, chart in drawn.items()
         },
     }
+
+
+def _notes(predictions: list[Extrapolation]) -> dict[str, str]:
+    """Notes, each once, and whose they are."""
+    whose: dict[str, list[str]] = {}
+    for one in predictions:
+        for note in one.notes:
+            whose.setdefault(note, []).append(one.estimator)
+    return {note: ", ".join(names) for note, names in whose.items()}
 
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:
@@ -99,6 +109,7 @@ def _numbers(
             "prior": json.loads(attributes["prior"]),
             "likelihood": attributes["likelihood"],
             "sampler": json.loads(attributes["sampler"]),
+            "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
             "fingerprint": fingerprint(findings.task),
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),

@@ -1,5 +1,6 @@
 """Numbers as JSON has them: one document for `--json` and for the page."""
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ def document(findings: "Findings") -> dict[str, Any]:
     attributes = model.idata.attrs
     numbers: dict[str, Any] = {
         "version": attributes["modeling_interface_version"],
-        "seed": findings.seed,
+        "seed": json.loads(attributes["random_seed"]),
         "task": {
             "task_kind": attributes["task_kind"],
             "n_classes": int(attributes["n_classes"]),

@@ -15,7 +15,7 @@ from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import ExtrapolationWarning
 from classex_bayes.results import Extrapolation, interval_settings
-from classex_bayes.typing import ClassCounts, IntArray
+from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +34,6 @@ class Findings:
         Level of the intervals.
     target : float or None
         Accuracy wanted.
-    seed : int, list of int or None
-        Seed of everything random.
     """
 
     model: BayesianExtrapolator
@@ -43,7 +41,6 @@ class Findings:
     comparison: Comparison
     ci_prob: float
     target: float | None
-    seed: Any
 
     @property
     def prediction(self) -> Extrapolation:
@@ -73,7 +70,7 @@ def find(
     truth: Any = None,
     ci_prob: float | None = None,
     target: float | None = None,
-    seed: Any = None,
+    random_seed: RandomSeed = None,
 ) -> Findings:
     """Predict with a fitted model, and with references fitted to its task.
 
@@ -93,7 +90,7 @@ def find(
         Level of the intervals; ArviZ's rcParams by default.
     target : float, optional
         Accuracy wanted.
-    seed : int or None
+    random_seed : int, SeedSequence or None
         Seed of the references without a seed of their own.
 
     Returns
@@ -102,10 +99,10 @@ def find(
     """
     level, _ = interval_settings(ci_prob, None)
     estimators = [model, *references]
-    comparison = compare(estimators, task, k, truth=truth, ci_prob=level, random_seed=seed)
-    return Findings(model, task, comparison, level, target, seed)
+    comparison = compare(estimators, task, k, truth=truth, ci_prob=level, random_seed=random_seed)
+    return Findings(model, task, comparison, level, target)
 
 
-def usual_references(random_seed: Any = None) -> list[Estimator]:
+def usual_references(random_seed: RandomSeed = None) -> list[Estimator]:
     """The estimators that stand beside the posterior where none are named."""
     return [ClassExReg(random_seed=random_seed), KDE("ucv"), KDE("bcv")]

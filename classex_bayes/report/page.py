@@ -1,12 +1,12 @@
 """The report: one HTML file that needs nothing beside itself."""
 
 import datetime
-import json
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.tree import seeds_of
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, probability, source_task
 from classex_bayes.estimators.base import Estimator
@@ -87,7 +87,7 @@ def write_report(
     where = page_path(path, "path")
     if not isinstance(model, BayesianExtrapolator):
         raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
-    seed = json.loads(model.idata.attrs["random_seed"])
+    seeds = seeds_of(model.idata.attrs)
     task = model.task if task is None else task
     if task is None:
         raise DataError("task: found none, expected the one task that the model was fitted to")
@@ -97,8 +97,10 @@ def write_report(
     wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
     if references is None:
-        references = usual_references(seed)
-    findings = find(model, references, task, counts, ci_prob=ci_prob, target=wanted, seed=seed)
+        references = usual_references(seeds)
+    findings = find(
+        model, references, task, counts, ci_prob=ci_prob, target=wanted, random_seed=seeds
+    )
     return write_page(findings, where, source=source, date=date)
 
 
