@@ -15,13 +15,14 @@ from scipy.special import ndtr, ndtri
 from classex_bayes.data.task import SourceTask
 from classex_bayes.plots.checks import compared
 from classex_bayes.report.findings import Findings
-from classex_bayes.report.words import level, percent
+from classex_bayes.report.words import exact, level, percent
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_of
 from classex_bayes.typing import FloatArray, NumberArray
 
 _INNER = 0.5
 _N_POINTS, _N_ROWS = 100, 12
-_DECADES_FOR_POWERS, _FEWEST_DECADES = 2, 4
+_DECADES_FOR_POWERS, _MOST_POWERS = 2, 6
+_FEWEST_DECADES = 4
 _DASHES = ("7px,3px", "2px,3px", "9px,3px,2px,3px", "12px,4px", "4px,2px")
 _TARGET_DASH = "1px,4px"
 _WIDE, _THIN = 2.5, 1.75
@@ -99,14 +100,19 @@ def _axes(x_title: str, y_title: str, **x: Any) -> dict[str, Any]:
     }
 
 
-def _counts(k: NumberArray) -> dict[str, Any]:
-    """A logarithmic axis of numbers, with a little room at its ends."""
+def _counts(k: NumberArray, unit: str) -> dict[str, Any]:
+    """A logarithmic axis of numbers of a unit, with a little room at its ends."""
     low, high = math.log10(float(k.min())), math.log10(float(k.max()))
     room = 0.03 * (high - low)
-    axis = {"type": "log", "range": [low - room, high + room], "hoverformat": ",d"}
+    axis = {
+        "type": "log", "range": [low - room, high + room],
+        "unifiedhovertitle": {"text": f"%{{x:,d}} {unit}"},
+    }  # fmt: skip
     if high - low < _DECADES_FOR_POWERS:
         return {**axis, "dtick": "D2"}
-    return {**axis, "dtick": 1, "tickformat": ",d", "minor": {"dtick": "D1", "ticks": "outside"}}
+    every = math.ceil((high - low) / _MOST_POWERS)
+    small = {"dtick": "D1" if every == 1 else 1, "ticks": "outside"}
+    return {**axis, "dtick": every, "tickformat": ",d", "minor": small}
 
 
 def _mark(x: float, text: str, at: str = "bottom") -> dict[str, Any]:
@@ -152,12 +158,12 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> Chart:
     traces.append(line)
     if findings.target is not None:
         target = np.full(2, findings.target)
-        ends, name = grid[[0, -1]], f"target {percent(findings.target)}"
+        ends, name = grid[[0, -1]], f"target {exact(findings.target)}"
         traces.append(_line("target", name, ends, target, "--target", dash=_TARGET_DASH))
         legend.append(Series("target", name, "--target", dash=_TARGET_DASH))
     traces.append(_pilot(findings.task, findings.ci_prob))
     legend.append(Series("pilot", f"pilot, {words} (sampling)", "--ink", "points"))
-    layout = _axes("number of classes", "expected accuracy", **_counts(grid))
+    layout = _axes("number of classes", "expected accuracy", **_counts(grid, "classes"))
     n_classes = findings.task.n_classes
     layout |= _mark(n_classes, f"{n_classes:,} classes tested")
     rows = [
@@ -192,8 +198,8 @@ def _pilot(task: SourceTask, ci_prob: float) -> dict[str, Any]:
 def reaching(posterior: Extrapolation, target: float) -> Chart:
     """Probability that the accuracy is at least the target, against the number of classes."""
     grid, share = posterior.k, posterior.prob_at_least(target).to_numpy()
-    words = f"probability that accuracy is at least {percent(target)}"
-    layout = _axes("number of classes", "probability", **_counts(grid))
+    words = f"probability that accuracy is at least {exact(target)}"
+    layout = _axes("number of classes", "probability", **_counts(grid, "classes"))
     layout["yaxis"]["range"] = [-0.03, 1.03]
     layout |= _mark(posterior.n_classes, f"{posterior.n_classes:,} classes tested")
     return Chart(
@@ -256,9 +262,10 @@ def _short(number: float) -> str:
 
 def predictive(findings: Findings) -> Chart:
     """Losses of the task, or its accuracies where these are all that is known, and replicates."""
-    kind, x_title, y_title = "losses", "at most so many losses, plus one", "share of instances"
+    kind, unit = "losses", "losses, plus one"
+    x_title, y_title = f"at most so many {unit}", "share of instances"
     if findings.task.kind == "accuracies":
-        kind, x_title, y_title = "accuracy", "number of classes", "accuracy"
+        kind, unit, x_title, y_title = "accuracy", "classes", "number of classes", "accuracy"
     draws, seen, x, _, _ = compared(findings.model, findings.task, kind)
     bounds, words = interval_of(draws, findings.ci_prob, None), level(findings.ci_prob)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
@@ -270,7 +277,7 @@ def predictive(findings: Findings) -> Chart:
             _band("replicates", words, x, lower, upper, "--band"),
             _points("pilot", "pilot", x, seen),
         ],
-        _axes(x_title, y_title, **_counts(x)),
+        _axes(x_title, y_title, **_counts(x, unit)),
         (
             Series("pilot", "pilot", "--ink", "points"),
             Series("replicates", f"replicates, {words}", "--band", "band"),

@@ -23,7 +23,7 @@
 
   const axis = (own) => ({
     gridcolor: "--grid", linecolor: "--muted", tickcolor: "--muted", zeroline: false,
-    automargin: true, ticks: "outside", ticklen: 4, ...own,
+    automargin: true, ticks: "outside", ticklen: 4, spikethickness: 1, spikecolor: "--muted", ...own,
     title: { ...own.title, standoff: 12 },
   });
 
@@ -37,7 +37,7 @@
       : { width: place.clientWidth, height: place.clientHeight };
     const whole = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
-      margin: { l: 52, r: 10, t: 10, b: 48 }, hovermode: "x unified",
+      margin: { l: 52, r: 26, t: 10, b: 48 }, hovermode: "x unified",
       dragmode: precise ? "zoom" : false, uirevision: key,
       font: { family: style.getPropertyValue("--sans"), size: 13, color: "--ink" },
       hoverlabel: { bgcolor: "--raised", bordercolor: "--rule", font: { color: "--ink" } },

@@ -75,13 +75,15 @@ def write_report(
 
     Examples
     --------
+    >>> import tempfile
     >>> import classex_bayes as cb
     >>> task = cb.SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
     >>> model = cb.BayesianExtrapolator().fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
     ... )
-    >>> cb.write_report(model, [100, 1000], "report.html", target=0.8)  # doctest: +SKIP
-    PosixPath('report.html')
+    >>> path = cb.write_report(model, [100, 1000], f"{tempfile.mkdtemp()}/report.html", target=0.8)
+    >>> "<title>On 1,000 classes: " in path.read_text(encoding="utf-8")
+    True
     """
     require()
     where = page_path(path, "path")
@@ -149,9 +151,10 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     environment.filters.update(
         percent=words.percent,
         chance=words.chance,
+        exact=words.exact,
         span=words.span,
         digits=words.digits_for,
-        sentence=lambda text: text[:1].upper() + text[1:],
+        sentence=words.sentence,
         one_line=lambda text: Markup(" ").join(text.split()),
     )
     here = resources.files("classex_bayes.report")

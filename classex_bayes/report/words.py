@@ -11,6 +11,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.results import ClassesUntil
 
 _CARRIED, _MOST_NAMED = 0.4, 5
+_MOST_DECIMALS = 2
 _SMALLEST_CHANCE = 0.001
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
 
@@ -20,14 +21,21 @@ def percent(share: float, digits: int = 0) -> str:
 
     Examples
     --------
-    >>> percent(0.712), percent(0.99996), percent(1.0), percent(0.9, 1)
-    ('71%', '99.996%', '100%', '90.0%')
+    >>> percent(0.712), percent(0.9996), percent(1.0), percent(0.9, 1), percent(1e-9)
+    ('71%', '99.96%', '100%', '90.0%', 'under 0.01%')
     """
-    for decimals in range(digits, 8):
+    most = max(digits, _MOST_DECIMALS)
+    for decimals in range(digits, most + 1):
         text = f"{100 * share:.{decimals}f}"
         if share in (0, 1) or 0 < float(text) < 100:
-            return "100%" if share == 1 else "0%" if share == 0 else f"{text}%"
-    return "almost 100%" if share > 0.5 else "almost 0%"
+            return f"{100 * share:g}%" if share in (0, 1) else f"{text}%"
+    smallest = 10.0**-most
+    return f"over {100 - smallest:g}%" if share > 0.5 else f"under {smallest:g}%"
+
+
+def exact(share: float) -> str:
+    """A share that someone has chosen, with all its digits."""
+    return f"{100 * share:.12g}%"
 
 
 def chance(probability: float) -> str:
@@ -61,6 +69,17 @@ def span(lower: float, upper: float) -> str:
     return f"{percent(lower, digits).removesuffix('%')} to {percent(upper, digits)}"
 
 
+def sentence(text: str) -> str:
+    """The text with a capital, unless it begins with a symbol.
+
+    Examples
+    --------
+    >>> sentence("no pair is tied"), sentence("k = 9 is far")
+    ('No pair is tied', 'k = 9 is far')
+    """
+    return text if text[1:2] == " " else text[:1].upper() + text[1:]
+
+
 def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) -> str:
     """The answer in one sentence.
 
@@ -74,13 +93,15 @@ def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) ->
 
 
 def count(k: float, largest: int) -> str:
-    """A number of classes, which may lie beyond the largest one looked at."""
+    """A number of classes, which may lie beyond the largest one looked at, or below 2."""
+    if k < 2:
+        return "fewer than 2"
     return f"more than 10^{math.log10(largest):.0f}" if math.isinf(k) else f"{k:,.0f}"
 
 
 def until_sentence(until: ClassesUntil, ci_prob: float) -> str:
     """How many classes keep the accuracy."""
-    wanted, largest = percent(until.level), until.largest
+    wanted, largest = exact(until.level), until.largest
     lower, upper = (count(k, largest) for k in until.interval(ci_prob))
     limits = f"{level(ci_prob)} {lower} to {upper}"
     if until.median < 2:

@@ -236,12 +236,13 @@ def test_a_page_that_fails_leaves_the_old_one(written, fitted, monkeypatch, tmp_
 @given(st.floats(0, 1), st.integers(0, 3))
 def test_percent_never_claims_certainty(share, digits):
     text = words.percent(share, digits)
-    assert (text.startswith("0%") or float(text.strip("almost %")) == 0) <= (share < 1e-8)
-    if text.startswith("almost"):
-        assert min(share, 1 - share) < 1e-8
+    number = float(text.removesuffix("%").removeprefix("over ").removeprefix("under "))
+    if text.startswith(("over", "under")):
+        assert share < number / 100 if text.startswith("under") else share > number / 100
+        assert min(number, 100 - number) == pytest.approx(10.0 ** -max(digits, 2))
     else:
-        assert float(text.removesuffix("%")) == pytest.approx(100 * share, abs=0.5 * 10.0**-digits)
-        assert (text == "100%") == (share == 1)
+        assert number == pytest.approx(100 * share, abs=0.5 * 10.0**-digits)
+        assert (number == 100) == (share == 1) and (number == 0) == (share == 0)
 
 
 @given(
@@ -272,7 +273,7 @@ def test_until(small_task, fit):
         warnings.simplefilter("error")
         low, high = (words.until_sentence(model.classes_until(a), 0.9) for a in (0.999999, 1e-9))
     assert low.startswith("Accuracy is below 99.9999% on as few as 2 classes")
-    assert high.startswith("Accuracy stays above 0.0000001% on more than 10^12 classes")
+    assert high.startswith("Accuracy stays above 1e-07% on more than 10^12 classes")
 
 
 def test_convergence_is_told(small_task, fit):
