@@ -19,9 +19,10 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.report import charts, words
 from classex_bayes.report.document import document, finite, records
 from classex_bayes.report.findings import Findings
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Extrapolation, interval_settings
 
 _N_POINTS = 100
+_KINDS = {"eti": "equal tails", "hdi": "highest density"}
 _VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats", "plotly")
 
 
@@ -45,6 +46,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "source": source,
         "date": date,
         "level": words.level(level),
+        "interval": f"{words.level(level)}, {_KINDS[interval_settings(None, None)[1]]}",
         "target": findings.target,
         "task": task,
         "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
