@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from classex_bayes.benchmarks import engine  # noqa: F401  (enters its benchmarks)
-from classex_bayes.benchmarks.registry import BENCHMARKS, COMMAND, Measurement
+from classex_bayes.benchmarks import answer, engine  # noqa: F401  (enter their benchmarks)
+from classex_bayes.benchmarks.registry import BENCHMARKS, Measurement
 
-_HEADER = ("benchmark", "measured", "to reach", "of", "", "command")
+_COMMAND = "python -m classex_bayes.benchmarks"
+_HEADER = ("benchmark", "measured", "to reach", "", "alone")
 
 
 def main(
@@ -34,27 +35,26 @@ def main(
         for measurement in BENCHMARKS[name](small)
     ]
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    table = Table(*_HEADER, title=machine)
+    table = Table(*_HEADER, title=f"{_COMMAND} on {machine}", title_justify="left")
     for row in rows:
         table.add_row(*row)
     Console().print(table)
     if markdown is not None:
         lines = [_HEADER, ("---",) * len(_HEADER), *rows]
         text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        markdown.write_text(f"# Benchmarks\n\nMeasured on {machine}.\n\n{text}\n", "utf-8")
+        intro = f"# Benchmarks\n\n`{_COMMAND}` on {machine}."
+        markdown.write_text(f"{intro}\n\n{text}\n", "utf-8")
 
 
 def _row(found: Measurement, name: str) -> tuple[str, ...]:
     bound = "<=" if found.at_most else ">="
-    verdict = "PASS" if found.passed else "FAIL"
-    command = f"`{COMMAND.format(name)}`"
+    measured = f"{found.value:,.0f}" if found.value >= 100 else f"{found.value:.3g}"
     return (
         found.name,
-        f"{found.ratio:.2f}",
-        f"{bound} {found.reach:g}",
-        found.unit,
-        verdict,
-        command,
+        f"{measured} {found.unit}",
+        f"{bound} {found.reach:,g}",
+        "PASS" if found.passed else "FAIL",
+        f"--only {name}",
     )
 
 

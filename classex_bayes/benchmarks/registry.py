@@ -5,29 +5,27 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
-COMMAND = "python -m classex_bayes.benchmarks --only {}"
-
 
 @dataclass(frozen=True)
 class Measurement:
-    """A ratio and the figure it should reach.
+    """A ratio, rate or time and the figure it should reach.
 
     Attributes
     ----------
     name : str
         What was measured.
-    ratio : float
+    value : float
         The result.
     reach : float
         The figure to reach.
     unit : str
-        What the ratio is of.
+        What the value is of.
     at_most : bool
-        The ratio should not exceed the figure; otherwise it should not fall below.
+        The value should not exceed the figure; otherwise it should not fall below.
     """
 
     name: str
-    ratio: float
+    value: float
     reach: float
     unit: str
     at_most: bool = False
@@ -35,7 +33,7 @@ class Measurement:
     @property
     def passed(self) -> bool:
         """Whether the figure was reached."""
-        return self.ratio <= self.reach if self.at_most else self.ratio >= self.reach
+        return self.value <= self.reach if self.at_most else self.value >= self.reach
 
 
 # Takes whether the version is the small one, which checks that all runs and is right.
@@ -69,11 +67,12 @@ def time_ratio(
     -------
     float
     """
-    seconds = [(_seconds(reference), _seconds(work)) for _ in range(repeats + 1)][1:]
-    return median(first / second for first, second in seconds)
+    pairs = [(seconds(reference), seconds(work)) for _ in range(repeats + 1)][1:]
+    return median(first / second for first, second in pairs)
 
 
-def _seconds(function: Callable[[], object]) -> float:
+def seconds(function: Callable[[], object]) -> float:
+    """Time that one call takes."""
     start = perf_counter()
     function()
     return perf_counter() - start

@@ -7,13 +7,14 @@ from classex_bayes.benchmarks.__main__ import main
 from classex_bayes.benchmarks.registry import BENCHMARKS, Measurement, time_ratio
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 def test_small_version_prints_every_benchmark(tmp_path, capsys):
     main(small=True, markdown=tmp_path / "benchmarks.md")
     assert "PASS" in capsys.readouterr().out
     lines = (tmp_path / "benchmarks.md").read_text().splitlines()
     for name in BENCHMARKS:
-        assert any(f"--only {name}`" in line for line in lines)
-    assert any("losses from JAX arrays | 1.00 | >= 1 | equal to NumPy's | PASS" in s for s in lines)
+        assert any(f"--only {name} |" in line for line in lines)
+    assert any("losses from JAX arrays | 1 equal to NumPy's | >= 1 | PASS" in s for s in lines)
 
 
 def test_a_ratio_below_its_reach_fails(monkeypatch, capsys):
