@@ -19,7 +19,7 @@ def task_dependence(task: SourceTask) -> AnswerDependence:
         known = float(task.accuracy(last)[0]) if last == task.n_classes else None
         return typical_dependence(task.n_classes, task.n_test, known)
     # Of losses alone, the part of shared competitors is unknown.
-    variance = None if task.source is None else float(task.accuracy_cov(grid)[-1, -1])
+    variance = float(task.accuracy_cov(grid)[-1, -1]) if task.knows_competitors else None
     return answer_dependence(task.losses, task.y, task.class_weight, variance)
 
 

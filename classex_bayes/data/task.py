@@ -1,5 +1,6 @@
 """SourceTask: the tested classes, reduced to what extrapolation needs."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatr
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.evidence import LossEvidence
+from classex_bayes.data.merge import merged
 from classex_bayes.data.statistics import Kind, TaskStatistics
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import RandomSeed
@@ -333,3 +335,58 @@ class SourceTask(TaskStatistics):
         return cls(
             AccuracyCurve.checked(k, accuracy, n_test, n_classes, design_effect), "accuracies"
         )
+
+    @classmethod
+    def merge(cls, parts: Iterable["SourceTask"], class_weight: Any = None) -> "SourceTask":
+        """Put tasks on shards of the test instances together: one test, scored in parts.
+
+        The result is that of the whole test: losses in the order of the parts, and the exact
+        covariance, from the sums that each part keeps. Merging is associative.
+
+        Parameters
+        ----------
+        parts : iterable of SourceTask
+            Tasks on the same k1 classes (all of them competitors in every part), the same rule
+            for ties; each made with ``untested="competitors"`` where it does not test them all.
+        class_weight : array-like of shape (k1,) or mapping from class to weight, optional
+            Weights of the test classes of the whole, with which the parts were made as well;
+            equal by default.
+
+        Returns
+        -------
+        SourceTask
+            With scores if all parts have them. If a part was made from losses, the whole counts
+            as made from losses.
+
+        Raises
+        ------
+        DataError
+            Parts that differ in classes or ties, weights that differ within a part from those of
+            the whole, parts made from accuracies; instances of one class in several parts that
+            have no scores any more.
+
+        Notes
+        -----
+        For many files, one a shard of probes, sort or split the probes so that all those of a
+        class are in one file; make one part a file, on any machine, let go of its scores by
+        `without_scores`, pickle it, and merge what was pickled. Instances of one class in several parts are put
+        together as well while the parts have their scores, which are then read again for these
+        classes. Each part breaks its ties by its own `random_seed`; costs and diagnosis, which
+        walk through the scores of a merged task anew, may break them otherwise.
+
+        Examples
+        --------
+        >>> scores = np.random.default_rng(1).normal(size=(6, 4))
+        >>> y = np.array([0, 0, 1, 1, 2, 3])
+        >>> parts = [
+        ...     SourceTask.from_scores(scores[rows], y[rows], untested="competitors")
+        ...     for rows in (slice(0, 4), slice(4, 6))
+        ... ]
+        >>> merged, whole = SourceTask.merge(parts), SourceTask.from_scores(scores, y)
+        >>> bool(np.all(merged.losses == whole.losses))
+        True
+        >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
+        True
+        """
+        evidence, kind, classes = merged(parts, class_weight)
+        return cls(evidence, kind, classes)
