@@ -9,6 +9,7 @@ from classex_bayes.core.losses import Ties
 from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatrix, ScoreSource
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
+from classex_bayes.data.distributed import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.data.evidence import LossEvidence
 from classex_bayes.data.merge import merged
 from classex_bayes.data.statistics import Kind, TaskStatistics
@@ -65,7 +66,8 @@ class SourceTask(TaskStatistics):
         ----------
         scores : array-like of shape (n, k1) or DataFrame
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
-            `decision_function`. A DataFrame's columns name the classes.
+            `decision_function`. A DataFrame's columns name the classes. A Dask array is never
+            held whole (docs/dask.md).
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named.
         classes : sequence of k1 names, optional
@@ -104,17 +106,21 @@ class SourceTask(TaskStatistics):
         >>> task.losses.tolist(), task.accuracy([2, 3]).round(3).tolist()
         ([0, 1, 0], [0.833, 0.667])
         """
-        validation.refuse_swapped(scores, y, ("scores", "y"))
-        if hasattr(scores, "columns"):
-            classes = validation.column_names(scores.columns, classes)
-        matrix = validation.as_matrix(scores, "scores")
-        n_classes = matrix.shape[1]
-        validation.enough_classes(n_classes, "scores")
+        higher_is_better = validation.truth_value(higher_is_better, "higher_is_better")
+        source: ScoreSource
+        if is_dask(scores):
+            source = DaskScores(scores, higher_is_better)
+        else:
+            validation.refuse_swapped(scores, y, ("scores", "y"))
+            if hasattr(scores, "columns"):
+                classes = validation.column_names(scores.columns, classes)
+            source = ScoreMatrix(validation.as_matrix(scores, "scores"), higher_is_better)
+        validation.enough_classes(source.shape[1], "scores")
         return cls._from_source(
-            ScoreMatrix(matrix, validation.truth_value(higher_is_better, "higher_is_better")),
+            source,
             "scores",
             y,
-            validation.class_names(classes, n_classes),
+            validation.class_names(classes, source.shape[1]),
             ties,
             class_weight,
             untested,
@@ -146,7 +152,8 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         probes : array-like of shape (n, d)
-            Embeddings of the test instances.
+            Embeddings of the test instances. They or the gallery may be Dask arrays, which are
+            never held whole (docs/dask.md).
         gallery : array-like of shape (n_templates, d)
             Embeddings of the templates; without `gallery_y`, one row for each class.
         y : array-like of shape (n,)
@@ -178,15 +185,19 @@ class SourceTask(TaskStatistics):
         """
         validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
         validation.one_of(reduce, ("max", "mean"), "reduce")
-        probes = validation.as_matrix(probes, "probes")
-        gallery = validation.as_matrix(gallery, "gallery")
+        probes = probes if is_dask(probes) else validation.as_matrix(probes, "probes")
+        gallery = gallery if is_dask(gallery) else validation.as_matrix(gallery, "gallery")
+        in_dask = is_dask(probes) or is_dask(gallery)
+        if in_dask:
+            probes, gallery = dask_matrix(probes, "probes"), dask_matrix(gallery, "gallery")
         if probes.shape[1] != gallery.shape[1]:
             raise DataError(
                 f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
                 "expected the same number"
             )
-        validation.finite_embeddings(probes, "probes", metric)
-        validation.finite_embeddings(gallery, "gallery", metric)
+        if not in_dask:
+            validation.finite_embeddings(probes, "probes", metric)
+            validation.finite_embeddings(gallery, "gallery", metric)
         if gallery_y is None:
             template_class = np.arange(gallery.shape[0])
         else:
@@ -200,8 +211,9 @@ class SourceTask(TaskStatistics):
             template_class = validation.encode_templates(gallery_y, gallery.shape[0], classes)
         n_classes = int(template_class.max()) + 1
         validation.enough_classes(n_classes, "gallery")
+        make = DaskEmbeddings if in_dask else EmbeddingScores
         return cls._from_source(
-            EmbeddingScores(probes, gallery, template_class, metric, reduce),
+            make(probes, gallery, template_class, metric, reduce),
             "embeddings",
             y,
             validation.class_names(classes, n_classes),
@@ -369,10 +381,10 @@ class SourceTask(TaskStatistics):
         -----
         For many files, one a shard of probes, sort or split the probes so that all those of a
         class are in one file; make one part a file, on any machine, let go of its scores by
-        `without_scores`, pickle it, and merge what was pickled. Instances of one class in several parts are put
-        together as well while the parts have their scores, which are then read again for these
-        classes. Each part breaks its ties by its own `random_seed`; costs and diagnosis, which
-        walk through the scores of a merged task anew, may break them otherwise.
+        `without_scores`, pickle it, and merge what was pickled. Instances of one class in several
+        parts are put together as well while the parts have their scores, which are then read
+        again for these classes. Each part breaks its ties by its own `random_seed`; costs and
+        diagnosis, which walk through the scores of a merged task anew, may break them otherwise.
 
         Examples
         --------

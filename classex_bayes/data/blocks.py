@@ -1,0 +1,159 @@
+"""What one worker does at a time, where a pass is cut into row blocks x ranges of classes.
+
+No task sees more than one block of instances and one range of the classes, and each is a pure
+function of its arguments, so that a scheduler may run it anywhere and again. Row blocks hold whole
+classes; their own templates come along wherever the range does not hold them.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.core.defeats import (
+    Defeats,
+    RivalSums,
+    deletion_gains,
+    find_defeats,
+    own_sums,
+    rival_sums,
+)
+from classex_bayes.core.losses import Ties
+from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatrix, ScoreSource
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Instances of one block of rows, those of one class next to each other."""
+
+    instance: IntArray  # (n,), numbers in the whole test
+    y: IntArray  # (n,), true classes
+    weight: FloatArray  # (n,)
+
+
+@dataclass(frozen=True)
+class ClassRange:
+    """Consecutive classes, with their templates in order of class."""
+
+    first: int
+    width: int
+    template_class: IntArray | None = None  # minus `first`; None: one template for each class
+
+    def template_classes(self) -> IntArray:
+        """Class of each template, counted from `first`."""
+        return np.arange(self.width) if self.template_class is None else self.template_class
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How scores are made and compared."""
+
+    ties: Ties
+    seed: int
+    metric: Metric = "sqeuclidean"
+    reduce: Reduce = "max"
+    higher_is_better: bool = True
+
+
+class Templates(NamedTuple):
+    """Templates of some classes, in order of class."""
+
+    embeddings: FloatArray  # (n_templates, d)
+    classes: IntArray  # (n_templates,)
+
+
+def own_templates(gallery: FloatArray, classes: ClassRange, rows: RowBlock) -> Templates:
+    """Templates, from one range, of the classes that the instances belong to."""
+    of = classes.template_classes() + classes.first
+    kept = np.flatnonzero(np.isin(of, rows.y))
+    return Templates(gallery[kept], of[kept])
+
+
+def embedding_defeats(
+    probes: FloatArray,
+    gallery: FloatArray,
+    own: list[Templates],
+    rows: RowBlock,
+    classes: ClassRange,
+    how: Comparison,
+) -> Defeats:
+    """Who of a range of classes beat the instances of a row block, from embeddings."""
+    inside = (rows.y >= classes.first) & (rows.y < classes.first + classes.width)
+    outside = np.unique(rows.y[~inside])
+    column = np.where(
+        inside, rows.y - classes.first, classes.width + np.searchsorted(outside, rows.y)
+    )
+    templates, template_class = [gallery], [classes.template_classes()]
+    for some in own:
+        kept = np.isin(some.classes, outside)
+        templates.append(some.embeddings[kept])
+        template_class.append(classes.width + np.searchsorted(outside, some.classes[kept]))
+    source = EmbeddingScores(
+        probes, np.concatenate(templates), np.concatenate(template_class), how.metric, how.reduce
+    )
+    return _defeats(source, column, rows, classes, how)
+
+
+def score_defeats(
+    scores: NumberArray, rows: RowBlock, classes: ClassRange, how: Comparison
+) -> Defeats:
+    """Who of all classes beat the instances of a row block, from their scores."""
+    source = ScoreMatrix(scores, how.higher_is_better)
+    return _defeats(source, rows.y, rows, classes, how)
+
+
+def _defeats(
+    source: ScoreSource, column: IntArray, rows: RowBlock, classes: ClassRange, how: Comparison
+) -> Defeats:
+    try:
+        return find_defeats(
+            source, column, rows.instance, rows.y, classes.width, classes.first, how.ties, how.seed
+        )
+    except DataError as error:
+        first, last = rows.instance.min(), rows.instance.max()
+        raise DataError(f"in a block of the rows {first}..{last}: {error}") from None
+
+
+def count_defeats(defeats: Defeats) -> tuple[IntArray, int]:
+    """Losses within the range and the number of tied pairs."""
+    return defeats.losses, defeats.tied
+
+
+class RowSums(NamedTuple):
+    """What a row block adds to the statistics without regard to who beat it."""
+
+    losses: IntArray  # (n,)
+    tied: int
+    tested: IntArray  # (n_tested,): classes of the block
+    as_test: FloatArray  # (n_tested, n_k)
+    pair_sum: FloatArray  # (n_k, n_k)
+    gain: FloatArray  # (n, n_k)
+
+
+def sum_rows(
+    counts: list[tuple[IntArray, int]], rows: RowBlock, n_classes: int, k: IntArray
+) -> RowSums:
+    """Join what the ranges counted for a row block."""
+    losses = np.sum([part for part, _ in counts], axis=0)
+    gains = deletion_gains(losses, n_classes, rows.weight, k)
+    tested, as_test, pair_sum = own_sums(losses, rows.y, gains, n_classes)
+    tied = sum(part for _, part in counts)
+    return RowSums(losses, tied, tested, as_test, pair_sum, gains.gain)
+
+
+def sum_rivals(defeats: Defeats, rows: RowBlock, row_sums: RowSums) -> RivalSums:
+    """What the classes of a range add to the statistics as competitors of a row block."""
+    return rival_sums(defeats, rows.y, row_sums.gain)
+
+
+def add_rivals(parts: list[RivalSums]) -> RivalSums:
+    """Sum over row blocks."""
+    as_rival = np.sum([part.as_rival for part in parts], axis=0)
+    return RivalSums(as_rival, np.sum([part.pair_sum for part in parts], axis=0))
+
+
+def without_gain(row_sums: RowSums) -> RowSums:
+    """What of a row block's sums is of interest once its competitors are done."""
+    return row_sums._replace(gain=row_sums.gain[:0])
