@@ -120,7 +120,15 @@ def test_only_bayes_loads_pymc():
         "cb.ClassExReg(random_seed=1).fit(task).predict(9).summary()\n"
         "cb.KDE, cb.simulate"
     )
-    assert not modules_after(code) & (SAMPLING | {"arviz_plots", "matplotlib", "dask"})
+    assert not modules_after(code) & (SAMPLING | {"arviz_plots", "matplotlib"})
+
+
+def test_arrays_in_memory_load_no_dask():
+    code = (
+        "import numpy as np, classex_bayes as cb\n"
+        "cb.SourceTask.from_embeddings(np.eye(4), np.eye(4), np.arange(4)).accuracy_cov([2, 3])"
+    )
+    assert "dask" not in modules_after(code)
 
 
 # Public names

@@ -65,7 +65,7 @@ class DaskSource:
         Every row block meets every range of classes; then its losses are known and with them the
         gains, whose sums over row blocks are taken in a tree, range by range.
         """
-        from dask import compute, delayed
+        from dask import compute, config, delayed
 
         order = _grouped_order(y)
         ends = _aligned_ends(y[order], self.rows.chunks[0])
@@ -86,7 +86,9 @@ class DaskSource:
             row_sums.append(delayed(blocks.without_gain)(sums))
             for place, cell in enumerate(cells):
                 rival_sums[place].append(delayed(blocks.sum_rivals)(cell, block, sums))
-        found = compute(row_sums, [_tree_sum(parts) for parts in rival_sums])
+        # Labels are meant to travel with the graph, whatever its size.
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            found = compute(row_sums, [_tree_sum(parts) for parts in rival_sums])
         return _assembled(np.split(order, ends[:-1]), *found)
 
     def _refuse(self) -> NoReturn:
