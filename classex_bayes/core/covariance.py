@@ -9,10 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.losses import LossBlock, Ties, loss_blocks, row_groups
+from classex_bayes.core.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import accuracy_given_losses
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.core.ties import Ties
+from classex_bayes.core.workers import for_each, ranges
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+# Up to here the instances of a class are compared in pairs, beyond added up.
+_FEW_REPEATS = 64
+# Words of competitors, and classes, that a thread takes at a time.
+_WORDS, _GROUPS = 16, 64
 
 
 class StreamedLosses(NamedTuple):
@@ -131,7 +138,7 @@ def loss_statistics(
     influence = _Influence(y, n_classes, class_weight, repeats, k)
     losses = np.empty(source.shape[0], dtype=np.int64)
     tied = 0
-    groups = row_groups(y, n_classes, source.width)
+    groups = row_groups(y, n_classes, packed=True)
     for block in loss_blocks(source, y, groups, ties, seed, first):
         losses[block.rows] = block.losses
         tied += block.tied
@@ -156,39 +163,84 @@ class _Influence:
         self.as_test = np.zeros((n_classes, k.size))
         self.as_rival = np.zeros((n_classes, k.size))
         self.pair_sum = np.zeros((k.size, k.size))
+        self._chance = np.full((n_classes - 1, k.size), np.nan)
 
     def add(self, block: LossBlock) -> None:
         y = self.y[block.rows]
         weight = (self.class_weight[y] / self.repeats[y])[:, None]
-        remaining = self.n_classes - 1
-        stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, self.k)
-        goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, self.k)
+        stays = self._chance_given(np.minimum(block.losses, self.n_classes - 2))
+        goes = self._chance_given(np.maximum(block.losses - 1, 0))
         np.add.at(self.as_test, y, weight * stays)
-
+        gain = weight * (goes - stays)
         erring = np.flatnonzero(block.losses)
-        beaten_by = block.beaten_by[erring].astype(np.float32)
-        gain = (weight * (goes - stays))[erring]
-        self.as_rival += beaten_by.T @ gain.astype(np.float32)
-        self._add_pairs(y[erring], beaten_by, block.losses[erring], gain)
+        y, losses, gain = y[erring], block.losses[erring], gain[erring]
+        defeats = block.defeats if erring.size == block.rows.size else block.defeats[erring]
+        few = self.repeats[y] <= _FEW_REPEATS
+        if few.all():
+            self._add_few(y, defeats, losses, gain)
+            return
+        self._add_few(y[few], defeats[few], losses[few], gain[few])
+        for own in np.unique(y[~few]):
+            rows = slice(*np.searchsorted(y, [own, own + 1]))
+            self._add_many(defeats[rows], losses[rows], gain[rows])
 
-    def _add_pairs(
-        self, y: IntArray, beaten_by: FloatArray, losses: IntArray, gain: FloatArray
+    def _chance_given(self, losses: IntArray) -> FloatArray:
+        """Chance of instances to be right without one competitor; each loss is computed once."""
+        new = np.unique(losses[np.isnan(self._chance[losses, 0])])
+        self._chance[new] = accuracy_given_losses(new, self.n_classes - 1, self.k)
+        return self._chance[losses]
+
+    def _add_few(
+        self, y: IntArray, defeats: NumberArray, losses: IntArray, gain: FloatArray
     ) -> None:
-        """Sum phi phi' over pairs; within a class the instances' centred defeats are added."""
-        remaining = self.n_classes - 1
-        single = self.repeats[y] == 1
-        alone = gain[single]
-        self.pair_sum += (alone * (losses * (1 - losses / remaining))[single, None]).T @ alone
-        several = np.flatnonzero(~single)
-        for rows in np.split(several, np.flatnonzero(np.diff(y[several])) + 1):
-            if rows.size > self.k.size:
-                defeats = beaten_by[rows].T @ gain[rows].astype(np.float32)
-                product = defeats.T.astype(float) @ defeats
-            else:
-                common = beaten_by[rows] @ beaten_by[rows].T
-                product = gain[rows].T @ common @ gain[rows]
-            total = losses[rows] @ gain[rows]
-            self.pair_sum += product - np.outer(total, total) / remaining
+        """Sum phi phi' over pairs of classes, through the defeats that two instances share."""
+        add_gains(defeats, gain, self.as_rival)
+        starts = np.flatnonzero(np.diff(y, prepend=-1))
+        total = np.add.reduceat(losses[:, None] * gain, starts) if starts.size else gain
+        self.pair_sum -= total.T @ total / (self.n_classes - 1)
+        if np.all(self.repeats[y] == 1):
+            self.pair_sum += (losses[:, None] * gain).T @ gain
+        else:
+            self.pair_sum += common_products(defeats, gain, np.append(starts, y.size))
+
+    def _add_many(self, defeats: NumberArray, losses: IntArray, gain: FloatArray) -> None:
+        """The same for one class of many instances, whose defeats add up at each competitor."""
+        phi = np.zeros_like(self.as_rival)
+        add_gains(defeats, gain, phi)
+        self.as_rival += phi
+        total = losses @ gain
+        self.pair_sum += phi.T @ phi - np.outer(total, total) / (self.n_classes - 1)
+
+
+def add_gains(defeats: NumberArray, gain: FloatArray, total: FloatArray) -> None:
+    """Add the gains (n, m) of instances to the competitors (k1, m) that beat them.
+
+    Every competitor's sum runs over the instances in order, however many threads share the work.
+    """
+    from classex_bayes.core import kernels
+
+    def add(words: slice) -> None:
+        kernels.add_gains(defeats, gain, words.start, words.stop, total)
+
+    for_each(add, ranges(defeats.shape[1], _WORDS))
+
+
+def common_products(defeats: NumberArray, gain: FloatArray, starts: IntArray) -> FloatArray:
+    """Sum over pairs of instances of one class of gain x gain' x number of common competitors.
+
+    The instances of a class follow each other, from each of `starts` to the next.
+    """
+    from classex_bayes.core import kernels
+
+    parts = ranges(starts.size - 1, _GROUPS)
+    sums = np.zeros((len(parts), gain.shape[1], gain.shape[1]))
+
+    def add(part: int) -> None:
+        groups = parts[part]
+        kernels.add_common(defeats, gain, starts, groups.start, groups.stop, sums[part])
+
+    for_each(add, range(len(parts)))
+    return sums.sum(axis=0)
 
 
 def dyadic_covariance(

@@ -5,38 +5,66 @@ They join what was scored apart: instances of one class that lie in several shar
 of one instance that lie in several blocks.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from classex_bayes.core.covariance import LossStatistics
-from classex_bayes.core.losses import Ties, loss_blocks, tie_noise
-from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.covariance import LossStatistics, add_gains, common_products
+from classex_bayes.core.losses import compare_all
+from classex_bayes.core.scores import WORD, Contest
 from classex_bayes.core.subsample import accuracy_given_losses
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.core.ties import TieBreak, Ties
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
-_BLOCK_ELEMENTS = 4_000_000
+# Up to here the instances of a class are compared in pairs, beyond added up.
+_FEW_REPEATS = 64
+
+
+class Contested(Protocol):
+    """What of a `ScoreSource` a comparison needs."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of test instances and of classes."""
+
+    def contest(self, rows: IntArray, y: IntArray) -> Contest:
+        """Open the comparison of the instances `rows`, whose true classes are `y`."""
 
 
 class Defeats(NamedTuple):
     """Which competitors, of a range of classes, beat the true classes of some instances."""
 
-    bits: NumberArray  # uint8 (n, ceil(width / 8)), packed along the classes
+    words: NumberArray  # uint64 (n, ceil(width / 64)); bit b of word w: class 64 w + b of the range
     width: int  # number of classes in the range
     tied: int  # number of pairs whose order a tie rule decided
 
     @property
     def losses(self) -> IntArray:
         """Number of competitors in the range that beat each instance's class: shape (n,)."""
-        return np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64)
+        return np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlacedTieBreak(TieBreak):
+    """Breaks ties between places of a block as they would be broken in the whole test."""
+
+    instance: IntArray
+    y: IntArray
+    first_class: int
+
+    def lost(self, instance: IntArray, competitor: IntArray, own: IntArray) -> BoolArray:
+        """Whether the true classes lose to competitors of the same score."""
+        rival = competitor + self.first_class
+        return super().lost(self.instance[instance], rival, self.y[instance])
 
 
 def find_defeats(
-    source: ScoreSource,
+    source: Contested,
     column: IntArray,
     instance: IntArray,
     y: IntArray,
-    width: int,
     first_class: int = 0,
     ties: Ties = "random",
     seed: int = 0,
@@ -45,15 +73,14 @@ def find_defeats(
 
     Parameters
     ----------
-    source : ScoreSource
-        Scores of n instances on at least `width` classes, the first of them being the range.
-        Columns after the range are there for true classes outside it and are not counted.
+    source : Contested
+        Scores of n instances on the classes of the range.
     column : int array of shape (n,)
-        Column of the true class in the source.
+        Column of the true class in the source, which may know another number for those outside.
     instance, y : int arrays of shape (n,)
         Number of each instance and its true class in the whole test.
-    width, first_class : int
-        The range: classes first_class..first_class + width - 1 of the whole test.
+    first_class : int
+        First class of the range.
     ties, seed
         See `classex_bayes.core.losses.loss_blocks`.
 
@@ -66,31 +93,15 @@ def find_defeats(
     >>> from classex_bayes.core.scores import ScoreMatrix
     >>> y = np.array([0, 2])
     >>> scores = ScoreMatrix(np.array([[1.0, 2, 3, 0], [5, 4, 3, 2]]))
-    >>> find_defeats(scores, y, np.arange(2), y, width=4).losses.tolist()
+    >>> find_defeats(scores, y, np.arange(2), y).losses.tolist()
     [2, 2]
     """
-    n, n_columns = source.shape
-    bits = np.zeros((n, -(-width // 8)), dtype=np.uint8)
-    height = max(1, _BLOCK_ELEMENTS // max(source.width, n_columns))
-    groups = np.split(np.arange(n), np.arange(height, n, height))
-    level = []
-    for above in loss_blocks(source, column, groups, "optimistic", seed):
-        bits[above.rows] = np.packbits(above.beaten_by[:, :width], axis=1)
-        if above.tied:
-            level.append(above.rows)
-    tied = 0
-    for not_below in loss_blocks(source, column, level, "pessimistic", seed):
-        rows = not_below.rows
-        equal = np.packbits(not_below.beaten_by[:, :width], axis=1) ^ bits[rows]
-        place, rival = np.nonzero(np.unpackbits(equal, axis=1, count=width))
-        tied += place.size
-        lost = np.full(place.size, ties == "pessimistic")
-        if ties == "random":
-            number, own = instance[rows[place]], y[rows[place]]
-            lost = tie_noise(seed, number, first_class + rival) > tie_noise(seed, number, own)
-        where = rows[place[lost]], rival[lost] >> 3
-        np.bitwise_or.at(bits, where, (128 >> (rival[lost] & 7)).astype(np.uint8))
-    return Defeats(bits, width, tied)
+    n, width = source.shape
+    rows = np.arange(n)
+    words = np.empty((n, -(-width // WORD)), dtype=np.uint64)
+    tie_break = _PlacedTieBreak(ties, seed, instance=instance, y=y, first_class=first_class)
+    _, tied = compare_all(source.contest(rows, column), rows, column, tie_break, words)
+    return Defeats(words, width, tied)
 
 
 class Gains(NamedTuple):
@@ -119,9 +130,11 @@ def deletion_gains(losses: IntArray, n_classes: int, weight: FloatArray, k: IntA
     Gains
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
-    stays = accuracy_given_losses(np.minimum(losses, remaining - 1), remaining, sizes)
-    goes = accuracy_given_losses(np.maximum(losses - 1, 0), remaining, sizes)
-    return Gains(weight[:, None] * stays, weight[:, None] * (goes - stays))
+    values, place = np.unique(losses, return_inverse=True)
+    stays = accuracy_given_losses(np.minimum(values, remaining - 1), remaining, sizes)
+    goes = accuracy_given_losses(np.maximum(values - 1, 0), remaining, sizes)
+    weights = weight[:, None]
+    return Gains(weights * stays[place], weights * (goes - stays)[place])
 
 
 class RivalSums(NamedTuple):
@@ -141,7 +154,7 @@ def rival_sums(defeats: Defeats, y: IntArray, gain: FloatArray) -> RivalSums:
     Parameters
     ----------
     defeats : Defeats
-        Bits b of n instances, those of one class next to each other.
+        Bits of n instances, those of one class next to each other.
     y : int array of shape (n,)
         True classes.
     gain : array of shape (n, n_k)
@@ -151,28 +164,21 @@ def rival_sums(defeats: Defeats, y: IntArray, gain: FloatArray) -> RivalSums:
     -------
     RivalSums
     """
-    n_k = gain.shape[1]
     losses = defeats.losses
     erring = np.flatnonzero(losses)
-    bits, losses, gain, y = defeats.bits[erring], losses[erring], gain[erring], y[erring]
-    as_rival = np.zeros((defeats.width, n_k))
-    step = 8 * max(1, _BLOCK_ELEMENTS // (64 * max(erring.size, 1)))
-    for start in range(0, defeats.width, step):
-        part = as_rival[start : start + step]
-        part += _unpacked(bits[:, start // 8 : (start + step) // 8], len(part)).T @ gain
-
-    ends = np.flatnonzero(np.diff(y, append=-1)) + 1
-    repeats = np.diff(ends, prepend=0)
-    single = ends[repeats == 1] - 1
-    pair_sum = (gain[single] * losses[single, None]).T @ gain[single]
-    for end, size in zip(ends[repeats > 1], repeats[repeats > 1], strict=True):
-        own, g = bits[end - size : end], gain[end - size : end]
-        if size > n_k:
-            sums = _unpacked(own, defeats.width).T @ g
-            pair_sum += sums.T @ sums
-        else:
-            common = np.bitwise_count(own[:, None] & own).sum(axis=2, dtype=np.int64)
-            pair_sum += g.T @ common @ g
+    words, losses, gain, y = defeats.words[erring], losses[erring], gain[erring], y[erring]
+    as_rival = np.zeros((defeats.width, gain.shape[1]))
+    starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
+    few = np.repeat(np.diff(starts) <= _FEW_REPEATS, np.diff(starts))
+    add_gains(words[few], gain[few], as_rival)
+    few_starts = np.append(np.flatnonzero(np.diff(y[few], prepend=-1)), few.sum())
+    pair_sum = common_products(words[few], gain[few], few_starts)
+    for start, end in pairwise(starts):
+        if end - start > _FEW_REPEATS:
+            of_class = np.zeros_like(as_rival)
+            add_gains(words[start:end], gain[start:end], of_class)
+            as_rival += of_class
+            pair_sum += of_class.T @ of_class
     return RivalSums(as_rival, pair_sum)
 
 
@@ -234,7 +240,3 @@ def defeat_statistics(
     return LossStatistics(
         losses, defeats.tied, as_test, rivals.as_rival, rivals.pair_sum + centring
     )
-
-
-def _unpacked(bits: NumberArray, width: int) -> FloatArray:
-    return np.unpackbits(bits, axis=1, count=width).astype(float)

@@ -1,26 +1,58 @@
-"""Losses of every test instance, in one streaming pass over row blocks of the scores."""
+"""Losses of every test instance, in one streaming pass over blocks of rows of the scores."""
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.scores import ScoreSource
-from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+from classex_bayes.core.scores import WORD, Comparison, Contest, ScoreSource
+from classex_bayes.core.ties import TieBreak, Ties
+from classex_bayes.core.workers import for_each, ranges
+from classex_bayes.typing import BoolArray, IntArray, NumberArray
 
-Ties = Literal["random", "pessimistic", "optimistic"]
-# About 16 MB of single-precision scores: a block stays near the processor.
+# Pairs of a block: where they are unpacked (about 16 MB in single precision), and packed (32 MB).
 _BLOCK_ELEMENTS = 4_000_000
+_PACKED_ELEMENTS = 2**28
+_MOST_ROWS = 2**14
+# Words of close pairs that are settled at a time.
+_WORDS_AT_ONCE = 2**13
 
 
-class LossBlock(NamedTuple):
-    """Which competitors beat the true class, for some test instances."""
+@dataclass(frozen=True)
+class LossBlock:
+    """Which competitors beat the true class, for some test instances.
 
-    rows: IntArray  # (rows,)
-    beaten_by: BoolArray  # (rows, k1): the competitor beat it; valid until the next block
-    losses: IntArray  # (rows,)
-    tied: int  # number of pairs whose order a tie rule decided
+    Attributes
+    ----------
+    rows : int array of shape (n_rows,)
+        The instances.
+    defeats : uint64 array of shape (n_rows, n_words)
+        Bit b of word w is set where class 64 w + b beat the instance; valid until the next block.
+    losses : int array of shape (n_rows,)
+        Number of competitors that beat the instance.
+    tied : int
+        Number of pairs whose order a tie rule decided.
+    n_classes : int
+        k1.
+    """
+
+    rows: IntArray
+    defeats: NumberArray
+    losses: IntArray
+    tied: int
+    n_classes: int
+
+    def beaten_by(self, places: IntArray) -> BoolArray:
+        """Who beat the instances at some places of the block: shape (n_places, k1)."""
+        return unpack(self.defeats[places], self.n_classes)
+
+
+def unpack(words: NumberArray, n_columns: int) -> BoolArray:
+    """Booleans (n, n_columns) from packed bits (n, n_words)."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=n_columns, bitorder="little")
+    return bits.view(bool)
 
 
 def loss_blocks(
@@ -57,53 +89,68 @@ def loss_blocks(
     ----------
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2 (tie breaking).
     """
-    memory = _BlockMemory(source.shape[1])
-    # The two comparisons of a block run side by side, as the matrix product before them does.
-    with ThreadPoolExecutor(1) as other:
-        for rows in groups:
-            scratch, beaten_by, undecided = memory.of_height(rows.size)
-            block = source.block(rows, y[rows], scratch)
-            limit = block.low[:, None]
-            at_least = other.submit(_count, np.greater_equal, block.scores, limit, undecided)
-            losses = _count(np.greater, block.scores, block.high[:, None], beaten_by)
-            blurred = np.flatnonzero(at_least.result() - losses > 1)
-            tied = 0
-            if blurred.size:
-                noise = _TieBreak(ties, seed, first)
-                tied = _decide(source, rows, y[rows], blurred, undecided, beaten_by, noise)
-                losses[blurred] = beaten_by[blurred].sum(axis=1)
-            yield LossBlock(rows, beaten_by, losses, tied)
+    n_classes = source.shape[1]
+    tie_break = TieBreak(ties, seed, first)
+    memory = np.empty((0, -(-n_classes // WORD)), dtype=np.uint64)
+    for rows in groups:
+        if rows.size > len(memory):
+            memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
+        defeats = memory[: rows.size]
+        contest = source.contest(rows, y[rows])
+        losses, tied = compare_all(contest, rows, y[rows], tie_break, defeats)
+        yield LossBlock(rows, defeats, losses, tied, n_classes)
 
 
-def _decide(
-    source: ScoreSource,
-    rows: IntArray,
-    own: IntArray,
-    blurred: IntArray,
-    undecided: BoolArray,
-    beaten_by: BoolArray,
-    tie_break: "_TieBreak",
+def compare_all(
+    contest: Contest, rows: IntArray, own: IntArray, tie_break: TieBreak, defeats: NumberArray
+) -> tuple[IntArray, int]:
+    """Write the defeats of some instances; return their losses and the number of ties."""
+    losses, tied, adding = np.zeros(rows.size, dtype=np.int64), 0, Lock()
+
+    def compare(part: Any) -> None:
+        nonlocal tied
+        found = contest.compare(part)
+        ties = _settle(contest, found, rows, own, tie_break)
+        defeats[found.at, found.first : found.first + found.above.shape[1]] = found.above
+        lost = np.bitwise_count(found.above).sum(axis=1, dtype=np.int64)
+        with adding:
+            losses[found.at] += lost
+            tied += ties
+
+    for_each(compare, contest.parts)
+    return losses, tied
+
+
+def _settle(
+    contest: Contest, found: Comparison, rows: IntArray, own: IntArray, tie_break: TieBreak
 ) -> int:
-    """Settle the pairs too close to call by the reference formula; return the number of ties."""
-    position, columns = np.nonzero(undecided[blurred] & ~beaten_by[blurred])
-    r = blurred[position]
-    other = columns != own[r]
-    r, columns = r[other], columns[other]
-    rival, true = source.exact(rows[r], columns), source.exact(rows[r], own[r])
-    beaten, is_tie = rival > true, rival == true
-    beaten[is_tie] = tie_break.lost(rows[r[is_tie]], columns[is_tie], own[r[is_tie]])
-    beaten_by[r, columns] = beaten
-    return int(is_tie.sum())
+    """Decide the close pairs by the reference formula; return the number of ties."""
+    tied = 0
+    open_words = np.flatnonzero(found.close)
+    for part in ranges(open_words.size, _WORDS_AT_ONCE):
+        place, word = np.divmod(open_words[part], found.close.shape[1])
+        close = unpack(found.close[place, word][:, None], WORD)
+        of_word, bit = np.nonzero(close)
+        row = found.at.start + place[of_word]
+        column = WORD * (found.first + word[of_word]) + bit
+        rival, true = contest.exact(row, column), contest.exact(row, own[row])
+        beaten, is_tie = rival > true, rival == true
+        beaten[is_tie] = tie_break.lost(rows[row[is_tie]], column[is_tie], own[row[is_tie]])
+        close[of_word, bit] = beaten
+        settled = np.packbits(close, axis=1, bitorder="little").view(np.uint64)
+        found.above[place, word] |= settled[:, 0]
+        tied += int(is_tie.sum())
+    return tied
 
 
-def row_groups(y: IntArray, n_classes: int, width: int | None = None) -> Iterator[IntArray]:
+def row_groups(y: IntArray, n_classes: int, packed: bool = False) -> Iterator[IntArray]:
     """Group the instances into blocks of whole classes, in order of class.
 
-    `width` is the number of elements that a row of the block takes (n_classes by default).
+    Blocks are larger where their defeats stay `packed`.
     """
     order = np.argsort(y, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(y, minlength=n_classes))])
-    height = max(1, _BLOCK_ELEMENTS // (width or n_classes))
+    height = block_height(n_classes, packed)
     start = 0
     while start < order.size:
         whole = ends[np.searchsorted(ends, start + height, side="right") - 1]
@@ -112,54 +159,9 @@ def row_groups(y: IntArray, n_classes: int, width: int | None = None) -> Iterato
         start = end
 
 
-class _BlockMemory:
-    """Memory used again for every block: fresh pages would cost as much as the comparison."""
-
-    def __init__(self, n_columns: int) -> None:
-        self._scratch = np.empty((0, n_columns), dtype=np.float32)
-        self._masks = np.empty((2, 0, n_columns), dtype=bool)
-
-    def of_height(self, height: int) -> tuple[FloatArray, BoolArray, BoolArray]:
-        if height > self._scratch.shape[0]:
-            n_columns = self._scratch.shape[1]
-            self._scratch = np.empty((height, n_columns), dtype=np.float32)
-            self._masks = np.empty((2, height, n_columns), dtype=bool)
-        return self._scratch[:height], self._masks[0, :height], self._masks[1, :height]
-
-
-def _count(compare: np.ufunc, scores: NumberArray, limit: NumberArray, out: BoolArray) -> IntArray:
-    """Compare into `out` and count true values in each row, faster than summing booleans."""
-    compare(scores, limit, out=out)
-    return np.bitwise_count(np.packbits(out, axis=1)).sum(axis=1, dtype=np.int64)
-
-
-class _TieBreak(NamedTuple):
-    """Says who wins a tie."""
-
-    ties: Ties
-    seed: int
-    first: int
-
-    def lost(self, instance: IntArray, competitor: IntArray, own: IntArray) -> BoolArray:
-        """Whether the instances' own classes lose to competitors of the same score."""
-        if self.ties != "random":
-            return np.full(instance.size, self.ties == "pessimistic")
-        instance = instance + self.first
-        return tie_noise(self.seed, instance, competitor) > tie_noise(self.seed, instance, own)
-
-
-def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:
-    """Uniform noise that depends on nothing but (seed, instance, class): splitmix64 of the three.
-
-    A counter-based noise gives the same order of tied classes in any block layout.
-    """
-    state = np.full(instance.size, np.uint64(seed))
-    for part in (instance, column):
-        state = state + (part.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state = state ^ (state >> np.uint64(31))
-    return state.astype(float)
+def block_height(n_classes: int, packed: bool) -> int:
+    """Number of instances of a block."""
+    return min(max(1, (_PACKED_ELEMENTS if packed else _BLOCK_ELEMENTS) // n_classes), _MOST_ROWS)
 
 
 def count_losses(
@@ -193,9 +195,12 @@ def count_losses(
     >>> losses.tolist(), tied
     ([0, 2], 0)
     """
-    losses = np.empty(source.shape[0], dtype=np.int64)
+    n, n_classes = source.shape
+    losses = np.empty(n, dtype=np.int64)
     tied = 0
-    for block in loss_blocks(source, y, row_groups(y, source.shape[1], source.width), ties, seed):
+    rows = np.arange(n)
+    groups = (rows[part] for part in ranges(n, block_height(n_classes, packed=True)))
+    for block in loss_blocks(source, y, groups, ties, seed):
         losses[block.rows] = block.losses
         tied += block.tied
     return losses, tied

@@ -10,9 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from classex_bayes.core.covariance import class_influence, repair_covariance
-from classex_bayes.core.losses import LossBlock, Ties, loss_blocks, row_groups
+from classex_bayes.core.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import accuracy_given_losses
+from classex_bayes.core.ties import Ties
 from classex_bayes.typing import FloatArray, IntArray
 
 
@@ -119,8 +120,7 @@ def _blocks_of_classes(
 ) -> Iterator[tuple[LossBlock, ...]]:
     """Blocks of every test, side by side: each holds the instances of the same whole classes."""
     ends = np.cumsum([task.y.size for task in tasks])
-    width = max(source.width for source in sources)
-    groups = list(row_groups(np.concatenate([t.y for t in tasks]), tasks[0].n_classes, width))
+    groups = list(row_groups(np.concatenate([t.y for t in tasks]), tasks[0].n_classes))
     walks = []
     for task, source, end in zip(tasks, sources, ends, strict=True):
         start = end - task.y.size
@@ -169,7 +169,7 @@ class _JointInfluence:
         goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, self.k)
         np.add.at(self.as_test[test], y, weight * stays)
         erring = np.flatnonzero(block.losses)
-        beaten_by = block.beaten_by[erring].astype(np.float32)
+        beaten_by = block.beaten_by(erring).astype(np.float32)
         gain = (weight * (goes - stays))[erring]
         self.as_rival[test] += beaten_by.T @ gain.astype(np.float32)
         return y[erring], block.losses[erring], beaten_by, gain

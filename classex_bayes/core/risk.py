@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.losses import Ties, loss_blocks, row_groups, tie_noise
+from classex_bayes.core.losses import loss_blocks, row_groups
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import accuracy_given_losses
+from classex_bayes.core.ties import Ties, tie_noise
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
@@ -45,11 +46,11 @@ def ranked_errors(
     ------
     RankedErrors
     """
-    for block in loss_blocks(source, y, row_groups(y, source.shape[1], source.width), ties, seed):
+    for block in loss_blocks(source, y, row_groups(y, source.shape[1]), ties, seed):
         erring = np.flatnonzero(block.losses)
         if erring.size == 0:
             continue
-        row, competitor = np.nonzero(block.beaten_by[erring])
+        row, competitor = np.nonzero(block.beaten_by(erring))
         instance = block.rows[erring][row]
         worse = -source.scores(block.rows[erring])[row, competitor]
         order = np.lexsort((worse, row))

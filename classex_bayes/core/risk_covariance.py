@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.covariance import dyadic_covariance
-from classex_bayes.core.losses import Ties
 from classex_bayes.core.risk import RankedErrors, chance_of_rank, ranked_errors
 from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.ties import Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # About 16 MB for the gains of some pairs.

@@ -1,52 +1,65 @@
-"""Where scores come from: a given matrix, or embeddings whose score matrix is never formed.
+"""Where scores come from: what every source of scores offers, and the source that is a matrix.
 
-Both kinds of source answer in blocks of rows. A block holds comparable scores and, for each row,
-the limits `low` and `high` around the score of the true class: a competitor above `high` has
-certainly beaten it, one below `low` has certainly lost; the few in between are decided by
-`exact`, the reference formula in double precision. So embeddings are compared at the speed of a
-single-precision matrix product with the outcome of the double-precision formula.
+A source compares test instances with all classes part by part. A competitor whose score lies
+above a band around the true class's has certainly beaten it, one below has certainly lost; the
+few in between are settled by the reference formula in double precision.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from classex_bayes.core.stored import compilable, is_stored, read_rows, row_slices
+from classex_bayes.core.workers import Scratch, ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-Metric = Literal["sqeuclidean", "cosine", "dot"]
-Reduce = Literal["max", "mean"]
-_PAIRS_AT_ONCE = 200_000
+WORD = 64  # classes to a word of packed bits
+# About 8 MB of double precision, which bounds what a part of tied scores takes.
+_TILE_ELEMENTS = 2**20
 
 
-class Block(NamedTuple):
-    """Scores of some rows and the band around the true class's score that needs `exact`."""
+class Comparison(NamedTuple):
+    """Some test instances against some classes; bit b of word w stands for class 64 w + b.
 
-    scores: NumberArray  # (rows, k1)
-    low: NumberArray  # (rows,)
-    high: NumberArray  # (rows,)
+    Valid until the same thread makes the next one.
+    """
+
+    at: slice  # places of the instances among those of the contest
+    first: int  # word of the first class among all words
+    above: NumberArray  # (n, n_words): certainly beat the true class
+    close: NumberArray  # (n, n_words): neither certainly beat it nor certainly lost
+
+
+class Contest(Protocol):
+    """Some test instances, about to be compared with all classes."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """Pieces of work that may be done in any order and at the same time."""
+
+    def compare(self, part: Any) -> Comparison:
+        """Do one of the `parts`."""
+
+    def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Reference scores of pairs (instance, class), up to a constant of the instance."""
 
 
 class ScoreSource(Protocol):
     """What the losses, their covariance and KDE need to know about scores."""
 
     @property
-    def width(self) -> int:
-        """Number of elements that one row of a block takes."""
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Number of test instances and of classes."""
 
-    def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> Block:
-        """Comparable scores of the instances `rows`, whose true classes are `y`.
+    @property
+    def in_order(self) -> bool:
+        """Whether instances should be asked for in ascending order, as from a disk."""
 
-        `scratch` is single-precision memory (at least rows x k1) that the scores may live in.
-        """
-
-    def exact(self, rows: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (instance, class), up to a constant of the instance."""
+    def contest(self, rows: IntArray, y: IntArray) -> Contest:
+        """Open the comparison of the instances `rows`, whose true classes are `y`."""
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
@@ -57,9 +70,9 @@ class ScoreSource(Protocol):
 
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """Scores given as a matrix (n, k1); distances are negated on the way out."""
+    """Scores given as a matrix (n, k1), in memory or read on demand; distances are negated."""
 
-    matrix: NumberArray
+    matrix: Any
     higher_is_better: bool = True
 
     @property
@@ -68,230 +81,77 @@ class ScoreMatrix:
         return self.matrix.shape[0], self.matrix.shape[1]
 
     @property
-    def width(self) -> int:
-        """Number of elements that one row of a block takes."""
-        return self.matrix.shape[1]
+    def in_order(self) -> bool:
+        """Whether the matrix is read on demand."""
+        return is_stored(self.matrix)
 
-    def _oriented(self, values: NumberArray) -> NumberArray:
-        if self.higher_is_better:
-            return values
+    def contest(self, rows: IntArray, y: IntArray) -> "MatrixContest":
+        """Open the comparison of the instances `rows`, whose true classes are `y`."""
+        return MatrixContest(self, rows, y)
+
+    def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
+        """Return a matrix, which of its rows are wanted, and the sign that orients them."""
+        sign = 1 if self.higher_is_better else -1
+        if self.matrix.dtype.kind == "f":
+            return *compilable(self.matrix, rows), sign
+        values = read_rows(self.matrix, rows)
+        if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+            # Shifted by 2^63, which keeps the order.
+            values = (values ^ np.uint64(2**63)).astype(np.uint64).view(np.int64)
+        values = np.ascontiguousarray(values, dtype=np.int64)
         # The complement reverses the order of whole numbers without overflow.
-        return ~values if values.dtype.kind in "iu" else -values
+        return values if self.higher_is_better else ~values, np.arange(rows.size), 1
 
-    def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> Block:
-        """Comparable scores of the instances `rows`; the band has no width."""
-        scores = self._oriented(_take(self.matrix, rows))
-        if scores.dtype.kind == "f" and not scores.max(initial=-np.inf) < np.inf:
-            raise self._invalid()
-        own = scores[np.arange(rows.size), y]
-        return Block(scores, own, own)
-
-    def _invalid(self) -> DataError:
+    def invalid(self) -> DataError:
         """Error that names the first NaN or infinitely good score of the whole matrix."""
         worst = np.inf if self.higher_is_better else -np.inf
-        for row in range(self.shape[0]):
-            bad = np.isnan(self.matrix[row]) | (self.matrix[row] == worst)
+        for part in row_slices(self.matrix):
+            values = np.asarray(self.matrix[part])
+            bad = np.isnan(values) | (values == worst)
             if bad.any():
                 break
-        column = int(np.argmax(bad))
-        found = "NaN" if np.isnan(self.matrix[row, column]) else f"{worst}"
+        row, column = np.argwhere(bad)[0]
+        found = "NaN" if np.isnan(values[row, column]) else f"{worst}"
         return DataError(
-            f"scores: found {found} at row {row}, column {column}; expected numbers "
+            f"scores: found {found} at row {part.start + row}, column {column}; expected numbers "
             f"({-worst} alone is allowed, for a class ruled out)"
         )
 
-    def exact(self, rows: IntArray, columns: IntArray) -> NumberArray:
-        """Scores of pairs (instance, class)."""
-        return self._oriented(self.matrix[rows, columns])
-
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
-        scores = _take(self.matrix, rows).astype(float)
+        scores = read_rows(self.matrix, rows).astype(float)
         return scores if self.higher_is_better else -scores
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreMatrix":
         """Return the source of the instances `rows` scored on the classes `columns`."""
+        if is_stored(self.matrix):
+            return replace(self, matrix=read_rows(self.matrix, rows)[:, columns])
         return replace(self, matrix=self.matrix[np.ix_(rows, columns)])
 
 
-class EmbeddingScores:
-    """Scores computed from embeddings of test instances and of class templates.
+class MatrixContest:
+    """Rows of a score matrix; the band around the true class's score has no width."""
 
-    Parameters
-    ----------
-    probes : array of shape (n, d)
-        Embeddings of the test instances.
-    gallery : array of shape (n_templates, d)
-        Embeddings of the templates.
-    template_class : int array of shape (n_templates,)
-        Class of each template, 0..k1 - 1; every class has one.
-    metric : {"sqeuclidean", "cosine", "dot"}
-        Score of a template: minus the squared Euclidean distance, the cosine, the dot product.
-    reduce : {"max", "mean"}
-        Score of a class from those of its templates.
-    """
+    def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
+        self._source, self._rows, self._y, self._scratch = source, rows, y, Scratch()
+        self.parts = ranges(rows.size, max(1, _TILE_ELEMENTS // source.shape[1]))
 
-    def __init__(
-        self,
-        probes: FloatArray,
-        gallery: FloatArray,
-        template_class: IntArray,
-        metric: Metric,
-        reduce: Reduce,
-    ) -> None:
-        self.probes, self.gallery = probes, gallery
-        self.template_class, self.metric, self.reduce = template_class, metric, reduce
-        order = np.argsort(template_class, kind="stable")
-        self._templates = order
-        self._counts = np.bincount(template_class)
-        self._starts = np.concatenate([[0], np.cumsum(self._counts)[:-1]])
-        self._one_template = bool(np.all(self._counts == 1))
-        self._prepare(np.asarray(gallery, dtype=float)[order])
+    def compare(self, part: slice) -> Comparison:
+        """Compare the instances of a part with all classes."""
+        from classex_bayes.core.kernels import compare
 
-    def _prepare(self, gallery: FloatArray) -> None:
-        """Single-precision factors whose product orders the classes as the metric does.
+        matrix, rows, sign = self._source.comparable(self._rows[part])
+        oriented, own = matrix.dtype.type(sign), self._y[part]
+        limit = matrix[rows, own] * oriented
+        kind = np.finfo if matrix.dtype.kind == "f" else np.iinfo
+        largest = kind(matrix.dtype).max
+        words = rows.size, -(-matrix.shape[1] // WORD)
+        above = self._scratch.array("above", words, np.uint64)
+        close = self._scratch.array("close", words, np.uint64)
+        if not compare(matrix, rows, oriented, limit, limit, largest, own, 0, above, close):
+            raise self._source.invalid()
+        return Comparison(part, 0, above, close)
 
-        For the squared distance, 2 p.g - |g|^2 (the row constant |p|^2 dropped) about the centre
-        of the gallery, which keeps the rounding band narrow.
-        """
-        dim = gallery.shape[1]
-        self._centre = gallery.mean(axis=0) if self.metric == "sqeuclidean" else np.zeros(dim)
-        centred = gallery - self._centre
-        norms = np.sqrt(np.einsum("ij,ij->i", centred, centred))
-        if self.metric == "cosine":
-            centred = centred / norms[:, None]
-        self._scale = float(norms.max()) or 1.0
-        if self.metric == "sqeuclidean":
-            factor = np.hstack([centred / self._scale, -((norms / self._scale) ** 2)[:, None]])
-        else:
-            factor = centred if self.metric == "cosine" else centred / self._scale
-        self._factor = _single_precision(factor)
-        # Worst case of rounding both factors and summing d + 1 products in single precision.
-        self._rounding = 1.01 * (dim + 8) * 2.0**-24
-
-    def _row_factor(self, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Left factor, a bound on the sum of its absolute products, the rounding of `exact`."""
-        centred = np.asarray(self.probes[rows], dtype=float) - self._centre
-        norm = np.sqrt(np.einsum("ij,ij->i", centred, centred))
-        if self.metric == "cosine":
-            return centred / norm[:, None], np.ones(rows.size), np.zeros(rows.size)
-        # One scale a row keeps far probes inside the range of single precision.
-        size = np.maximum(norm / self._scale, 1.0)
-        scaled = centred / (self._scale * size)[:, None]
-        if self.metric == "dot":
-            return scaled, norm / self._scale / size, np.zeros(rows.size)
-        # Rounding of the double-precision formula itself, seen from far probes.
-        distance = norm / self._scale + 1
-        reference = 2 * (centred.shape[1] + 3) * 2.0**-53 * distance * (distance / size)
-        factor = np.hstack([2 * scaled, (1 / size)[:, None]])
-        return factor, (2 * norm / self._scale + 1) / size, reference
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of test instances and of classes."""
-        return self.probes.shape[0], self._counts.size
-
-    @property
-    def width(self) -> int:
-        """Number of elements that one row of a block takes."""
-        return self.gallery.shape[0]
-
-    def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> Block:
-        """Comparable single-precision scores with the band that rounding may blur."""
-        factor, bound, reference = self._row_factor(rows)
-        room = scratch[: rows.size] if self._one_template else None
-        product = np.matmul(_single_precision(factor), self._factor.T, out=room)
-        scores = self._reduce(product)
-        # Products below the normal range of single precision add the second term.
-        band = 2 * self._rounding * bound + reference + 1e-37
-        own = scores[np.arange(rows.size), y].astype(float)
-        low = np.nextafter((own - 2 * band).astype(np.float32), np.float32(-np.inf))
-        high = np.nextafter((own + 2 * band).astype(np.float32), np.float32(np.inf))
-        return Block(scores, low, high)
-
-    def _reduce(self, by_template: FloatArray) -> FloatArray:
-        """Scores of classes from scores of templates, the templates being in order of class."""
-        if self._one_template:
-            return by_template
-        if self.reduce == "max":
-            return np.maximum.reduceat(by_template, self._starts, axis=-1)
-        sums = np.add.reduceat(by_template, self._starts, axis=-1, dtype=float)
-        return (sums / self._counts).astype(by_template.dtype)
-
-    def exact(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Reference scores of pairs (instance, class): sums over coordinates in fixed order."""
-        result = np.empty(rows.size)
-        for start in range(0, rows.size, _PAIRS_AT_ONCE):
-            part = slice(start, start + _PAIRS_AT_ONCE)
-            result[part] = self._exact_part(rows[part], columns[part])
-        return result
-
-    def _exact_part(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        counts = self._counts[columns]
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        within = np.arange(counts.sum()) - np.repeat(starts, counts)
-        templates = self._templates[np.repeat(self._starts[columns], counts) + within]
-        by_template = self._pair_scores(np.repeat(rows, counts), templates)
-        if self._one_template:
-            return by_template
-        if self.reduce == "max":
-            return np.maximum.reduceat(by_template, starts)
-        return np.add.reduceat(by_template, starts) / counts
-
-    def _pair_scores(self, rows: IntArray, templates: IntArray) -> FloatArray:
-        total = np.zeros(rows.size)
-        norm_p, norm_g = np.zeros(rows.size), np.zeros(rows.size)
-        for c in range(self.probes.shape[1]):
-            p = np.asarray(self.probes[rows, c], dtype=float)
-            g = np.asarray(self.gallery[templates, c], dtype=float)
-            if self.metric == "sqeuclidean":
-                total -= (p - g) ** 2
-            else:
-                total += p * g
-            if self.metric == "cosine":
-                norm_p += p * p
-                norm_g += g * g
-        return total / np.sqrt(norm_p) / np.sqrt(norm_g) if self.metric == "cosine" else total
-
-    def scores(self, rows: IntArray) -> FloatArray:
-        """Scores of the instances `rows` in double precision."""
-        probes = np.asarray(self.probes[rows], dtype=float) - self._centre
-        gallery = np.asarray(self.gallery[self._templates], dtype=float) - self._centre
-        product = probes @ gallery.T
-        if self.metric == "dot":
-            return self._reduce(product)
-        squares_p, squares_g = (probes**2).sum(axis=1), (gallery**2).sum(axis=1)
-        if self.metric == "cosine":
-            return self._reduce(product / np.outer(np.sqrt(squares_p), np.sqrt(squares_g)))
-        return self._reduce(2 * product - squares_p[:, None] - squares_g)
-
-    def subset(self, rows: IntArray, columns: IntArray) -> "EmbeddingScores":
-        """Return the source of the instances `rows` scored on the classes `columns`."""
-        new_number = np.full(self._counts.size, -1)
-        new_number[columns] = np.arange(columns.size)
-        kept = np.flatnonzero(new_number[self.template_class] >= 0)
-        return EmbeddingScores(
-            self.probes[rows],
-            self.gallery[kept],
-            new_number[self.template_class[kept]],
-            self.metric,
-            self.reduce,
-        )
-
-
-def _single_precision(factor: FloatArray) -> FloatArray:
-    """Copy whose inner dimension is a multiple of 8: others multiply half as fast."""
-    padded = np.zeros((factor.shape[0], -(-factor.shape[1] // 8) * 8), dtype=np.float32)
-    padded[:, : factor.shape[1]] = factor
-    return padded
-
-
-def _take(matrix: NumberArray, rows: IntArray) -> NumberArray:
-    """Rows of a matrix, as a view where they are consecutive, in a type that compares fast."""
-    if rows.size and rows[-1] - rows[0] == rows.size - 1 and np.all(np.diff(rows) == 1):
-        block = np.asarray(matrix[rows[0] : rows[-1] + 1])
-    else:
-        block = np.asarray(matrix[rows])
-    if block.dtype == np.float16:
-        return block.astype(np.float32)
-    return block
+    def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Zeros: scores that are close are equal."""
+        return np.zeros(places.size)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from classex_bayes.core.covariance import LossStatistics, loss_statistics
 from classex_bayes.core.defeats import Defeats, defeat_statistics, find_defeats
-from classex_bayes.core.losses import Ties
-from classex_bayes.core.scores import Block, ScoreSource
+from classex_bayes.core.scores import WORD, Comparison, Contest, ScoreSource
+from classex_bayes.core.ties import Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 _BITS_AT_ONCE = 2**31  # 256 MB of packed bits
@@ -103,13 +103,13 @@ def join_statistics(
                 assert shard.source is not None
                 rows = rows[np.argsort(shard.y[rows], kind="stable")]
                 y = shard.y[rows]
-                bits = _row_bits(shard.source, shard.seed, rows, y, ties)
-                known = defeat_statistics(Defeats(bits, n_classes, 0), y, shard.weight[rows], k)
+                words = _row_words(shard.source, shard.seed, rows, y, ties)
+                known = defeat_statistics(Defeats(words, n_classes, 0), y, shard.weight[rows], k)
                 total = _changed(total, known, -1.0)
-                again.append((bits, y, new_weight[rows]))
-        bits, y, new = (np.concatenate(part) for part in zip(*again, strict=True))
+                again.append((words, y, new_weight[rows]))
+        words, y, new = (np.concatenate(part) for part in zip(*again, strict=True))
         order = np.argsort(y, kind="stable")
-        joint = defeat_statistics(Defeats(bits[order], n_classes, 0), y[order], new[order], k)
+        joint = defeat_statistics(Defeats(words[order], n_classes, 0), y[order], new[order], k)
         total = _changed(total, joint, 1.0)
     return total
 
@@ -122,19 +122,19 @@ def _batches(classes: IntArray, shards: Sequence[Shard], n_classes: int) -> Iter
         yield classes[batch == number]
 
 
-def _row_bits(
+def _row_words(
     source: ScoreSource, seed: int, rows: IntArray, y: IntArray, ties: Ties
 ) -> NumberArray:
     """Packed bits of who beat the instances `rows` of a source, ties broken as in its own pass."""
     n_classes = source.shape[1]
     if not isinstance(source, ConcatenatedScores):
         some = source.subset(rows, np.arange(n_classes))
-        return find_defeats(some, y, rows, y, n_classes, 0, ties, seed).bits
-    bits = np.empty((rows.size, -(-n_classes // 8)), dtype=np.uint8)
+        return find_defeats(some, y, rows, y, 0, ties, seed).words
+    words = np.empty((rows.size, -(-n_classes // WORD)), dtype=np.uint64)
     for number, places, own in source.parts(rows):
         one, own_seed = source.sources[number], source.seeds[number]
-        bits[places] = _row_bits(one, own_seed, own, y[places], ties)
-    return bits
+        words[places] = _row_words(one, own_seed, own, y[places], ties)
+    return words
 
 
 def scaled(found: LossStatistics, factor: float) -> LossStatistics:
@@ -188,9 +188,9 @@ class ConcatenatedScores:
         return int(self._starts[-1]), self.sources[0].shape[1]
 
     @property
-    def width(self) -> int:
-        """Number of elements that one row of a block takes."""
-        return max(source.width for source in self.sources)
+    def in_order(self) -> bool:
+        """Whether instances should be asked for in ascending order."""
+        return any(source.in_order for source in self.sources)
 
     def statistics(
         self,
@@ -219,27 +219,9 @@ class ConcatenatedScores:
             places = np.flatnonzero(owner == number)
             yield int(number), places, rows[places] - self._starts[number]
 
-    def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> Block:
-        """Comparable scores of the instances `rows`, each in the units of its shard."""
-        blocks, order, used = [], [], 0
-        for number, places, own in self.parts(rows):
-            room = scratch[used : used + places.size]
-            blocks.append(self.sources[number].block(own, y[places], room))
-            order.append(places)
-            used += places.size
-        if len(blocks) == 1:
-            return blocks[0]
-        back = np.argsort(np.concatenate(order))
-        return Block(*(np.concatenate(part)[back] for part in zip(*blocks, strict=True)))
-
-    def exact(self, rows: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (instance, class)."""
-        found: list[NumberArray] = [np.empty(0, dtype=np.uint8)]
-        order: list[IntArray] = [np.empty(0, dtype=np.intp)]
-        for number, places, own in self.parts(rows):
-            found.append(self.sources[number].exact(own, columns[places]))
-            order.append(places)
-        return np.concatenate(found)[np.argsort(np.concatenate(order))]
+    def contest(self, rows: IntArray, y: IntArray) -> "ConcatenatedContest":
+        """Open the comparison of the instances `rows`, whose true classes are `y`."""
+        return ConcatenatedContest(self, rows, y)
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
@@ -255,3 +237,36 @@ class ConcatenatedScores:
             [self.sources[number].subset(own, columns) for number, _, own in kept],
             [self.seeds[number] for number, _, _ in kept],
         )
+
+
+class ConcatenatedContest:
+    """Some instances of several shards, compared run by run of one shard's instances."""
+
+    def __init__(self, source: ConcatenatedScores, rows: IntArray, y: IntArray) -> None:
+        self._starts: list[int] = []
+        self._contests: list[Contest] = []
+        runs = [
+            (run, number, own[np.searchsorted(places, run)])
+            for number, places, own in source.parts(rows)
+            for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+        ]
+        for run, number, own in sorted(runs, key=lambda part: int(part[0][0])):
+            self._starts.append(int(run[0]))
+            self._contests.append(source.sources[number].contest(own, y[run]))
+        self.parts = [
+            (number, part)
+            for number, contest in enumerate(self._contests)
+            for part in contest.parts
+        ]
+
+    def compare(self, part: tuple[int, Any]) -> Comparison:
+        """Compare some of the instances with some of the classes."""
+        number, inner = part
+        found = self._contests[number].compare(inner)
+        start = self._starts[number]
+        return found._replace(at=slice(start + found.at.start, start + found.at.stop))
+
+    def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Reference scores of pairs (instance, class), all of one run."""
+        number = int(np.searchsorted(self._starts, places[0], side="right")) - 1
+        return self._contests[number].exact(places - self._starts[number], columns)

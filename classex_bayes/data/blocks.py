@@ -2,7 +2,7 @@
 
 No task sees more than one block of instances and one range of the classes, and each is a pure
 function of its arguments, so that a scheduler may run it anywhere and again. Row blocks hold whole
-classes; their own templates come along wherever the range does not hold them.
+classes; the scores of their true classes come first, as the range may not hold these.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.defeats import (
+    Contested,
     Defeats,
     RivalSums,
     deletion_gains,
@@ -18,8 +19,10 @@ from classex_bayes.core.defeats import (
     own_sums,
     rival_sums,
 )
-from classex_bayes.core.losses import Ties
-from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatrix, ScoreSource
+from classex_bayes.core.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.scores import ScoreMatrix
+from classex_bayes.core.stored import compilable
+from classex_bayes.core.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
@@ -71,28 +74,46 @@ def own_templates(gallery: FloatArray, classes: ClassRange, rows: RowBlock) -> T
     return Templates(gallery[kept], of[kept])
 
 
+def own_scores(
+    probes: FloatArray, own: list[Templates], rows: RowBlock, how: Comparison
+) -> FloatArray:
+    """Reference scores of the true classes: shape (n,)."""
+    present, template_class = np.unique(
+        np.concatenate([some.classes for some in own]), return_inverse=True
+    )
+    gallery = np.concatenate([some.embeddings for some in own])
+    source = EmbeddingScores(probes, gallery, template_class, how.metric, how.reduce)
+    probes, place = compilable(probes, np.arange(rows.y.size))
+    return source.exact(probes, place, np.searchsorted(present, rows.y))
+
+
+class _RangeScores(EmbeddingScores):
+    """Scores on a range of classes of instances whose own scores are known; their column is -1."""
+
+    own: FloatArray
+
+    def exact(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Reference scores of pairs (row of `probes`, class)."""
+        result = self.own[rows]
+        rivals = columns >= 0
+        result[rivals] = super().exact(probes, rows[rivals], columns[rivals])
+        return result
+
+
 def embedding_defeats(
     probes: FloatArray,
     gallery: FloatArray,
-    own: list[Templates],
+    own: FloatArray,
     rows: RowBlock,
     classes: ClassRange,
     how: Comparison,
 ) -> Defeats:
     """Who of a range of classes beat the instances of a row block, from embeddings."""
     inside = (rows.y >= classes.first) & (rows.y < classes.first + classes.width)
-    outside = np.unique(rows.y[~inside])
-    column = np.where(
-        inside, rows.y - classes.first, classes.width + np.searchsorted(outside, rows.y)
-    )
-    templates, template_class = [gallery], [classes.template_classes()]
-    for some in own:
-        kept = np.isin(some.classes, outside)
-        templates.append(some.embeddings[kept])
-        template_class.append(classes.width + np.searchsorted(outside, some.classes[kept]))
-    source = EmbeddingScores(
-        probes, np.concatenate(templates), np.concatenate(template_class), how.metric, how.reduce
-    )
+    column = np.where(inside, rows.y - classes.first, -1)
+    probes, _ = compilable(probes, np.arange(rows.y.size))
+    source = _RangeScores(probes, gallery, classes.template_classes(), how.metric, how.reduce)
+    source.own = own
     return _defeats(source, column, rows, classes, how)
 
 
@@ -105,11 +126,11 @@ def score_defeats(
 
 
 def _defeats(
-    source: ScoreSource, column: IntArray, rows: RowBlock, classes: ClassRange, how: Comparison
+    source: Contested, column: IntArray, rows: RowBlock, classes: ClassRange, how: Comparison
 ) -> Defeats:
     try:
         return find_defeats(
-            source, column, rows.instance, rows.y, classes.width, classes.first, how.ties, how.seed
+            source, column, rows.instance, rows.y, classes.first, how.ties, how.seed
         )
     except DataError as error:
         first, last = rows.instance.min(), rows.instance.max()

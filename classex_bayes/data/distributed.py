@@ -3,6 +3,7 @@
 Dask is imported only where a Dask array comes in. Whatever scheduler is current runs the graph.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
 
@@ -10,14 +11,15 @@ import numpy as np
 
 from classex_bayes.core.covariance import LossStatistics
 from classex_bayes.core.defeats import RivalSums
-from classex_bayes.core.losses import Ties
-from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatrix
+from classex_bayes.core.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.scores import ScoreMatrix
+from classex_bayes.core.ties import Ties
 from classex_bayes.data import blocks, validation
 from classex_bayes.data.blocks import ClassRange, Comparison, RowBlock, RowSums
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-_FAN_IN = 8
+FAN_IN = 8
 
 
 def is_dask(array: Any) -> bool:
@@ -39,7 +41,7 @@ class DaskSource:
     def __init__(self, rows: Any, n_classes: int) -> None:
         self.rows = rows
         self.shape = rows.shape[0], n_classes
-        self.width = n_classes
+        self.in_order = True
 
     def ranges(self) -> list[ClassRange]:
         """Ranges that the classes are cut into."""
@@ -65,7 +67,7 @@ class DaskSource:
         Every row block meets every range of classes; then its losses are known and with them the
         gains, whose sums over row blocks are taken in a tree, range by range.
         """
-        from dask import compute, config, delayed
+        from dask import compute, delayed
 
         order = _grouped_order(y)
         ends = _aligned_ends(y[order], self.rows.chunks[0])
@@ -86,8 +88,9 @@ class DaskSource:
             row_sums.append(delayed(blocks.without_gain)(sums))
             for place, cell in enumerate(cells):
                 rival_sums[place].append(delayed(blocks.sum_rivals)(cell, block, sums))
-        # Labels are meant to travel with the graph, whatever its size.
-        with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        with warnings.catch_warnings():
+            # Labels are meant to travel with the graph, whatever its size.
+            warnings.filterwarnings("ignore", message="Sending large graph")
             found = compute(row_sums, [_tree_sum(parts) for parts in rival_sums])
         return _assembled(np.split(order, ends[:-1]), *found)
 
@@ -97,11 +100,7 @@ class DaskSource:
             "computed from; task.subsample(n_classes) reads those of some classes into memory"
         )
 
-    def block(self, rows: IntArray, y: IntArray, scratch: FloatArray) -> NoReturn:
-        """Refused."""
-        self._refuse()
-
-    def exact(self, rows: IntArray, columns: IntArray) -> NoReturn:
+    def contest(self, rows: IntArray, y: IntArray) -> NoReturn:
         """Refused."""
         self._refuse()
 
@@ -167,7 +166,7 @@ class DaskEmbeddings(DaskSource):
     def cells(
         self, rows: Any, block: Any, labels: RowBlock, ranges: list[Any], how: Comparison
     ) -> list[Any]:
-        """One cell for each chunk of the gallery, with the templates of the block's own classes."""
+        """One cell for each chunk of the gallery, once the true classes have their scores."""
         from dask import delayed
 
         how = Comparison(how.ties, how.seed, self.metric, self.reduce)
@@ -175,13 +174,14 @@ class DaskEmbeddings(DaskSource):
         holders = np.searchsorted(
             self._ends, np.searchsorted(self._template_class, np.unique(labels.y)), side="right"
         )
-        own = [
+        templates = [
             delayed(blocks.own_templates)(gallery[holder], ranges[holder], block)
             for holder in np.unique(holders)
         ]
+        own = delayed(blocks.own_scores)(rows, templates, block, how)
         return [
-            delayed(blocks.embedding_defeats)(rows, templates, own, block, classes, how)
-            for templates, classes in zip(gallery, ranges, strict=True)
+            delayed(blocks.embedding_defeats)(rows, part, own, block, classes, how)
+            for part, classes in zip(gallery, ranges, strict=True)
         ]
 
     def subset(self, rows: IntArray, columns: IntArray) -> Any:
@@ -261,7 +261,7 @@ def _tree_sum(parts: list[Any]) -> Any:
     from dask import delayed
 
     while len(parts) > 1:
-        groups = [parts[start : start + _FAN_IN] for start in range(0, len(parts), _FAN_IN)]
+        groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
         parts = [delayed(blocks.add_rivals)(group) for group in groups]
     return parts[0]
 

@@ -14,10 +14,10 @@ from classex_bayes.core.covariance import (
     independent_variance,
     repair_covariance,
 )
-from classex_bayes.core.losses import Ties
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.shards import source_statistics
 from classex_bayes.core.subsample import average_test_accuracy
+from classex_bayes.core.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.core.covariance import repair_covariance
-from classex_bayes.core.losses import Ties
 from classex_bayes.core.risk import average_risk, costs_by_rank
 from classex_bayes.core.risk_covariance import ByRank, StreamedCosts, risk_by_rank, stream_costs
 from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.ties import Ties
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import as_matrix, class_counts, source_task
 from classex_bayes.exceptions import DataError

@@ -4,8 +4,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from classex_bayes.core.losses import Ties
 from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.ties import Ties
 from classex_bayes.core.top import average_top_accuracy
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve

@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from classex_bayes.core.losses import Ties
-from classex_bayes.core.scores import EmbeddingScores, Metric, Reduce, ScoreMatrix, ScoreSource
+from classex_bayes.core.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.scores import ScoreMatrix, ScoreSource
+from classex_bayes.core.ties import Ties
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.distributed import DaskEmbeddings, DaskScores, dask_matrix, is_dask

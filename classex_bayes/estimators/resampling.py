@@ -44,13 +44,13 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
             f"task: it was made from {task.kind} and does not tell who beat whom; make it with "
             "from_scores or from_embeddings"
         )
-    groups = row_groups(task.y, task.n_classes, task.source.width)
+    groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     losses = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
     for block in loss_blocks(task.source, task.y, groups, task.ties, task.tie_seed):
         erring = np.flatnonzero(block.losses)
-        losses[block.rows[erring]] = block.beaten_by[erring].astype(np.float32) @ factor
+        losses[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
     return losses
 
 

@@ -9,6 +9,7 @@ from math import ceil
 
 from scipy.special import ndtri
 
+from classex_bayes.data.distributed import FAN_IN
 from classex_bayes.data.validation import number, probability, share
 
 N_K = 12  # numbers of classes at which a task keeps its covariance
@@ -27,8 +28,6 @@ class Layout:
         Coordinates of an embedding.
     rows, classes : int
         Probes in a row block and classes in a range (the last ones may be smaller).
-    repeats : int
-        Probes of each tested class; a divisor of `rows`, with the rows in order of class.
     itemsize : int
         Bytes of a coordinate.
 
@@ -44,7 +43,6 @@ class Layout:
     dim: int
     rows: int
     classes: int
-    repeats: int = 1
     itemsize: int = 4
 
     @property
@@ -78,9 +76,23 @@ class Layout:
         return self.n_classes * self.dim * self.itemsize
 
     @property
+    def tasks(self) -> int:
+        """Number of tasks of a graph, but for those that read chunks and find own templates.
+
+        Three for each cell (compare, count, sum), three for each row block (own scores, gains,
+        what is kept), and the tree of sums of each range.
+        """
+        in_tree, parts = 0, self.row_blocks
+        while parts > 1:
+            parts = ceil(parts / FAN_IN)
+            in_tree += parts
+        return 3 * self.cells + 3 * self.row_blocks + in_tree * self.ranges
+
+    @property
     def cell_bytes(self) -> int:
-        """Bytes of probes and gallery that go into all cells together."""
-        return self.ranges * self.probe_bytes + self.row_blocks * self.gallery_bytes
+        """Bytes that go into all cells: a row block with its own scores, a range of the gallery."""
+        own = self.n_test * BYTES_OF_SUM
+        return self.ranges * (self.probe_bytes + own) + self.row_blocks * self.gallery_bytes
 
     @property
     def bit_bytes(self) -> int:
@@ -90,7 +102,7 @@ class Layout:
 
     @property
     def sum_bytes(self) -> int:
-        """Bytes of the sums that each row block adds to all ranges."""
+        """Bytes of the sums that one row block, or all of them, add to all ranges."""
         return (self.n_classes + self.ranges * N_K) * N_K * BYTES_OF_SUM
 
 
@@ -279,8 +291,8 @@ def enough_rivals(relative_error: float, kurtosis: float = 20.0) -> int:
     return ceil((number(kurtosis, "kurtosis", 1, whole=False) - 1) / relative_error**2)
 
 
-FULL = Layout(n_test=10**9, n_classes=10**8, dim=128, rows=10_000, classes=12_500_000, repeats=10)
-SAMPLED = replace(FULL, n_test=10**6, repeats=1)
+FULL = Layout(n_test=10**9, n_classes=10**8, dim=128, rows=10_000, classes=12_500_000)
+SAMPLED = replace(FULL, n_test=10**6)
 
 
 COLUMNS = (

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from classex_bayes.core.losses import Ties
+from classex_bayes.core.ties import Ties
 from classex_bayes.data.task import SourceTask, Untested
 from classex_bayes.data.validation import class_names
 from classex_bayes.exceptions import DataError

@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from classex_bayes.core.losses import Ties
+from classex_bayes.core.ties import Ties
 from classex_bayes.data.task import SourceTask, Untested
 from classex_bayes.data.validation import encode_labels, number, one_of, seed_sequence, share
 from classex_bayes.estimators.base import Parameters

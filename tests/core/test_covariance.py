@@ -16,7 +16,8 @@ from classex_bayes.core.covariance import (
     repair_covariance,
     stream_losses,
 )
-from classex_bayes.core.scores import EmbeddingScores, ScoreMatrix
+from classex_bayes.core.embeddings import EmbeddingScores
+from classex_bayes.core.scores import ScoreMatrix
 from classex_bayes.core.subsample import average_test_accuracy
 from classex_bayes.data.simulate import GaussianNearestNeighbor
 
@@ -88,8 +89,7 @@ def test_streamed_covariance_is_the_written_formula(
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
     streamed = stream_losses(ScoreMatrix(scores), y, weight, k)
     expected = written_out(scores, y, weight, k)
-    # Sums over competitors are in single precision.
-    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-5, atol=5e-7)
+    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-14)
     assert (
         streamed.losses.tolist()
         == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
@@ -102,10 +102,10 @@ def test_block_layout_does_not_matter(most_repeats, monkeypatch):
     k = np.array([2, 5, 12, 30])
     whole = stream_losses(ScoreMatrix(scores), y, weight, k)
     for elements in (1, 100, 1000):
-        monkeypatch.setattr(losses_module, "_BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
         blocks = stream_losses(ScoreMatrix(scores), y, weight, k)
         scale = np.diag(whole.covariance).max()
-        np.testing.assert_allclose(blocks.covariance, whole.covariance, atol=1e-5 * scale)
+        np.testing.assert_allclose(blocks.covariance, whole.covariance, atol=1e-12 * scale)
         np.testing.assert_array_equal(blocks.losses, whole.losses)
 
 
@@ -128,7 +128,7 @@ def test_statistics_of_shards_add_up(seed, n_shards, most_repeats):
     assert sum(shard.tied for shard in shards) == whole.tied
     for name in ("as_test", "as_rival", "pair_sum"):
         total = sum(getattr(shard, name) for shard in shards)
-        np.testing.assert_allclose(total, getattr(whole, name), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(total, getattr(whole, name), rtol=1e-12, atol=1e-15)
 
 
 def test_order_of_the_numbers_of_classes_is_the_callers():
@@ -137,7 +137,7 @@ def test_order_of_the_numbers_of_classes_is_the_callers():
     order = np.argsort(k)
     found = stream_losses(ScoreMatrix(scores), y, weight, k).covariance
     sorted_k = stream_losses(ScoreMatrix(scores), y, weight, k[order]).covariance
-    np.testing.assert_allclose(found[np.ix_(order, order)], sorted_k, rtol=1e-6)
+    np.testing.assert_allclose(found[np.ix_(order, order)], sorted_k, rtol=1e-10)
 
 
 def test_one_class_with_nearly_all_the_weight():

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from classex_bayes.core import losses as losses_module
+from classex_bayes.core.embeddings import EmbeddingScores
 from classex_bayes.core.losses import count_losses, loss_blocks, row_groups
-from classex_bayes.core.scores import EmbeddingScores, ScoreMatrix
+from classex_bayes.core.scores import ScoreMatrix
 from classex_bayes.exceptions import DataError
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -283,7 +284,7 @@ def test_block_layout_does_not_matter(seed, elements, embedded):
     whole, tied = count_losses(source, y, "random", seed)
     assert tied > 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(losses_module, "_BLOCK_ELEMENTS", elements)
+        patch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
         blocks = count_losses(source, y, "random", seed)
     assert blocks[0].tolist() == whole.tolist() and blocks[1] == tied
 
@@ -295,10 +296,12 @@ def test_blocks_say_who_beat_whom():
     for block in loss_blocks(ScoreMatrix(scores), y, row_groups(y, 5), "random", 3):
         seen += block.rows.tolist()
         own = scores[block.rows, y[block.rows]][:, None]
-        assert np.all(block.beaten_by[scores[block.rows] > own])
-        assert not np.any(block.beaten_by[scores[block.rows] < own])
-        assert not np.any(block.beaten_by[np.arange(block.rows.size), y[block.rows]])
-        assert block.beaten_by.sum(axis=1).tolist() == block.losses.tolist()
+        places = np.arange(block.rows.size)
+        beaten_by = block.beaten_by(places)
+        assert np.all(beaten_by[scores[block.rows] > own])
+        assert not np.any(beaten_by[scores[block.rows] < own])
+        assert not np.any(beaten_by[places, y[block.rows]])
+        assert beaten_by.sum(axis=1).tolist() == block.losses.tolist()
     assert sorted(seen) == list(range(30))
 
 
@@ -366,7 +369,7 @@ def test_noise_follows_the_position_of_the_instance_alone():
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("elements", [1, 10**6])
 def test_first_invalid_score_is_named(bad, higher_is_better, name, dtype, elements, monkeypatch):
-    monkeypatch.setattr(losses_module, "_BLOCK_ELEMENTS", elements)
+    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
     scores, y = np.zeros((12, 4), dtype), np.tile([3, 2, 1, 0], 3)
     scores[4, 3] = scores[4, 1] = scores[7, 0] = bad
     with pytest.raises(DataError, match=rf"^scores: found {name} at row 4, column 1;"):

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classex_bayes.core import losses as losses_module
-from classex_bayes.core.losses import count_losses, tie_noise
+from classex_bayes.core.embeddings import EmbeddingScores
+from classex_bayes.core.losses import count_losses
 from classex_bayes.core.risk import average_risk, chance_of_rank, costs_by_rank, ranked_errors
-from classex_bayes.core.scores import EmbeddingScores, ScoreMatrix
+from classex_bayes.core.scores import ScoreMatrix
 from classex_bayes.core.subsample import average_test_accuracy
+from classex_bayes.core.ties import tie_noise
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from classex_bayes.core import losses as losses_module
 from classex_bayes.core import risk_covariance
 from classex_bayes.core.covariance import clustered_covariance, repair_covariance, stream_losses
+from classex_bayes.core.embeddings import EmbeddingScores
 from classex_bayes.core.risk import average_risk, chance_of_rank, costs_by_rank
 from classex_bayes.core.risk_covariance import ByRank, risk_by_rank, stream_costs
-from classex_bayes.core.scores import EmbeddingScores, ScoreMatrix
+from classex_bayes.core.scores import ScoreMatrix
 from classex_bayes.data.simulate import GaussianNearestNeighbor
 
 SEEDS = st.integers(0, 2**32 - 1)

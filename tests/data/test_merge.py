@@ -12,8 +12,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.exceptions import DataError
 
-# The sums of a pass are taken in single precision.
-ATOL = 1e-8
+ATOL = 1e-10
 SEEDS = st.integers(0, 2**32 - 1)
 
 

@@ -67,16 +67,14 @@ def stream(task: TaskStatistics, k: int, rng: np.random.Generator) -> ScoreFacts
     as_rival = np.zeros(n_classes)
     edges: list[IntArray] = []
     rows_seen = _Rows(source, rng)
-    for block in loss_blocks(
-        source, y, row_groups(y, n_classes, source.width), task.ties, task.tie_seed
-    ):
+    for block in loss_blocks(source, y, row_groups(y, n_classes), task.ties, task.tie_seed):
         w, own = weight[block.rows], y[block.rows]
         remaining = n_classes - 1
         stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, counts)
         goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, counts)
         as_test += np.bincount(own, w * stays[:, 0], n_classes)
         erring = np.flatnonzero(block.losses)
-        beaten_by = block.beaten_by[erring].astype(np.float32)
+        beaten_by = block.beaten_by(erring).astype(np.float32)
         gains = np.stack([w * (goes - stays)[:, 0], w])[:, erring].astype(np.float32)
         found = gains @ beaten_by
         gain_of_rival += found[0]
@@ -109,7 +107,7 @@ def _edges(block: LossBlock, own: IntArray, kept: BoolArray) -> IntArray:
     """Pairs (test class, competitor that beat it) among the kept classes, from close defeats."""
     close = (block.losses > 0) & (block.losses <= _most_losses(kept.size)) & kept[own]
     rows = np.flatnonzero(close)
-    places, rivals = np.nonzero(block.beaten_by[rows])
+    places, rivals = np.nonzero(block.beaten_by(rows))
     pairs = np.stack([own[rows[places]], rivals], axis=1)
     return np.unique(pairs[kept[rivals]], axis=0)
 

@@ -1,0 +1,67 @@
+"""Threads that share the parts of a block of work, each with matrix products of its own."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from math import prod
+from threading import Lock, local
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from classex_bayes.typing import NumberArray
+
+# Limits of the linear algebra library hold for the whole process: one block of work at a time.
+_LIMITED = Lock()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def available_threads() -> int:
+    """Number of threads that matrix products may use now, which is the number of ours."""
+    return max((library["num_threads"] for library in _controller().info()), default=1)
+
+
+def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> None:
+    """Call a function on every part, in threads where there are several parts.
+
+    Parts that run side by side split better than matrix products do: each thread keeps its tile
+    in its own cache. Results must not depend on the order of the parts.
+
+    Parameters
+    ----------
+    function : callable
+        Releases the interpreter lock for most of its time.
+    parts : sequence
+        Its arguments.
+    """
+    n_threads = min(len(parts), available_threads())
+    if n_threads < 2:
+        for part in parts:
+            function(part)
+        return
+    with _LIMITED, _controller().limit(limits=1), ThreadPoolExecutor(n_threads) as threads:
+        list(threads.map(function, parts))
+
+
+def ranges(size: int, step: int) -> list[slice]:
+    """Consecutive slices of `step` elements that cover 0..size - 1; the last may be shorter."""
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+class Scratch(local):
+    """Memory of each thread, used again: fresh pages would cost as much as the work on them."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NumberArray] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: type[np.generic]) -> NumberArray:
+        """Array of a name, not initialised, which the thread's next one of the name overwrites."""
+        size = prod(shape)
+        memory = self._arrays.get(name)
+        if memory is None or memory.size < size:
+            memory = self._arrays[name] = np.empty(size, dtype=dtype)
+        return memory[:size].reshape(shape)
