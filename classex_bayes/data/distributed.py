@@ -5,7 +5,7 @@ Dask is imported only where a Dask array comes in. Whatever scheduler is current
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -27,6 +27,21 @@ def is_dask(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "dask"
 
 
+class DelayedRows(NamedTuple):
+    """A row block of the graph."""
+
+    values: Any  # delayed scores or probes
+    labels: Any  # delayed RowBlock
+    tested: IntArray  # its classes
+
+
+class DelayedRange(NamedTuple):
+    """A range of classes of the graph."""
+
+    classes: Any  # delayed ClassRange
+    templates: Any = None  # delayed embeddings
+
+
 class DaskSource:
     """Scores behind Dask arrays, read by the pass over them and nothing else.
 
@@ -43,12 +58,12 @@ class DaskSource:
         self.shape = rows.shape[0], n_classes
         self.in_order = True
 
-    def ranges(self) -> list[ClassRange]:
-        """Ranges that the classes are cut into."""
+    def ranges(self) -> list[DelayedRange]:
+        """Ranges that the classes are cut into, in order."""
         raise NotImplementedError
 
     def cells(
-        self, rows: Any, block: Any, labels: RowBlock, ranges: list[Any], how: Comparison
+        self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
     ) -> list[Any]:
         """Delayed `Defeats` of one row block, for every range of classes."""
         raise NotImplementedError
@@ -73,8 +88,7 @@ class DaskSource:
         ends = _aligned_ends(y[order], self.rows.chunks[0])
         rows = self.rows if np.array_equal(order, np.arange(y.size)) else self.rows[order]
         chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
-        how = Comparison(ties, seed)
-        ranges = [delayed(part, traverse=False) for part in self.ranges()]
+        ranges = self.ranges()
         row_sums: list[Any] = []
         rival_sums: list[list[Any]] = [[] for _ in ranges]
         pieces = chunks.to_delayed(optimize_graph=False)[:, 0]
@@ -82,7 +96,7 @@ class DaskSource:
             own = y[instance]
             labels = RowBlock(instance, own, class_weight[own] / repeats[own])
             block = delayed(labels, traverse=False)
-            cells = self.cells(piece, block, labels, ranges, how)
+            cells = self.cells(DelayedRows(piece, block, np.unique(own)), ranges, ties, seed)
             counts = [delayed(blocks.count_defeats)(cell) for cell in cells]
             sums = delayed(blocks.sum_rows)(counts, block, self.shape[1], k)
             row_sums.append(delayed(blocks.without_gain)(sums))
@@ -117,18 +131,23 @@ class DaskScores(DaskSource):
         super().__init__(matrix, matrix.shape[1])
         self.higher_is_better = higher_is_better
 
-    def ranges(self) -> list[ClassRange]:
+    def ranges(self) -> list[DelayedRange]:
         """All classes at once."""
-        return [ClassRange(0, self.shape[1])]
+        from dask import delayed
+
+        return [DelayedRange(delayed(ClassRange(0, self.shape[1]), traverse=False))]
 
     def cells(
-        self, rows: Any, block: Any, labels: RowBlock, ranges: list[Any], how: Comparison
+        self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
     ) -> list[Any]:
         """One cell: the scores of a row block."""
         from dask import delayed
 
-        how = Comparison(how.ties, how.seed, higher_is_better=self.higher_is_better)
-        return [delayed(blocks.score_defeats)(rows, block, ranges[0], how)]
+        how = Comparison(ties, seed, higher_is_better=self.higher_is_better)
+        return [
+            delayed(blocks.score_defeats)(rows.values, rows.labels, part.classes, how)
+            for part in ranges
+        ]
 
     def subset(self, rows: IntArray, columns: IntArray) -> Any:
         """Scores of the instances `rows` on the classes `columns`, in memory."""
@@ -154,34 +173,38 @@ class DaskEmbeddings(DaskSource):
             gallery = gallery[order]
         self.gallery = gallery.rechunk({0: tuple(np.diff(self._ends, prepend=0).tolist())})
 
-    def ranges(self) -> list[ClassRange]:
+    def ranges(self) -> list[DelayedRange]:
         """One range for each chunk of the gallery."""
+        from dask import delayed
+
         found = []
-        for classes in np.split(self._template_class, self._ends[:-1]):
-            first, width = int(classes[0]), int(classes[-1] - classes[0]) + 1
-            single = width == classes.size
-            found.append(ClassRange(first, width, None if single else classes - first))
+        templates = self.gallery.to_delayed(optimize_graph=False)[:, 0]
+        parts = np.split(self._template_class, self._ends[:-1])
+        for part, of in zip(templates, parts, strict=True):
+            first, width = int(of[0]), int(of[-1] - of[0]) + 1
+            classes = ClassRange(first, width, None if width == of.size else of - first)
+            found.append(DelayedRange(delayed(classes, traverse=False), part))
         return found
 
     def cells(
-        self, rows: Any, block: Any, labels: RowBlock, ranges: list[Any], how: Comparison
+        self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
     ) -> list[Any]:
         """One cell for each chunk of the gallery, once the true classes have their scores."""
         from dask import delayed
 
-        how = Comparison(how.ties, how.seed, self.metric, self.reduce)
-        gallery = self.gallery.to_delayed(optimize_graph=False)[:, 0]
-        holders = np.searchsorted(
-            self._ends, np.searchsorted(self._template_class, np.unique(labels.y)), side="right"
-        )
-        templates = [
-            delayed(blocks.own_templates)(gallery[holder], ranges[holder], block)
-            for holder in np.unique(holders)
+        how = Comparison(ties, seed, self.metric, self.reduce)
+        first_template = np.searchsorted(self._template_class, rows.tested)
+        holders = np.unique(np.searchsorted(self._ends, first_template, side="right"))
+        own_templates = [
+            delayed(blocks.own_templates)(part.templates, part.classes, rows.labels)
+            for part in (ranges[holder] for holder in holders)
         ]
-        own = delayed(blocks.own_scores)(rows, templates, block, how)
+        own = delayed(blocks.own_scores)(rows.values, own_templates, rows.labels, how)
         return [
-            delayed(blocks.embedding_defeats)(rows, part, own, block, classes, how)
-            for part, classes in zip(gallery, ranges, strict=True)
+            delayed(blocks.embedding_defeats)(
+                rows.values, part.templates, own, rows.labels, part.classes, how
+            )
+            for part in ranges
         ]
 
     def subset(self, rows: IntArray, columns: IntArray) -> Any:

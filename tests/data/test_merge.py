@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from classex_bayes.core.losses import count_losses
 from classex_bayes.data.simulate import GaussianNearestNeighbor
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.kde import KDE
@@ -72,6 +73,9 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     parts = [SourceTask.from_scores(scores[part], y[part], **options) for part in rows]
     merged = SourceTask.merge(parts, options["class_weight"])
     assert_equal(merged, whole, np.concatenate(rows))
+    walked = count_losses(merged.source, merged.y, merged.ties)
+    np.testing.assert_array_equal(walked[0], merged.losses)
+    assert walked[1] == merged.n_tied
     if shards is whole_classes:
         light = SourceTask.merge([p.without_scores() for p in parts], options["class_weight"])
         grid = whole.grid()
