@@ -74,10 +74,8 @@ def own_templates(gallery: FloatArray, classes: ClassRange, rows: RowBlock) -> T
     return Templates(gallery[kept], of[kept])
 
 
-def own_scores(
-    probes: FloatArray, own: list[Templates], rows: RowBlock, how: Comparison
-) -> FloatArray:
-    """Reference scores of the true classes: shape (n,)."""
+def own_scores(probes: FloatArray, rows: RowBlock, how: Comparison, *own: Templates) -> FloatArray:
+    """Reference scores of the true classes, from their templates: shape (n,)."""
     present, template_class = np.unique(
         np.concatenate([some.classes for some in own]), return_inverse=True
     )
@@ -153,9 +151,7 @@ class RowSums(NamedTuple):
     gain: FloatArray  # (n, n_k)
 
 
-def sum_rows(
-    counts: list[tuple[IntArray, int]], rows: RowBlock, n_classes: int, k: IntArray
-) -> RowSums:
+def sum_rows(rows: RowBlock, n_classes: int, k: IntArray, *counts: tuple[IntArray, int]) -> RowSums:
     """Join what the ranges counted for a row block."""
     losses = np.sum([part for part, _ in counts], axis=0)
     gains = deletion_gains(losses, n_classes, rows.weight, k)
@@ -169,7 +165,7 @@ def sum_rivals(defeats: Defeats, rows: RowBlock, row_sums: RowSums) -> RivalSums
     return rival_sums(defeats, rows.y, row_sums.gain)
 
 
-def add_rivals(parts: list[RivalSums]) -> RivalSums:
+def add_rivals(*parts: RivalSums) -> RivalSums:
     """Sum over row blocks."""
     as_rival = np.sum([part.as_rival for part in parts], axis=0)
     return RivalSums(as_rival, np.sum([part.pair_sum for part in parts], axis=0))

@@ -98,7 +98,7 @@ class DaskSource:
             block = delayed(labels, traverse=False)
             cells = self.cells(DelayedRows(piece, block, np.unique(own)), ranges, ties, seed)
             counts = [delayed(blocks.count_defeats)(cell) for cell in cells]
-            sums = delayed(blocks.sum_rows)(counts, block, self.shape[1], k)
+            sums = delayed(blocks.sum_rows)(block, self.shape[1], k, *counts)
             row_sums.append(delayed(blocks.without_gain)(sums))
             for place, cell in enumerate(cells):
                 rival_sums[place].append(delayed(blocks.sum_rivals)(cell, block, sums))
@@ -199,7 +199,7 @@ class DaskEmbeddings(DaskSource):
             delayed(blocks.own_templates)(part.templates, part.classes, rows.labels)
             for part in (ranges[holder] for holder in holders)
         ]
-        own = delayed(blocks.own_scores)(rows.values, own_templates, rows.labels, how)
+        own = delayed(blocks.own_scores)(rows.values, rows.labels, how, *own_templates)
         return [
             delayed(blocks.embedding_defeats)(
                 rows.values, part.templates, own, rows.labels, part.classes, how
@@ -285,7 +285,7 @@ def _tree_sum(parts: list[Any]) -> Any:
 
     while len(parts) > 1:
         groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
-        parts = [delayed(blocks.add_rivals)(group) for group in groups]
+        parts = [delayed(blocks.add_rivals)(*group) for group in groups]
     return parts[0]
 
 
