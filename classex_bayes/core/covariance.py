@@ -14,7 +14,7 @@ from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import accuracy_given_losses
 from classex_bayes.core.ties import Ties
 from classex_bayes.core.workers import for_each, ranges
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Up to here the instances of a class are compared in pairs, beyond added up.
 _FEW_REPEATS = 64
@@ -138,16 +138,21 @@ def loss_statistics(
     influence = _Influence(y, n_classes, class_weight, repeats, k)
     losses = np.empty(source.shape[0], dtype=np.int64)
     tied = 0
-    groups = row_groups(y, n_classes, packed=True)
+    groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
     for block in loss_blocks(source, y, groups, ties, seed, first):
         losses[block.rows] = block.losses
         tied += block.tied
         influence.add(block)
+    influence.add_waiting()
     return LossStatistics(losses, tied, influence.as_test, influence.as_rival, influence.pair_sum)
 
 
 class _Influence:
-    """Accumulates what the covariance needs; every block holds whole classes, in order."""
+    """Accumulates what the covariance needs.
+
+    Instances of classes that a block does not hold whole wait till the end, with their defeats
+    packed.
+    """
 
     def __init__(
         self,
@@ -163,6 +168,8 @@ class _Influence:
         self.as_test = np.zeros((n_classes, k.size))
         self.as_rival = np.zeros((n_classes, k.size))
         self.pair_sum = np.zeros((k.size, k.size))
+        self.here = np.bincount(y, minlength=n_classes)  # instances of each class in this pass
+        self.waiting: list[_Errors] = []
         self._chance = np.full((n_classes - 1, k.size), np.nan)
 
     def add(self, block: LossBlock) -> None:
@@ -173,16 +180,38 @@ class _Influence:
         np.add.at(self.as_test, y, weight * stays)
         gain = weight * (goes - stays)
         erring = np.flatnonzero(block.losses)
-        y, losses, gain = y[erring], block.losses[erring], gain[erring]
-        defeats = block.defeats if erring.size == block.rows.size else block.defeats[erring]
-        few = self.repeats[y] <= _FEW_REPEATS
+        everybody = erring.size == block.rows.size
+        errors = _Errors(
+            y[erring],
+            block.defeats if everybody else block.defeats[erring],
+            block.losses[erring],
+            gain[erring],
+        )
+        add_gains(errors.defeats, errors.gain, self.as_rival)
+        whole = np.bincount(y, minlength=self.n_classes) == self.here
+        if whole[errors.y].all():
+            self._add_pairs(errors)
+        else:
+            self._add_pairs(errors.at(whole[errors.y]))
+            self.waiting.append(errors.at(~whole[errors.y]))
+
+    def add_waiting(self) -> None:
+        """Add the pairs of the instances that wait."""
+        if self.waiting:
+            self._add_pairs(_Errors._make(map(np.concatenate, zip(*self.waiting, strict=True))))
+
+    def _add_pairs(self, errors: "_Errors") -> None:
+        """Sum phi phi' over pairs of classes; all erring instances of a class are there."""
+        if np.any(np.diff(errors.y) < 0):
+            errors = errors.at(np.argsort(errors.y, kind="stable"))
+        few = self.here[errors.y] <= _FEW_REPEATS
         if few.all():
-            self._add_few(y, defeats, losses, gain)
+            self._add_few(*errors)
             return
-        self._add_few(y[few], defeats[few], losses[few], gain[few])
-        for own in np.unique(y[~few]):
-            rows = slice(*np.searchsorted(y, [own, own + 1]))
-            self._add_many(defeats[rows], losses[rows], gain[rows])
+        self._add_few(*errors.at(few))
+        for own in np.unique(errors.y[~few]):
+            start, stop = np.searchsorted(errors.y, [own, own + 1])
+            self._add_many(*errors.at(slice(start, stop)))
 
     def _chance_given(self, losses: IntArray) -> FloatArray:
         """Chance of instances to be right without one competitor; each loss is computed once."""
@@ -193,23 +222,35 @@ class _Influence:
     def _add_few(
         self, y: IntArray, defeats: NumberArray, losses: IntArray, gain: FloatArray
     ) -> None:
-        """Sum phi phi' over pairs of classes, through the defeats that two instances share."""
-        add_gains(defeats, gain, self.as_rival)
+        """Through the defeats that two instances share."""
         starts = np.flatnonzero(np.diff(y, prepend=-1))
         total = np.add.reduceat(losses[:, None] * gain, starts) if starts.size else gain
         self.pair_sum -= total.T @ total / (self.n_classes - 1)
-        if np.all(self.repeats[y] == 1):
+        if np.all(self.here[y] == 1):
             self.pair_sum += (losses[:, None] * gain).T @ gain
         else:
             self.pair_sum += common_products(defeats, gain, np.append(starts, y.size))
 
-    def _add_many(self, defeats: NumberArray, losses: IntArray, gain: FloatArray) -> None:
-        """The same for one class of many instances, whose defeats add up at each competitor."""
+    def _add_many(
+        self, y: IntArray, defeats: NumberArray, losses: IntArray, gain: FloatArray
+    ) -> None:
+        """For one class of many instances, through the sums of its defeats by each competitor."""
         phi = np.zeros_like(self.as_rival)
         add_gains(defeats, gain, phi)
-        self.as_rival += phi
         total = losses @ gain
         self.pair_sum += phi.T @ phi - np.outer(total, total) / (self.n_classes - 1)
+
+
+class _Errors(NamedTuple):
+    """Instances that somebody beat."""
+
+    y: IntArray
+    defeats: NumberArray
+    losses: IntArray
+    gain: FloatArray
+
+    def at(self, places: IntArray | BoolArray | slice) -> "_Errors":
+        return _Errors._make(field[places] for field in self)
 
 
 def add_gains(defeats: NumberArray, gain: FloatArray, total: FloatArray) -> None:

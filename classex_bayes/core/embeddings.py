@@ -8,8 +8,22 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from classex_bayes.core.devices import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    compare_products,
+    device_dtype,
+    matmul_roundoff,
+)
 from classex_bayes.core.scores import WORD, Comparison
-from classex_bayes.core.stored import compilable, is_stored, read_rows, row_slices
+from classex_bayes.core.stored import (
+    compilable,
+    is_on_device,
+    is_stored,
+    read_rows,
+    row_slices,
+    to_host,
+)
 from classex_bayes.core.workers import Scratch, for_each, ranges
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -54,10 +68,16 @@ class EmbeddingScores:
         self._templates = np.argsort(template_class, kind="stable")
         self._counts = np.bincount(template_class)
         self._starts = np.concatenate([[0], np.cumsum(self._counts)])
-        self._one_template = self._counts.size == template_class.size
-        self._centre, self._scale = self._place()
+        self.several = self._counts.size < template_class.size
+        self.centre, self.scale = self._place()
         # Worst case of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (gallery.shape[1] + 8) * 2.0**-24
+        if is_on_device(gallery):
+            # There the right factor with its square norms is of single precision, too.
+            self._rounding = 2.05 * (gallery.shape[1] + 16) * 2.0**-24
+            self._rounding += 3 * matmul_roundoff(gallery)
+            if not SMALLEST_SCALE <= self.scale <= LARGEST_SCALE:
+                self._rounding = np.inf
 
     def _place(self) -> tuple[FloatArray, float]:
         """Point that the distances are computed about, and the largest norm of a template.
@@ -69,8 +89,11 @@ class EmbeddingScores:
         centre = np.zeros(self.gallery.shape[1])
         if self.metric == "sqeuclidean":
             for part in row_slices(self.gallery):
-                centre += np.asarray(self.gallery[part]).sum(axis=0, dtype=float)
+                centre += to_host(self.gallery[part, :]).sum(axis=0, dtype=float)
             centre /= self.gallery.shape[0]
+            if is_on_device(self.gallery):
+                # Rounded, so that it is the same wherever it is subtracted.
+                centre = centre.astype(device_dtype(self.gallery)).astype(float)
         largest = 0.0
         for part in row_slices(self.gallery):
             rows = compilable(self.gallery, np.arange(part.start, part.stop))
@@ -91,6 +114,10 @@ class EmbeddingScores:
         """Open the comparison of the instances `rows`, whose true classes are `y`."""
         return EmbeddingContest(self, rows, y)
 
+    def templates_of(self, columns: slice) -> IntArray:
+        """Templates of some classes, in order of class."""
+        return self._templates[self._starts[columns.start] : self._starts[columns.stop]]
+
     def gallery_factor(self, columns: slice) -> FloatArray:
         """Right factor of the products, (templates of the classes in order, d or d + 1).
 
@@ -98,46 +125,45 @@ class EmbeddingScores:
         """
         from classex_bayes.core.kernels import scale_rows, square_norms
 
-        templates = self._templates[self._starts[columns.start] : self._starts[columns.stop]]
-        gallery, rows = compilable(self.gallery, templates)
+        gallery, rows = compilable(self.gallery, self.templates_of(columns))
         distance = self.metric == "sqeuclidean"
         factor = np.empty((rows.size, gallery.shape[1] + distance), dtype=np.float32)
-        scale = np.full(rows.size, 1 / self._scale)
+        scale = np.full(rows.size, 1 / self.scale)
         if self.metric == "cosine":
-            scale = 1 / np.sqrt(square_norms(gallery, rows, self._centre))
+            scale = 1 / np.sqrt(square_norms(gallery, rows, self.centre))
         elif distance:
-            factor[:, -1] = -square_norms(gallery, rows, self._centre) / self._scale / self._scale
-        scale_rows(gallery, rows, self._centre, scale, factor)
+            factor[:, -1] = -square_norms(gallery, rows, self.centre) / self.scale / self.scale
+        scale_rows(gallery, rows, self.centre, scale, factor)
         return factor
 
     def probe_factor(self, probes: FloatArray, rows: IntArray, factor: FloatArray) -> "Place":
         """Write the left factor of the products; return what they are to be compared with."""
         from classex_bayes.core.kernels import scale_rows, square_norms
 
-        norm = np.sqrt(square_norms(probes, rows, self._centre))
+        norm = np.sqrt(square_norms(probes, rows, self.centre))
         tiny = (factor.shape[1] + 8) * 2.0**-124  # where products leave the normal range
         if self.metric == "cosine":
-            scale_rows(probes, rows, self._centre, 1 / norm, factor)
+            scale_rows(probes, rows, self.centre, 1 / norm, factor)
             ones = np.ones(rows.size)
             return Place(np.zeros(rows.size), ones, self._rounding * ones + tiny)
         # One scale a row keeps far probes inside the range of single precision.
-        norm /= self._scale
+        norm /= self.scale
         size = np.maximum(norm, 1.0)
-        unit = 1 / (self._scale * size)
+        unit = 1 / (self.scale * size)
         if self.metric == "dot":
-            scale_rows(probes, rows, self._centre, unit, factor)
+            scale_rows(probes, rows, self.centre, unit, factor)
             band = self._rounding * norm / size + tiny
-            return Place(np.zeros(rows.size), unit / self._scale, band)
-        scale_rows(probes, rows, self._centre, 2 * unit, factor)
+            return Place(np.zeros(rows.size), unit / self.scale, band)
+        scale_rows(probes, rows, self.centre, 2 * unit, factor)
         factor[:, -1] = 1 / size
         # The second term is the rounding of the double-precision formula, seen from far probes.
         reference = 2 * (probes.shape[1] + 3) * 2.0**-53 * (norm + 1) * ((norm + 1) / size)
         band = self._rounding * (2 * norm + 1) / size + 2 * reference + tiny
-        return Place(norm * (norm / size), unit / self._scale, band)
+        return Place(norm * (norm / size), unit / self.scale, band)
 
     def reduced(self, by_template: FloatArray, columns: slice) -> FloatArray:
         """Scores of classes from scores of their templates, these in order of class."""
-        if self._one_template:
+        if not self.several:
             return by_template
         starts = self._starts[columns] - self._starts[columns.start]
         if self.reduce == "max":
@@ -154,7 +180,7 @@ class EmbeddingScores:
 
     def _exact_part(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         counts = self._counts[columns]
-        if self._one_template:
+        if not self.several:
             return self._pair_scores(probes, rows, self._templates[columns])
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         within = np.arange(counts.sum()) - np.repeat(starts, counts)
@@ -179,12 +205,12 @@ class EmbeddingScores:
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
-        probes = read_rows(self.probes, rows).astype(float) - self._centre
+        probes = read_rows(self.probes, rows).astype(float) - self.centre
         squares_p = (probes**2).sum(axis=1)
         result = np.empty((rows.size, self._counts.size))
         for columns in self.tiles(slice(0, self._counts.size)):
-            templates = self._templates[self._starts[columns.start] : self._starts[columns.stop]]
-            gallery = read_rows(self.gallery, templates).astype(float) - self._centre
+            gallery = read_rows(self.gallery, self.templates_of(columns)).astype(float)
+            gallery -= self.centre
             product = probes @ gallery.T
             squares_g = (gallery**2).sum(axis=1)
             if self.metric == "cosine":
@@ -234,7 +260,7 @@ class EmbeddingContest:
     """Some probes, about to be compared with all classes."""
 
     def __init__(self, source: EmbeddingScores, rows: IntArray, y: IntArray) -> None:
-        self._source, self._y = source, y
+        self.source, self.y = source, y
         self._probes, self._rows = compilable(source.probes, rows)
         height, width = _PART
         self.parts = [
@@ -243,9 +269,9 @@ class EmbeddingContest:
             for at in ranges(rows.size, height)
         ]
         dim = self._probes.shape[1] + (source.metric == "sqeuclidean")
-        self._factor = np.empty((rows.size, dim), dtype=np.float32)
+        self.factor = np.empty((rows.size, dim), dtype=np.float32)
         self._scratch = Scratch()
-        self._low, self._high = np.empty((2, rows.size), dtype=np.float32)
+        self.low, self.high = np.empty((2, rows.size), dtype=np.float32)
         for_each(self._prepare, ranges(rows.size, _PROBES_AT_ONCE))
 
     def _prepare(self, at: slice) -> None:
@@ -253,27 +279,29 @@ class EmbeddingContest:
         rows = self._rows[at]
         # Where numbers leave the range, a limit is NaN, which leaves all to the exact formula.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            place = self._source.probe_factor(self._probes, rows, self._factor[at])
-            own = place.offset + self._source.exact(self._probes, rows, self._y[at]) * place.unit
-            self._low[at] = np.nextafter(_single(own - place.band), np.float32(-np.inf))
-            self._high[at] = np.nextafter(_single(own + place.band), np.float32(np.inf))
+            place = self.source.probe_factor(self._probes, rows, self.factor[at])
+            own = place.offset + self.source.exact(self._probes, rows, self.y[at]) * place.unit
+            self.low[at] = np.nextafter(_single(own - place.band), np.float32(-np.inf))
+            self.high[at] = np.nextafter(_single(own + place.band), np.float32(np.inf))
 
     def compare(self, part: tuple[slice, slice]) -> Comparison:
         """Compare some of the instances with some of the classes."""
         from classex_bayes.core.kernels import compare
 
         at, columns = part
-        y, low, high = self._y[at], self._low[at], self._high[at]
+        if is_on_device(self.source.gallery):
+            return compare_products(self, at, columns)
+        y, low, high = self.y[at], self.low[at], self.high[at]
         words = y.size, -(-(columns.stop - columns.start) // WORD)
         above = self._scratch.array("above", words, np.uint64)
         close = self._scratch.array("close", words, np.uint64)
         largest, one = np.float32(np.inf), np.float32(1)
-        tiles = self._source.tiles(columns)
+        tiles = self.source.tiles(columns)
         # Contiguous in this direction they multiply a tenth faster.
-        factors = [np.ascontiguousarray(self._source.gallery_factor(tile).T) for tile in tiles]
+        factors = [np.ascontiguousarray(self.source.gallery_factor(tile).T) for tile in tiles]
         height = max(1, _TILE_ELEMENTS // max(right.shape[1] for right in factors))
         for some in ranges(y.size, height):
-            left = self._factor[at][some]
+            left = self.factor[at][some]
             places, limits, out = (
                 np.arange(len(left)),
                 (low[some], high[some]),
@@ -282,11 +310,11 @@ class EmbeddingContest:
             for tile, right in zip(tiles, factors, strict=True):
                 shape = len(left), right.shape[1]
                 product = self._scratch.array("product", shape, np.float32)
-                scores = self._source.reduced(np.matmul(left, right, out=product), tile)
+                scores = self.source.reduced(np.matmul(left, right, out=product), tile)
                 own, word = y[some] - tile.start, (tile.start - columns.start) // WORD
                 compare(scores, places, one, *limits, largest, own, word, *out)
         return Comparison(at, columns.start // WORD, above, close)
 
     def exact(self, places: IntArray, columns: IntArray) -> FloatArray:
         """Reference scores of pairs (instance, class): sums over coordinates in fixed order."""
-        return self._source.exact(self._probes, self._rows[places], columns)
+        return self.source.exact(self._probes, self._rows[places], columns)

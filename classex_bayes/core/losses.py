@@ -143,11 +143,18 @@ def _settle(
     return tied
 
 
-def row_groups(y: IntArray, n_classes: int, packed: bool = False) -> Iterator[IntArray]:
+def row_groups(
+    y: IntArray, n_classes: int, packed: bool = False, in_order: bool = False
+) -> Iterator[IntArray]:
     """Group the instances into blocks of whole classes, in order of class.
 
-    Blocks are larger where their defeats stay `packed`.
+    Blocks are larger where their defeats stay `packed`. Where the instances should come
+    `in_order` and are not sorted by class, blocks follow that order and may split classes.
     """
+    if in_order and np.any(np.diff(y) < 0):
+        rows = np.arange(y.size)
+        yield from (rows[part] for part in ranges(y.size, block_height(n_classes, packed)))
+        return
     order = np.argsort(y, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(y, minlength=n_classes))])
     height = block_height(n_classes, packed)

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from classex_bayes.core.stored import compilable, is_stored, read_rows, row_slices
+from classex_bayes.core.stored import (
+    compilable,
+    is_on_device,
+    is_stored,
+    numpy_dtype,
+    read_rows,
+    row_slices,
+    to_host,
+)
 from classex_bayes.core.workers import Scratch, ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -92,7 +100,7 @@ class ScoreMatrix:
     def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
         """Return a matrix, which of its rows are wanted, and the sign that orients them."""
         sign = 1 if self.higher_is_better else -1
-        if self.matrix.dtype.kind == "f":
+        if numpy_dtype(self.matrix).kind == "f":
             return *compilable(self.matrix, rows), sign
         values = read_rows(self.matrix, rows)
         if values.dtype.kind == "u" and values.dtype.itemsize == 8:
@@ -106,7 +114,7 @@ class ScoreMatrix:
         """Error that names the first NaN or infinitely good score of the whole matrix."""
         worst = np.inf if self.higher_is_better else -np.inf
         for part in row_slices(self.matrix):
-            values = np.asarray(self.matrix[part])
+            values = to_host(self.matrix[part, :])
             bad = np.isnan(values) | (values == worst)
             if bad.any():
                 break
@@ -124,9 +132,7 @@ class ScoreMatrix:
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreMatrix":
         """Return the source of the instances `rows` scored on the classes `columns`."""
-        if is_stored(self.matrix):
-            return replace(self, matrix=read_rows(self.matrix, rows)[:, columns])
-        return replace(self, matrix=self.matrix[np.ix_(rows, columns)])
+        return replace(self, matrix=read_rows(self.matrix, rows)[:, columns])
 
 
 class MatrixContest:
@@ -138,8 +144,11 @@ class MatrixContest:
 
     def compare(self, part: slice) -> Comparison:
         """Compare the instances of a part with all classes."""
+        from classex_bayes.core.devices import compare_scores
         from classex_bayes.core.kernels import compare
 
+        if is_on_device(self._source.matrix):
+            return compare_scores(self._source, self._rows[part], self._y[part], part)
         matrix, rows, sign = self._source.comparable(self._rows[part])
         oriented, own = matrix.dtype.type(sign), self._y[part]
         limit = matrix[rows, own] * oriented

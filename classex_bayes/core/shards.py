@@ -1,7 +1,7 @@
 """Shards of one test: instances scored apart on the same classes, put together again."""
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -91,7 +91,11 @@ def join_statistics(
     -------
     LossStatistics
     """
-    total = reduce(_added, found)
+    total = reduce(partial(_changed, sign=1.0), found)
+    total = total._replace(
+        losses=np.concatenate([part.losses for part in found]),
+        tied=sum(part.tied for part in found),
+    )
     ends = np.cumsum([shard.y.size for shard in shards])[:-1]
     new_weights = np.split(weight, ends)
     n_classes = total.as_test.shape[0]
@@ -146,13 +150,8 @@ def scaled(found: LossStatistics, factor: float) -> LossStatistics:
     )
 
 
-def _added(one: LossStatistics, other: LossStatistics) -> LossStatistics:
-    losses = np.concatenate([one.losses, other.losses])
-    together = one._replace(losses=losses, tied=one.tied + other.tied)
-    return _changed(together, other, 1.0)
-
-
 def _changed(total: LossStatistics, by: LossStatistics, sign: float) -> LossStatistics:
+    """Sums changed by those of other instances, losses left as they are."""
     return total._replace(
         as_test=total.as_test + sign * by.as_test,
         as_rival=total.as_rival + sign * by.as_rival,

@@ -1,7 +1,8 @@
-"""Rows of arrays that may lie on disk, in types that compile and compare fast."""
+"""Rows of arrays wherever they live: in memory, on disk, on a device; never all at once."""
 
 from typing import Any
 
+import array_api_compat
 import numpy as np
 
 from classex_bayes.typing import IntArray, NumberArray
@@ -10,20 +11,57 @@ from classex_bayes.typing import IntArray, NumberArray
 _AT_ONCE = 2**22
 
 
+def is_on_device(array: Any) -> bool:
+    """Whether an array computes by itself: of the array API, but not NumPy's."""
+    return not isinstance(array, np.ndarray) and array_api_compat.is_array_api_obj(array)
+
+
 def is_stored(array: Any) -> bool:
     """Whether an array is read on demand (HDF5, Zarr), so that the order of reading matters."""
-    return not isinstance(array, np.ndarray)
+    return not isinstance(array, np.ndarray) and not is_on_device(array)
+
+
+def to_host(array: Any) -> NumberArray:
+    """NumPy array with the values of an array from anywhere."""
+    if array_api_compat.is_torch_array(array):
+        array = array.detach().cpu().numpy()
+    elif array_api_compat.is_cupy_array(array):
+        array = array.get()
+    elif is_on_device(array) and not hasattr(array, "__array__"):
+        array = np.from_dlpack(array)
+    return np.asarray(array)
+
+
+def numpy_dtype(array: Any) -> np.dtype[Any]:
+    """The element type of an array from anywhere, in NumPy's words."""
+    return to_host(array[:0, :]).dtype if is_on_device(array) else np.dtype(array.dtype)
+
+
+def take(array: Any, rows: IntArray) -> Any:
+    """Rows of an array in memory or on a device, as an array of the same kind."""
+    if rows.size and rows[-1] - rows[0] == rows.size - 1 and np.all(np.diff(rows) == 1):
+        return array[int(rows[0]) : int(rows[-1]) + 1, :]
+    if isinstance(array, np.ndarray):
+        return array[rows]
+    xp = array_api_compat.array_namespace(array)
+    return xp.take(array, on_device_of(array, rows), axis=0)
+
+
+def on_device_of(array: Any, values: NumberArray) -> Any:
+    """The values as an array of the same kind and on the same device as `array`."""
+    xp = array_api_compat.array_namespace(array)
+    return xp.asarray(values, device=array_api_compat.device(array))
 
 
 def read_rows(array: Any, rows: IntArray) -> NumberArray:
     """Rows of an array; from a store in slices, each row once and in ascending order."""
-    if rows.size and rows[-1] - rows[0] == rows.size - 1 and np.all(np.diff(rows) == 1):
-        return np.asarray(array[int(rows[0]) : int(rows[-1]) + 1])
     if not is_stored(array):
-        return np.asarray(array[rows])
+        return to_host(take(array, rows))
     wanted, place = np.unique(rows, return_inverse=True)
     runs = np.split(wanted, np.flatnonzero(np.diff(wanted) > 1) + 1)
     parts = [np.asarray(array[int(run[0]) : int(run[-1]) + 1]) for run in runs if run.size]
+    if len(parts) == 1 and rows.size == wanted.size and np.array_equal(rows, wanted):
+        return parts[0]
     return np.concatenate(parts)[place] if parts else np.asarray(array[:0])
 
 
@@ -33,8 +71,8 @@ def compilable(array: Any, rows: IntArray) -> tuple[NumberArray, IntArray]:
     Contiguous single and double precision in memory (or mapped to it) stays as it is; half
     precision becomes single, all else double.
     """
-    fast = array.dtype in (np.dtype(np.float32), np.dtype(np.float64)) and array.dtype.isnative
-    if fast and isinstance(array, np.ndarray) and array.flags.c_contiguous:
+    fast = isinstance(array, np.ndarray) and array.flags.c_contiguous and array.dtype.isnative
+    if fast and array.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return array.view(np.ndarray), rows
     read = read_rows(array, rows)
     dtype = np.float32 if read.dtype.kind == "f" and read.dtype.itemsize <= 4 else np.float64

@@ -226,7 +226,7 @@ def dask_matrix(array: Any, name: str) -> Any:
 
     Parameters
     ----------
-    array : dask array or checked NumPy array
+    array : dask array or array-like
         A matrix.
     name : str
         Name of the argument.
@@ -243,6 +243,7 @@ def dask_matrix(array: Any, name: str) -> Any:
     import dask.array as da
 
     if not is_dask(array):
+        array = validation.as_matrix_anywhere(array, name)
         array = da.from_array(array, chunks={0: "auto", 1: -1})
     if not isinstance(array, da.Array):
         raise DataError(

@@ -235,7 +235,7 @@ class TaskStatistics:
         """Task that has let go of its scores and keeps the statistics of the pass over them.
 
         Small enough to pickle and send: losses, labels, and the sums behind the covariance at
-        `grid()`, 16 numbers x k1 x 12. What looks at scores again (`KDE`, costs, diagnosis) is
+        `grid()`, 24 numbers for each class. What looks at scores again (`KDE`, costs, diagnosis) is
         not available, and `subsample` treats it like a task made from losses.
 
         Returns

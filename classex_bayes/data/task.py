@@ -65,10 +65,12 @@ class SourceTask(TaskStatistics):
 
         Parameters
         ----------
-        scores : array-like of shape (n, k1) or DataFrame
+        scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
-            `decision_function`. A DataFrame's columns name the classes. A Dask array is never
-            held whole (docs/dask.md).
+            `decision_function`. A DataFrame's columns name the classes. Memory maps, HDF5 and Zarr
+            arrays are read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX)
+            are compared where they are; Dask arrays may be larger than memory (docs/dask.md). None
+            is ever copied whole.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named.
         classes : sequence of k1 names, optional
@@ -115,7 +117,7 @@ class SourceTask(TaskStatistics):
             validation.refuse_swapped(scores, y, ("scores", "y"))
             if hasattr(scores, "columns"):
                 classes = validation.column_names(scores.columns, classes)
-            source = ScoreMatrix(validation.as_matrix(scores, "scores"), higher_is_better)
+            source = ScoreMatrix(validation.as_matrix_anywhere(scores, "scores"), higher_is_better)
         validation.enough_classes(source.shape[1], "scores")
         return cls._from_source(
             source,
@@ -152,11 +154,12 @@ class SourceTask(TaskStatistics):
 
         Parameters
         ----------
-        probes : array-like of shape (n, d)
-            Embeddings of the test instances. They or the gallery may be Dask arrays, which are
-            never held whole (docs/dask.md).
-        gallery : array-like of shape (n_templates, d)
-            Embeddings of the templates; without `gallery_y`, one row for each class.
+        probes : array-like of shape (n, d), or array on a disk or device
+            Embeddings of the test instances. They or the gallery may be Dask arrays, which may be
+            larger than memory (docs/dask.md).
+        gallery : array-like of shape (n_templates, d), or array on a disk or device
+            Embeddings of the templates; without `gallery_y`, one row for each class. Where it is
+            on a device, the products are formed there.
         y : array-like of shape (n,)
             True classes: rows of `gallery`, or names (of `classes` or in `gallery_y`).
         metric : {"sqeuclidean", "cosine", "dot"}
@@ -186,11 +189,9 @@ class SourceTask(TaskStatistics):
         """
         validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
         validation.one_of(reduce, ("max", "mean"), "reduce")
-        probes = probes if is_dask(probes) else validation.as_matrix(probes, "probes")
-        gallery = gallery if is_dask(gallery) else validation.as_matrix(gallery, "gallery")
         in_dask = is_dask(probes) or is_dask(gallery)
-        if in_dask:
-            probes, gallery = dask_matrix(probes, "probes"), dask_matrix(gallery, "gallery")
+        as_matrix = dask_matrix if in_dask else validation.as_matrix_anywhere
+        probes, gallery = as_matrix(probes, "probes"), as_matrix(gallery, "gallery")
         if probes.shape[1] != gallery.shape[1]:
             raise DataError(
                 f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
@@ -382,7 +383,8 @@ class SourceTask(TaskStatistics):
         -----
         For many files, one a shard of probes, sort or split the probes so that all those of a
         class are in one file; make one part a file, on any machine, let go of its scores by
-        `without_scores`, pickle it, and merge what was pickled. Instances of one class in several
+        `without_scores`, pickle it, and merge what was pickled (all at once, or one by one with
+        what has been merged before). Instances of one class in several
         parts are put together as well while the parts have their scores, which are then read
         again for these classes. Each part breaks its ties by its own `random_seed`; costs and
         diagnosis, which walk through the scores of a merged task anew, may break them otherwise.

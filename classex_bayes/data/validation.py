@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.core.stored import is_on_device, read_rows, row_slices
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -30,6 +31,26 @@ def matrix_shape(array: Any, name: str) -> None:
         )
     if 0 in array.shape:
         raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
+
+
+def is_lazy(values: Any) -> bool:
+    """Whether an array is not NumPy's and is left where it is: on a disk or on a device."""
+    if isinstance(values, np.ndarray | np.generic) or hasattr(values, "columns"):
+        return False
+    return is_on_device(values) or all(
+        hasattr(values, name) for name in ("shape", "dtype", "ndim", "__getitem__")
+    )
+
+
+def as_matrix_anywhere(values: Any, name: str) -> Any:
+    """Numeric matrix, left where it is: in memory, memory-mapped, on a disk or on a device."""
+    if not is_lazy(values):
+        return as_matrix(values, name)
+    shape = tuple(values.shape)
+    if len(shape) != 2 or 0 in shape:
+        raise DataError(f"{name}: expected a matrix with rows and columns, found shape {shape}")
+    as_numeric(read_rows(values, np.arange(1)), name)
+    return values
 
 
 def as_array(values: Any, name: str) -> Any:
@@ -60,7 +81,10 @@ def numeric_type(array: Any, name: str) -> None:
 
 def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Raise where the label vector comes first and the matrix second."""
-    shapes = as_array(first, names[0]).shape, as_array(second, names[1]).shape
+    shapes = tuple(
+        tuple(values.shape) if is_lazy(values) else as_array(values, name).shape
+        for values, name in zip((first, second), names, strict=True)
+    )
     if tuple(map(len, shapes)) == (1, 2):
         raise DataError(
             f"{names[0]}, {names[1]}: the arguments look swapped; found shapes "
@@ -68,22 +92,24 @@ def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
         )
 
 
-def finite_embeddings(array: FloatArray, name: str, metric: str) -> None:
+def finite_embeddings(array: Any, name: str, metric: str) -> None:
     """Raise at the first NaN, infinity, far too large number, or zero vector under the cosine."""
-    good = np.isfinite(array)
-    if array.dtype == np.float64:
-        good &= np.abs(array) <= _LARGEST_COORDINATE
-    if not good.all():
-        row, column = np.argwhere(~good)[0]
-        raise DataError(
-            f"{name}: found {array[row, column]} at row {row}, column {column}; expected finite "
-            f"numbers of at most {_LARGEST_COORDINATE:g}"
-        )
-    if metric == "cosine":
-        zero = ~np.any(array, axis=1)
-        if zero.any():
+    for part in row_slices(array):
+        values = read_rows(array, np.arange(part.start, part.stop))
+        good = np.isfinite(values)
+        if values.dtype == np.float64:
+            good &= np.abs(values) <= _LARGEST_COORDINATE
+        if not good.all():
+            row, column = np.argwhere(~good)[0]
             raise DataError(
-                f"{name}: row {np.argmax(zero)} is the zero vector, which has no cosine"
+                f"{name}: found {values[row, column]} at row {part.start + row}, column {column}; "
+                f"expected finite numbers of at most {_LARGEST_COORDINATE:g}"
+            )
+        zero = ~np.any(values, axis=1)
+        if metric == "cosine" and zero.any():
+            raise DataError(
+                f"{name}: row {part.start + np.argmax(zero)} is the zero vector, which has no "
+                "cosine"
             )
 
 

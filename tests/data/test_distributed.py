@@ -91,8 +91,9 @@ def test_scores(seed, n_chunks, order, ties, higher_is_better):
     metric=st.sampled_from(["sqeuclidean", "cosine", "dot"]),
     templates=st.sampled_from(["one", "max", "mean"]),
     lattice=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_embeddings(seed, n_chunks, n_ranges, order, metric, templates, lattice):
+def test_embeddings(seed, n_chunks, n_ranges, order, metric, templates, lattice, dtype):
     rng = np.random.default_rng(seed)
     y = random_labels(rng, 13, order)
     options = {"metric": metric, "untested": "competitors", "random_seed": 3}
@@ -104,7 +105,8 @@ def test_embeddings(seed, n_chunks, n_ranges, order, metric, templates, lattice)
     if lattice:
         # Equal scores, and some that differ by the last bits alone.
         probes, gallery = np.rint(probes) + 0.5, np.rint(gallery) + 0.5
-        gallery *= 1 + rng.integers(0, 2, gallery.shape) * 2.0**-52
+        gallery *= 1 + rng.integers(0, 2, gallery.shape) * np.finfo(dtype).eps
+    probes, gallery = probes.astype(dtype), gallery.astype(dtype)
     assert_same(
         SourceTask.from_embeddings(
             cut(rng, probes, n_chunks), cut(rng, gallery, n_ranges), y, **options
