@@ -138,6 +138,14 @@ def test_a_fit_does_without_pymc():
     assert not modules_after(code) & {"pymc", "pytensor"}
 
 
+def test_arrays_in_memory_load_no_dask():
+    code = (
+        "import numpy as np, classex_bayes as cb\n"
+        "cb.SourceTask.from_embeddings(np.eye(4), np.eye(4), np.arange(4)).accuracy_cov([2, 3])"
+    )
+    assert "dask" not in modules_after(code)
+
+
 # Public names
 
 

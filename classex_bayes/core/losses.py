@@ -97,11 +97,11 @@ def loss_blocks(
             memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
         defeats = memory[: rows.size]
         contest = source.contest(rows, y[rows])
-        losses, tied = _compare(contest, rows, y[rows], tie_break, defeats)
+        losses, tied = compare_all(contest, rows, y[rows], tie_break, defeats)
         yield LossBlock(rows, defeats, losses, tied, n_classes)
 
 
-def _compare(
+def compare_all(
     contest: Contest, rows: IntArray, own: IntArray, tie_break: TieBreak, defeats: NumberArray
 ) -> tuple[IntArray, int]:
     """Write the defeats of some instances; return their losses and the number of ties."""
