@@ -8,9 +8,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from classex_bayes.core.scores import WORD
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
-
-WORD = 64
 
 
 @intrinsic
