@@ -54,7 +54,7 @@ def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
 
 
 def time_ratio(
-    reference: Callable[[], object], work: Callable[[], object], repeats: int = 7
+    reference: Callable[[], object], work: Callable[[], object], repeats: int = 5
 ) -> float:
     """Median of the time of `reference` over that of `work`, run in turn.
 

@@ -170,13 +170,13 @@ def rival_sums(defeats: Defeats, y: IntArray, gain: FloatArray) -> RivalSums:
     as_rival = np.zeros((defeats.width, gain.shape[1]))
     starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
     few = np.repeat(np.diff(starts) <= _FEW_REPEATS, np.diff(starts))
-    add_gains(words[few], gain[few], as_rival)
+    add_gains(words[few], losses[few], gain[few], as_rival)
     few_starts = np.append(np.flatnonzero(np.diff(y[few], prepend=-1)), few.sum())
     pair_sum = common_products(words[few], gain[few], few_starts)
     for start, end in pairwise(starts):
         if end - start > _FEW_REPEATS:
             of_class = np.zeros_like(as_rival)
-            add_gains(words[start:end], gain[start:end], of_class)
+            add_gains(words[start:end], losses[start:end], gain[start:end], of_class)
             as_rival += of_class
             pair_sum += of_class.T @ of_class
     return RivalSums(as_rival, pair_sum)

@@ -8,9 +8,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from classex_bayes.core.scores import WORD
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
-
-WORD = 64
 
 
 @intrinsic
@@ -98,18 +97,24 @@ def compare(
 
 @njit(nogil=True, cache=True)
 def add_gains(
-    bits: NumberArray, gain: FloatArray, first: int, last: int, total: FloatArray
+    bits: NumberArray,
+    flip: NumberArray,
+    gain: FloatArray,
+    first: int,
+    last: int,
+    total: FloatArray,
 ) -> None:
     """Add the gains of the rows to every column whose bit is set, for words first..last - 1.
 
-    `bits` is (n, n_words), `gain` (n, m), `total` (n_columns, m).
+    `bits` is (n, n_words), `flip` (n,) with words of ones for rows whose bits are to be turned
+    around, `gain` (n, m), `total` (n_columns, m).
     """
     n_columns, m = total.shape
     of_word = np.zeros((WORD, m))
     for w in range(first, last):
         of_word[:] = 0.0
         for i in range(bits.shape[0]):
-            word = bits[i, w]
+            word = bits[i, w] ^ flip[i]
             while word:
                 b = _lowest_bit(word)
                 for k in range(m):
