@@ -15,7 +15,7 @@ from classex_bayes.typing import BoolArray, IntArray, NumberArray
 # Pairs of a block: where they are unpacked (about 16 MB in single precision), and packed (32 MB).
 _BLOCK_ELEMENTS = 4_000_000
 _PACKED_ELEMENTS = 2**28
-_MOST_ROWS = 2**14
+_MOST_ROWS = 2**15
 # Words of close pairs that are settled at a time.
 _WORDS_AT_ONCE = 2**13
 
@@ -97,24 +97,28 @@ def loss_blocks(
             memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
         defeats = memory[: rows.size]
         contest = source.contest(rows, y[rows])
-        losses, tied = _compare(contest, rows, y[rows], tie_break, defeats)
+        losses, tied = compare_all(contest, rows, y[rows], tie_break, defeats)
         yield LossBlock(rows, defeats, losses, tied, n_classes)
 
 
-def _compare(
-    contest: Contest, rows: IntArray, own: IntArray, tie_break: TieBreak, defeats: NumberArray
+def compare_all(
+    contest: Contest,
+    rows: IntArray,
+    own: IntArray,
+    tie_break: TieBreak,
+    defeats: NumberArray | None = None,
 ) -> tuple[IntArray, int]:
-    """Write the defeats of some instances; return their losses and the number of ties."""
+    """Losses of some instances and the number of ties; who beat them is written to `defeats`."""
     losses, tied, adding = np.zeros(rows.size, dtype=np.int64), 0, Lock()
 
     def compare(part: Any) -> None:
         nonlocal tied
         found = contest.compare(part)
-        ties = _settle(contest, found, rows, own, tie_break)
-        defeats[found.at, found.first : found.first + found.above.shape[1]] = found.above
-        lost = np.bitwise_count(found.above).sum(axis=1, dtype=np.int64)
+        ties = _settle(contest, found, rows, own, tie_break) if found.any_close else 0
+        if defeats is not None:
+            defeats[found.at, found.first : found.first + found.above.shape[1]] = found.above
         with adding:
-            losses[found.at] += lost
+            losses[found.at] += found.counts
             tied += ties
 
     for_each(compare, contest.parts)
@@ -139,6 +143,7 @@ def _settle(
         close[of_word, bit] = beaten
         settled = np.packbits(close, axis=1, bitorder="little").view(np.uint64)
         found.above[place, word] |= settled[:, 0]
+        np.add.at(found.counts, place[of_word], beaten)
         tied += int(is_tie.sum())
     return tied
 
@@ -204,10 +209,9 @@ def count_losses(
     """
     n, n_classes = source.shape
     losses = np.empty(n, dtype=np.int64)
-    tied = 0
-    rows = np.arange(n)
-    groups = (rows[part] for part in ranges(n, block_height(n_classes, packed=True)))
-    for block in loss_blocks(source, y, groups, ties, seed):
-        losses[block.rows] = block.losses
-        tied += block.tied
+    tied, tie_break = 0, TieBreak(ties, seed, 0)
+    for part in ranges(n, block_height(n_classes, packed=True)):
+        rows = np.arange(part.start, part.stop)
+        found = compare_all(source.contest(rows, y[part]), rows, y[part], tie_break)
+        losses[part], tied = found[0], tied + found[1]
     return losses, tied

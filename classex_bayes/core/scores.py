@@ -25,8 +25,9 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 WORD = 64  # classes to a word of packed bits
-# About 8 MB of double precision, which bounds what a part of tied scores takes.
-_TILE_ELEMENTS = 2**20
+# Enough for a call to pass unnoticed; of tied scores a part takes some 100 MB.
+_TILE_ELEMENTS = 2**22
+_SCRATCH = Scratch()
 
 
 class Comparison(NamedTuple):
@@ -39,6 +40,14 @@ class Comparison(NamedTuple):
     first: int  # word of the first class among all words
     above: NumberArray  # (n, n_words): certainly beat the true class
     close: NumberArray  # (n, n_words): neither certainly beat it nor certainly lost
+    counts: IntArray  # (n,): number of bits above
+    any_close: bool
+
+    @classmethod
+    def of(cls, at: slice, first: int, above: NumberArray, close: NumberArray) -> Self:
+        """Comparison whose bits are counted here."""
+        counts = np.bitwise_count(above).sum(axis=1, dtype=np.int64)
+        return cls(at, first, above, close, counts, bool(close.any()))
 
 
 class Contest(Protocol):
@@ -139,7 +148,7 @@ class MatrixContest:
     """Rows of a score matrix; the band around the true class's score has no width."""
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
-        self._source, self._rows, self._y, self._scratch = source, rows, y, Scratch()
+        self._source, self._rows, self._y = source, rows, y
         self.parts = ranges(rows.size, max(1, _TILE_ELEMENTS // source.shape[1]))
 
     def compare(self, part: slice) -> Comparison:
@@ -155,11 +164,15 @@ class MatrixContest:
         kind = np.finfo if matrix.dtype.kind == "f" else np.iinfo
         largest = kind(matrix.dtype).max
         words = rows.size, -(-matrix.shape[1] // WORD)
-        above = self._scratch.array("above", words, np.uint64)
-        close = self._scratch.array("close", words, np.uint64)
-        if not compare(matrix, rows, oriented, limit, limit, largest, own, 0, above, close):
+        above = _SCRATCH.array("above", words, np.uint64)
+        close = _SCRATCH.array("close", words, np.uint64)
+        counts = np.zeros(rows.size, dtype=np.int64)
+        valid, n_close = compare(
+            matrix, rows, oriented, limit, limit, largest, own, 0, above, close, counts
+        )
+        if not valid:
             raise self._source.invalid()
-        return Comparison(part, 0, above, close)
+        return Comparison(part, 0, above, close, counts, n_close > 0)
 
     def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros: scores that are close are equal."""

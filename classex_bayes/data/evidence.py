@@ -7,14 +7,16 @@ import numpy as np
 
 from classex_bayes.core.basis import loss_histogram
 from classex_bayes.core.covariance import (
+    LossStatistics,
     clustered_covariance,
     design_effect,
+    dyadic_covariance,
     independent_variance,
     repair_covariance,
-    stream_losses,
 )
 from classex_bayes.core.measured import AnswerDependence, answer_dependence
 from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.shards import source_statistics
 from classex_bayes.core.subsample import average_test_accuracy, distinct_losses
 from classex_bayes.core.ties import Ties
 from classex_bayes.exceptions import DataError
@@ -38,9 +40,11 @@ class LossEvidence:
     class_weight : array of shape (k1,)
         Weights of the test classes, summing to 1.
     losses : int array of shape (n,), optional
-        Losses, where there is no source to compute them from.
+        Losses, where nothing else is known.
     source : ScoreSource, optional
-        Scores; one pass over them gives the losses and their covariance on `grid`.
+        Scores; one pass over them gives the statistics.
+    statistics : LossStatistics, optional
+        Losses and the sums behind their covariance on `grid`, where they are known already.
     ties : {"random", "pessimistic", "optimistic"}
         How equal scores are ordered.
     tie_seed : int
@@ -56,16 +60,18 @@ class LossEvidence:
         source: ScoreSource | None = None,
         ties: Ties = "random",
         tie_seed: int = 0,
+        statistics: LossStatistics | None = None,
     ) -> None:
         self.n_classes, self.n_test = n_classes, y.size
         self.y, self.class_weight = y, class_weight
         self.source, self.ties, self.tie_seed = source, ties, tie_seed
         self.n_tied = 0
         self._accuracies: dict[bytes, FloatArray] = {}
-        if source is not None:
-            streamed = stream_losses(source, y, class_weight, self.grid(), ties, tie_seed)
-            losses, self.n_tied = streamed.losses, streamed.tied
-            self._grid_covariance = streamed.covariance
+        if statistics is None and source is not None:
+            statistics = self._pass(source, self.grid())
+        self.statistics = statistics
+        if statistics is not None:
+            losses, self.n_tied = statistics.losses, statistics.tied
         assert losses is not None
         self.losses = losses
 
@@ -97,15 +103,22 @@ class LossEvidence:
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
-        clustered = self._clustered(k)
-        if self.source is None:
+        clustered, grid = self._clustered(k), self.grid()
+        if self.statistics is None:
             return _UNSEEN_COMPETITORS * clustered
-        if np.array_equal(k, self.grid()):
-            return repair_covariance(self._grid_covariance, clustered)
-        streamed = stream_losses(
-            self.source, self.y, self.class_weight, k, self.ties, self.tie_seed
+        if self.source is None or np.array_equal(k, grid):
+            between = _interpolation(k, grid)
+            return repair_covariance(between @ self._dyadic(self.statistics) @ between.T, clustered)
+        return repair_covariance(self._dyadic(self._pass(self.source, k)), clustered)
+
+    def _pass(self, source: ScoreSource, k: IntArray) -> LossStatistics:
+        repeats = np.bincount(self.y, minlength=self.n_classes)
+        return source_statistics(
+            source, self.y, self.class_weight, repeats, k, self.ties, self.tie_seed
         )
-        return repair_covariance(streamed.covariance, clustered)
+
+    def _dyadic(self, found: LossStatistics) -> FloatArray:
+        return dyadic_covariance(found.as_test, found.as_rival, found.pair_sum, self.class_weight)
 
     def _clustered(self, k: IntArray) -> FloatArray:
         return clustered_covariance(self.losses, self.y, self.n_classes, k, self.class_weight)
@@ -128,13 +141,27 @@ class LossEvidence:
     def dependence(self) -> AnswerDependence:
         """How the right answers at k1 hang together."""
         # Of losses alone, the part of shared competitors is unknown.
-        variance = None if self.source is None else float(self.covariance(self.grid())[-1, -1])
+        known = self.statistics is not None
+        variance = float(self.covariance(self.grid())[-1, -1]) if known else None
         return answer_dependence(self.losses, self.y, self.class_weight, variance)
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
         """Weighted number of instances in each bin of losses; sums to n."""
         values, counts = self._distinct
         return loss_histogram(values, last_loss, counts)
+
+    def without_source(self) -> Self:
+        """Evidence that has let go of its scores and keeps what was computed from them."""
+        return type(self)(
+            self.n_classes,
+            self.y,
+            self.class_weight,
+            self.losses,
+            None,
+            self.ties,
+            self.tie_seed,
+            self.statistics,
+        )
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Evidence of the classes at positions `kept` alone."""
@@ -160,3 +187,8 @@ class LossEvidence:
             self.ties,
             self.tie_seed,
         )
+
+
+def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
+    """Matrix that takes statistics on `grid` to `k`, linear in log k: shape (n_k, n_grid)."""
+    return np.column_stack([np.interp(np.log(k), np.log(grid), unit) for unit in np.eye(grid.size)])

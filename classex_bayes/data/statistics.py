@@ -29,22 +29,22 @@ class TaskStatistics:
     @property
     def losses(self) -> IntArray:
         """Losses of the test instances, shape (n_test,)."""
-        return self._loss_evidence.losses
+        return self.loss_evidence.losses
 
     @property
     def y(self) -> IntArray:
         """Positions of the true classes, shape (n_test,)."""
-        return self._loss_evidence.y
+        return self.loss_evidence.y
 
     @property
     def class_weight(self) -> FloatArray:
         """Weights of the test classes, summing to 1, shape (n_classes,)."""
-        return self._loss_evidence.class_weight
+        return self.loss_evidence.class_weight
 
     @property
     def instance_weight(self) -> FloatArray:
         """Weights of the test instances, summing to 1: class weight / repeats of the class."""
-        return self._loss_evidence.instance_weight
+        return self.loss_evidence.instance_weight
 
     @property
     def source(self) -> ScoreSource | None:
@@ -54,12 +54,12 @@ class TaskStatistics:
     @property
     def ties(self) -> Ties:
         """How competitors with the true class's score were ordered."""
-        return self._loss_evidence.ties
+        return self.loss_evidence.ties
 
     @property
     def tie_seed(self) -> int:
         """Seed of the noise that broke ties."""
-        return self._loss_evidence.tie_seed
+        return self.loss_evidence.tie_seed
 
     @property
     def n_tied(self) -> int:
@@ -67,7 +67,13 @@ class TaskStatistics:
         return self._evidence.n_tied if isinstance(self._evidence, LossEvidence) else 0
 
     @property
-    def _loss_evidence(self) -> LossEvidence:
+    def knows_competitors(self) -> bool:
+        """Whether who beat whom is known, as the competitors' part of the variance needs."""
+        return isinstance(self._evidence, LossEvidence) and self._evidence.statistics is not None
+
+    @property
+    def loss_evidence(self) -> LossEvidence:
+        """Losses and what is known of them; refused where only accuracies are known."""
         if isinstance(self._evidence, AccuracyCurve):
             raise DataError(
                 "task: it was made from accuracies alone and has no losses; make it with "
@@ -120,8 +126,9 @@ class TaskStatistics:
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.
 
-        Dyadic-cluster-robust where scores are known (one more pass over them, but for `grid()`);
-        1.25 times the class-clustered covariance where only losses are known;
+        Dyadic-cluster-robust where scores are known (one more pass over them, but for `grid()`;
+        interpolated in log k between `grid()` once they are let go); 1.25 times the
+        class-clustered covariance where only losses are known;
         Cov(k <= k') = a_k' (1 - a_k) deff / n for a bare curve.
 
         Parameters
@@ -174,7 +181,7 @@ class TaskStatistics:
         -------
         array of shape (n_bins,)
         """
-        return self._loss_evidence.histogram(last_loss)
+        return self.loss_evidence.histogram(last_loss)
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.
@@ -226,9 +233,26 @@ class TaskStatistics:
         validation.enough_classes(places.size, "kept")
         if np.unique(places).size < places.size:
             raise DataError(f"kept: expected different positions, found {places.tolist()}")
-        evidence = self._loss_evidence.select(places, rng or np.random.default_rng())
+        evidence = self.loss_evidence.select(places, rng or np.random.default_rng())
         names = None if self.classes is None else [self.classes[j] for j in places]
         return type(self)(evidence, self.kind, names)
+
+    def without_scores(self) -> Self:
+        """Task that has let go of its scores and keeps the statistics of the pass over them.
+
+        Small enough to pickle and send: losses, labels, and the sums behind the covariance at
+        `grid()`, 24 numbers for each class. What looks at scores again (`KDE`, costs, diagnosis) is
+        not available, and `subsample` treats it like a task made from losses.
+
+        Returns
+        -------
+        SourceTask
+
+        See Also
+        --------
+        classex_bayes.SourceTask.merge : Puts shards of a test together again.
+        """
+        return type(self)(self.loss_evidence.without_source(), self.kind, self.classes)
 
     def __repr__(self) -> str:
         """One line: size, accuracy, and what the user should know about the data."""

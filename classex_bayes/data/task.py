@@ -1,5 +1,6 @@
 """SourceTask: the tested classes, reduced to what extrapolation needs."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,9 @@ from classex_bayes.core.scores import ScoreMatrix, ScoreSource
 from classex_bayes.core.ties import Ties
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
+from classex_bayes.data.distributed import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.data.evidence import LossEvidence
+from classex_bayes.data.merge import merged
 from classex_bayes.data.statistics import Kind, TaskStatistics
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import RandomSeed
@@ -66,7 +69,8 @@ class SourceTask(TaskStatistics):
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
             `decision_function`. A DataFrame's columns name the classes. Memory maps, HDF5 and Zarr
             arrays are read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX)
-            are compared where they are. None is ever copied whole.
+            are compared where they are; Dask arrays may be larger than memory (docs/dask.md). None
+            is ever copied whole.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named.
         classes : sequence of k1 names, optional
@@ -105,17 +109,21 @@ class SourceTask(TaskStatistics):
         >>> task.losses.tolist(), task.accuracy([2, 3]).round(3).tolist()
         ([0, 1, 0], [0.833, 0.667])
         """
-        validation.refuse_swapped(scores, y, ("scores", "y"))
-        if hasattr(scores, "columns"):
-            classes = validation.column_names(scores.columns, classes)
-        matrix = validation.as_matrix_anywhere(scores, "scores")
-        n_classes = matrix.shape[1]
-        validation.enough_classes(n_classes, "scores")
+        higher_is_better = validation.truth_value(higher_is_better, "higher_is_better")
+        source: ScoreSource
+        if is_dask(scores):
+            source = DaskScores(scores, higher_is_better)
+        else:
+            validation.refuse_swapped(scores, y, ("scores", "y"))
+            if hasattr(scores, "columns"):
+                classes = validation.column_names(scores.columns, classes)
+            source = ScoreMatrix(validation.as_matrix_anywhere(scores, "scores"), higher_is_better)
+        validation.enough_classes(source.shape[1], "scores")
         return cls._from_source(
-            ScoreMatrix(matrix, validation.truth_value(higher_is_better, "higher_is_better")),
+            source,
             "scores",
             y,
-            validation.class_names(classes, n_classes),
+            validation.class_names(classes, source.shape[1]),
             ties,
             class_weight,
             untested,
@@ -147,7 +155,8 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         probes : array-like of shape (n, d), or array on a disk or device
-            Embeddings of the test instances.
+            Embeddings of the test instances. They or the gallery may be Dask arrays, which may be
+            larger than memory (docs/dask.md).
         gallery : array-like of shape (n_templates, d), or array on a disk or device
             Embeddings of the templates; without `gallery_y`, one row for each class. Where it is
             on a device, the products are formed there.
@@ -180,15 +189,17 @@ class SourceTask(TaskStatistics):
         """
         validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
         validation.one_of(reduce, ("max", "mean"), "reduce")
-        probes = validation.as_matrix_anywhere(probes, "probes")
-        gallery = validation.as_matrix_anywhere(gallery, "gallery")
+        in_dask = is_dask(probes) or is_dask(gallery)
+        as_matrix = dask_matrix if in_dask else validation.as_matrix_anywhere
+        probes, gallery = as_matrix(probes, "probes"), as_matrix(gallery, "gallery")
         if probes.shape[1] != gallery.shape[1]:
             raise DataError(
                 f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
                 "expected the same number"
             )
-        validation.finite_embeddings(probes, "probes", metric)
-        validation.finite_embeddings(gallery, "gallery", metric)
+        if not in_dask:
+            validation.finite_embeddings(probes, "probes", metric)
+            validation.finite_embeddings(gallery, "gallery", metric)
         if gallery_y is None:
             template_class = np.arange(gallery.shape[0])
         else:
@@ -202,8 +213,9 @@ class SourceTask(TaskStatistics):
             template_class = validation.encode_templates(gallery_y, gallery.shape[0], classes)
         n_classes = int(template_class.max()) + 1
         validation.enough_classes(n_classes, "gallery")
+        make = DaskEmbeddings if in_dask else EmbeddingScores
         return cls._from_source(
-            EmbeddingScores(probes, gallery, template_class, metric, reduce),
+            make(probes, gallery, template_class, metric, reduce),
             "embeddings",
             y,
             validation.class_names(classes, n_classes),
@@ -337,3 +349,59 @@ class SourceTask(TaskStatistics):
         return cls(
             AccuracyCurve.checked(k, accuracy, n_test, n_classes, design_effect), "accuracies"
         )
+
+    @classmethod
+    def merge(cls, parts: Iterable["SourceTask"], class_weight: Any = None) -> "SourceTask":
+        """Put tasks on shards of the test instances together: one test, scored in parts.
+
+        The result is that of the whole test: losses in the order of the parts, and the exact
+        covariance, from the sums that each part keeps. Merging is associative.
+
+        Parameters
+        ----------
+        parts : iterable of SourceTask
+            Tasks on the same k1 classes (all of them competitors in every part), the same rule
+            for ties; each made with ``untested="competitors"`` where it does not test them all.
+        class_weight : array-like of shape (k1,) or mapping from class to weight, optional
+            Weights of the test classes of the whole, with which the parts were made as well;
+            equal by default.
+
+        Returns
+        -------
+        SourceTask
+            With scores if all parts have them. If a part was made from losses, the whole counts
+            as made from losses.
+
+        Raises
+        ------
+        DataError
+            Parts that differ in classes or ties, weights that differ within a part from those of
+            the whole, parts made from accuracies; instances of one class in several parts that
+            have no scores any more.
+
+        Notes
+        -----
+        For many files, one a shard of probes, sort or split the probes so that all those of a
+        class are in one file; make one part a file, on any machine, let go of its scores by
+        `without_scores`, pickle it, and merge what was pickled (all at once, or one by one with
+        what has been merged before). Instances of one class in several
+        parts are put together as well while the parts have their scores, which are then read
+        again for these classes. Each part breaks its ties by its own `random_seed`; costs and
+        diagnosis, which walk through the scores of a merged task anew, may break them otherwise.
+
+        Examples
+        --------
+        >>> scores = np.random.default_rng(1).normal(size=(6, 4))
+        >>> y = np.array([0, 0, 1, 1, 2, 3])
+        >>> parts = [
+        ...     SourceTask.from_scores(scores[rows], y[rows], untested="competitors")
+        ...     for rows in (slice(0, 4), slice(4, 6))
+        ... ]
+        >>> merged, whole = SourceTask.merge(parts), SourceTask.from_scores(scores, y)
+        >>> bool(np.all(merged.losses == whole.losses))
+        True
+        >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
+        True
+        """
+        evidence, kind, classes = merged(parts, class_weight)
+        return cls(evidence, kind, classes)

@@ -19,13 +19,18 @@ _LARGEST_COORDINATE = 1e140
 def as_matrix(values: Any, name: str) -> Any:
     """Numeric array with two axes, neither empty; memory-mapped arrays stay as they are."""
     array = as_numeric(values, name)
+    matrix_shape(array, name)
+    return array
+
+
+def matrix_shape(array: Any, name: str) -> None:
+    """Raise where an array does not have two axes or is empty."""
     if array.ndim != 2:
         raise DataError(
             f"{name}: expected a matrix with two axes, found an array of shape {array.shape}"
         )
     if 0 in array.shape:
         raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
-    return array
 
 
 def is_lazy(values: Any) -> bool:
@@ -59,6 +64,12 @@ def as_array(values: Any, name: str) -> Any:
 def as_numeric(values: Any, name: str) -> Any:
     """Real numeric array of a native type."""
     array = as_array(values, name)
+    numeric_type(array, name)
+    return array
+
+
+def numeric_type(array: Any, name: str) -> None:
+    """Raise where an array does not hold real numbers of a native type."""
     if array.dtype.kind not in "fiu":
         raise DataError(
             f"{name}: expected real numbers, found an array of type {array.dtype}; "
@@ -66,7 +77,6 @@ def as_numeric(values: Any, name: str) -> Any:
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         raise DataError(f"{name}: at most double precision, found {array.dtype}")
-    return array
 
 
 def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:

@@ -170,7 +170,7 @@ def _test_classes(task: SourceTask) -> _Way:
         note += ", which do not differ: the draws are equal"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        why = "shared competitors" if task.source is not None else "competitors, which are unknown"
+        why = "shared competitors" if task.knows_competitors else "competitors, which are unknown"
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Way(
         lambda rng: redraw_test_classes(task, rng),

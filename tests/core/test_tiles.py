@@ -119,7 +119,7 @@ def test_sums_over_packed_bits(seed, n, n_classes, density):
     assert (unpack(words, n_classes) == defeats).all()
     gain = rng.normal(size=(n, 3))
     total = np.ones((n_classes, 3))
-    add_gains(words, gain, total)
+    add_gains(words, defeats.sum(axis=1), gain, total)
     np.testing.assert_allclose(total, 1 + defeats.T.astype(float) @ gain, atol=1e-12)
     starts = np.unique(np.concatenate([[0, n], rng.integers(0, n, 3)]))
     expected = np.zeros((3, 3))

@@ -1,0 +1,78 @@
+"""What a benchmark is, the list of all, and how two pieces of work are timed against each other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A ratio, rate or time and the figure it should reach.
+
+    Attributes
+    ----------
+    name : str
+        What was measured.
+    value : float
+        The result.
+    reach : float
+        The figure to reach.
+    unit : str
+        What the value is of.
+    at_most : bool
+        The value should not exceed the figure; otherwise it should not fall below.
+    """
+
+    name: str
+    value: float
+    reach: float
+    unit: str
+    at_most: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the figure was reached."""
+        return self.value <= self.reach if self.at_most else self.value >= self.reach
+
+
+# Takes whether the version is the small one, which checks that all runs and is right.
+Benchmark = Callable[[bool], list[Measurement]]
+BENCHMARKS: dict[str, Benchmark] = {}
+
+
+def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
+    """Enter a function among the benchmarks."""
+
+    def enter(function: Benchmark) -> Benchmark:
+        BENCHMARKS[name] = function
+        return function
+
+    return enter
+
+
+def time_ratio(
+    reference: Callable[[], object], work: Callable[[], object], repeats: int = 5
+) -> float:
+    """Median of the time of `reference` over that of `work`, run in turn.
+
+    Parameters
+    ----------
+    reference, work : callable
+        Called without arguments, once to warm up and then `repeats` times in turn.
+    repeats : int
+        Number of ratios.
+
+    Returns
+    -------
+    float
+    """
+    pairs = [(seconds(reference), seconds(work)) for _ in range(repeats + 1)][1:]
+    return median(first / second for first, second in pairs)
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Time that one call takes."""
+    start = perf_counter()
+    function()
+    return perf_counter() - start
