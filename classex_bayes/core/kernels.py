@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.extending import intrinsic
 
 from classex_bayes.core.jit import compiled
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+if config.DISABLE_JIT:
+    raise ImportError(
+        "comparing scores needs numba's compiler, which NUMBA_DISABLE_JIT turns off: unset it"
+    )
 
 WORD = 64
 # Scores compared by one instruction of the widest registers.

@@ -87,10 +87,14 @@ class ScoreSource(Protocol):
 
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """Scores given as a matrix (n, k1), in memory or read on demand; distances are negated."""
+    """Scores given as a matrix (n, k1), in memory or read on demand; distances are negated.
+
+    `row_numbers` (n,) are what errors call the rows, where they are part of a larger matrix.
+    """
 
     matrix: Any
     higher_is_better: bool = True
+    row_numbers: IntArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -127,10 +131,13 @@ class ScoreMatrix:
             bad = np.isnan(values) | (values == worst)
             if bad.any():
                 break
-        row, column = np.argwhere(bad)[0]
+        numbers = np.arange(self.shape[0]) if self.row_numbers is None else self.row_numbers
+        rows = np.flatnonzero(bad.any(axis=1))
+        row = rows[np.argmin(numbers[part][rows])]
+        column = int(np.argmax(bad[row]))
         found = "NaN" if np.isnan(values[row, column]) else f"{worst}"
         return DataError(
-            f"scores: found {found} at row {part.start + row}, column {column}; expected numbers "
+            f"scores: found {found} at row {numbers[part][row]}, column {column}; expected numbers "
             f"({-worst} alone is allowed, for a class ruled out)"
         )
 
@@ -175,5 +182,9 @@ class MatrixContest:
         return Comparison(part, 0, above, close, counts, n_close > 0)
 
     def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Zeros: scores that are close are equal."""
-        return np.zeros(places.size)
+        """Zeros, since scores that are close are equal; from a device the scores themselves."""
+        if not is_on_device(self._source.matrix):
+            return np.zeros(places.size)
+        wanted, place = np.unique(places, return_inverse=True)
+        values = read_rows(self._source.matrix, self._rows[wanted])[place, columns]
+        return values if self._source.higher_is_better else -values

@@ -27,9 +27,15 @@ def _threads(number: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(number, thread_name_prefix="classex_bayes")
 
 
-# A forked process has none of the threads.
+def _begin_anew() -> None:
+    """A forked process has none of the threads, and nobody who would release the lock."""
+    global _LIMITED
+    _threads.cache_clear()
+    _LIMITED = Lock()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.cache_clear)
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def available_threads() -> int:

@@ -23,7 +23,6 @@ from classex_bayes.core.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.scores import ScoreMatrix
 from classex_bayes.core.stored import compilable
 from classex_bayes.core.ties import Ties
-from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
@@ -119,20 +118,14 @@ def score_defeats(
     scores: NumberArray, rows: RowBlock, classes: ClassRange, how: Comparison
 ) -> Defeats:
     """Who of all classes beat the instances of a row block, from their scores."""
-    source = ScoreMatrix(scores, how.higher_is_better)
+    source = ScoreMatrix(scores, how.higher_is_better, rows.instance)
     return _defeats(source, rows.y, rows, classes, how)
 
 
 def _defeats(
     source: Contested, column: IntArray, rows: RowBlock, classes: ClassRange, how: Comparison
 ) -> Defeats:
-    try:
-        return find_defeats(
-            source, column, rows.instance, rows.y, classes.first, how.ties, how.seed
-        )
-    except DataError as error:
-        first, last = rows.instance.min(), rows.instance.max()
-        raise DataError(f"in a block of the rows {first}..{last}: {error}") from None
+    return find_defeats(source, column, rows.instance, rows.y, classes.first, how.ties, how.seed)
 
 
 def count_defeats(defeats: Defeats) -> tuple[IntArray, int]:

@@ -13,6 +13,7 @@ from classex_bayes.core.covariance import LossStatistics
 from classex_bayes.core.defeats import RivalSums
 from classex_bayes.core.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.scores import ScoreMatrix
+from classex_bayes.core.stored import is_on_device, to_host
 from classex_bayes.core.ties import Ties
 from classex_bayes.data import blocks, validation
 from classex_bayes.data.blocks import ClassRange, Comparison, RowBlock, RowSums
@@ -244,6 +245,8 @@ def dask_matrix(array: Any, name: str) -> Any:
 
     if not is_dask(array):
         array = validation.as_matrix_anywhere(array, name)
+        if is_on_device(array) and not isinstance(array.dtype, np.dtype):
+            array = to_host(array)  # Dask knows NumPy's element types alone
         array = da.from_array(array, chunks={0: "auto", 1: -1})
     if not isinstance(array, da.Array):
         raise DataError(

@@ -25,10 +25,15 @@ def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind,
     """Evidence, kind and class names of the whole test; see `SourceTask.merge`."""
     if isinstance(parts, TaskStatistics):
         raise DataError("parts: expected several tasks, found one; merge takes a sequence")
+    if not isinstance(parts, Iterable):
+        raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
     tasks = list(parts)
     if not tasks:
         raise DataError("parts: expected at least one task, found none")
     for number, task in enumerate(tasks):
+        earlier = [other is task for other in tasks[:number]]
+        if any(earlier):
+            raise DataError(f"parts: part {number} is part {earlier.index(True)} once more")
         if not isinstance(task, TaskStatistics):
             raise DataError(
                 f"parts: expected tasks, found {type(task).__name__} at position {number}"

@@ -1,5 +1,9 @@
 """Scores and embeddings on disks and devices give the losses of NumPy arrays."""
 
+import os
+import subprocess
+import sys
+
 import array_api_strict
 import h5py
 import jax.numpy as jnp
@@ -155,3 +159,26 @@ def test_invalid_scores_on_a_device(name):
 def test_bits_are_packed_on_a_device(name, n_columns):
     bits = np.random.default_rng(5).random((9, n_columns)) < 0.5
     assert (unpack(packed(NAMESPACES[name](bits)), n_columns) == bits).all()
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+@pytest.mark.parametrize("where", NAMESPACES)
+def test_scores_below_the_normal_range_keep_their_order_on_a_device(where, higher_is_better):
+    rng = np.random.default_rng(4)
+    sizes = rng.choice([1e-41, -1e-41, 1e-38, 0.0, 1.0], (40, 30))
+    scores = (sizes * rng.integers(0, 9, sizes.shape)).astype("f4")
+    y = rng.permutation(np.arange(40) % 30)
+    how = {"higher_is_better": higher_is_better, "random_seed": 2}
+    expected = SourceTask.from_scores(scores, y, **how)
+    assert_same(SourceTask.from_scores(NAMESPACES[where](scores), y, **how), expected)
+
+
+def test_without_the_compiler_the_message_says_so():
+    code = "import classex_bayes.core.kernels"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert "NUMBA_DISABLE_JIT turns off: unset it" in run.stderr

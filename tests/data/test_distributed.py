@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 
+import array_api_strict
 import dask
 import dask.array as da
 import numpy as np
@@ -230,7 +231,7 @@ def test_bad_arrays(sample):
     with pytest.raises(DataError, match=r"probes\[100:150\]: found nan at row 23, column 2"):
         SourceTask.from_embeddings(da.from_array(bad, chunks=(50, -1)), gallery, y)
     scores = da.from_array(np.full((6, 3), np.nan), chunks=(3, -1))
-    with pytest.raises(DataError, match=r"rows 0\.\.\d: scores: found NaN at row 0, column 0"):
+    with pytest.raises(DataError, match=r"^scores: found NaN at row 0, column 0"):
         SourceTask.from_scores(scores, [0, 0, 1, 1, 2, 2])
     some = da.from_array(probes, chunks=50)
     with pytest.raises(DataError, match="scores: the sizes of its chunks are unknown"):
@@ -273,3 +274,25 @@ def test_lost_workers_are_made_up_for(cluster, sample):
     np.testing.assert_array_equal(task.losses, whole.losses)
     grid = whole.grid()
     np.testing.assert_allclose(task.accuracy_cov(grid), whole.accuracy_cov(grid), atol=ATOL)
+
+
+def test_a_bad_score_is_named_by_its_row_in_the_whole():
+    rng = np.random.default_rng(6)
+    scores, y = rng.normal(size=(60, 12)), rng.permutation(np.repeat(np.arange(12), 5))
+    for row, column in ((59, 3), (17, 11), (0, 0)):
+        bad = scores.copy()
+        bad[row, column] = np.nan
+        with pytest.raises(DataError, match=rf"^scores: found NaN at row {row}, column {column};"):
+            SourceTask.from_scores(da.from_array(bad, chunks=(20, 12)), y)
+
+
+def test_a_dask_array_meets_an_array_of_another_kind():
+    rng = np.random.default_rng(7)
+    gallery, y = rng.normal(size=(8, 3)), np.arange(24) % 8
+    probes = gallery[y] + rng.normal(size=(24, 3))
+    expected = SourceTask.from_embeddings(probes, gallery, y)
+    for pair in (
+        (da.from_array(probes, chunks=(7, 3)), array_api_strict.asarray(gallery)),
+        (array_api_strict.asarray(probes), da.from_array(gallery, chunks=(3, 3))),
+    ):
+        assert SourceTask.from_embeddings(*pair, y).losses.tolist() == expected.losses.tolist()

@@ -177,3 +177,11 @@ def test_bad_parts():
     for nothing, message in [([], "found none"), ([1], "found int"), (task, "several tasks")]:
         with pytest.raises(DataError, match=message):
             SourceTask.merge(nothing)
+
+
+def test_parts_that_are_none_or_given_twice_are_refused():
+    part = SourceTask.from_losses([0, 1, 2], [0, 1, 2], n_classes=5, untested="competitors")
+    with pytest.raises(DataError, match="parts: expected a sequence of tasks, found None"):
+        SourceTask.merge(None)
+    with pytest.raises(DataError, match="part 1 is part 0 once more"):
+        SourceTask.merge([part, part])
