@@ -1,5 +1,6 @@
 """Run the benchmarks and print a table: `python -m classex_bayes.benchmarks`."""
 
+import inspect
 import os
 import platform
 from pathlib import Path
@@ -42,8 +43,11 @@ def main(
     if markdown is not None:
         lines = [_HEADER, ("---",) * len(_HEADER), *rows]
         text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        intro = f"# Benchmarks\n\n`{_COMMAND}` on {machine}."
-        markdown.write_text(f"{intro}\n\n{text}\n", "utf-8")
+        intro = f"# Benchmarks\n\n`{_COMMAND}` on {machine}, all in one run."
+        what = "\n".join(
+            f"- `{name}`: {inspect.getdoc(BENCHMARKS[name])}" for name in only or BENCHMARKS
+        )
+        markdown.write_text(f"{intro}\n\n{text}\n\n{what}\n", "utf-8")
 
 
 def _row(found: Measurement, name: str) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class _Influence:
         weight = (self.class_weight[y] / self.repeats[y])[:, None]
         stays = self._chance_given(np.minimum(block.losses, self.n_classes - 2))
         goes = self._chance_given(np.maximum(block.losses - 1, 0))
-        np.add.at(self.as_test, y, weight * stays)
+        self._add_by_class(y, weight * stays)
         gain = weight * (goes - stays)
         erring = np.flatnonzero(block.losses)
         everybody = erring.size == block.rows.size
@@ -194,6 +194,14 @@ class _Influence:
         else:
             self._add_pairs(errors.at(whole[errors.y]))
             self.waiting.append(errors.at(~whole[errors.y]))
+
+    def _add_by_class(self, y: IntArray, right: FloatArray) -> None:
+        """Add the instances' chances to those of their classes; by far faster than `np.add.at`."""
+        if np.any(np.diff(y) < 0):
+            order = np.argsort(y, kind="stable")
+            y, right = y[order], right[order]
+        starts = np.flatnonzero(np.diff(y, prepend=-1))
+        self.as_test[y[starts]] += np.add.reduceat(right, starts)
 
     def add_waiting(self) -> None:
         """Add the pairs of the instances that wait."""

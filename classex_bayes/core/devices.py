@@ -94,7 +94,7 @@ def compare_scores(source: "ScoreMatrix", rows: IntArray, y: IntArray, at: slice
     flat = np.arange(rows.size) * scores.shape[1] + y
     own = xp.take(xp.reshape(scores, (-1,)), on_device_of(scores, flat), axis=0)[:, None]
     above = packed(scores > own if source.higher_is_better else scores < own)
-    return Comparison(at, 0, above, without_own(packed(scores == own), y))
+    return Comparison.of(at, 0, above, without_own(packed(scores == own), y))
 
 
 def compare_products(contest: "EmbeddingContest", at: slice, columns: slice) -> Comparison:
@@ -131,4 +131,4 @@ def compare_products(contest: "EmbeddingContest", at: slice, columns: slice) -> 
         above.append(packed(over))
         inside = packed(~over & ~(scores < low))
         close.append(without_own(inside, contest.y[at] - tile.start))
-    return Comparison(at, columns.start // WORD, np.hstack(above), np.hstack(close))
+    return Comparison.of(at, columns.start // WORD, np.hstack(above), np.hstack(close))

@@ -4,13 +4,25 @@ All release the interpreter lock and are cached on disk once compiled. Bits are 
 word, bit b of word w standing for column 64 w + b.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
-from numba import njit, types
+from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic
 
+from classex_bayes.core.jit import compiled
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 WORD = 64
+# Scores compared by one instruction of the widest registers.
+_LANES = 16
+# Scores are asked for so many places ahead, a line of memory of so many bytes at a time: memory
+# is slower to answer than scores are to be compared.
+_AHEAD, _LINE = 512, 64
+
+_loop = compiled(nogil=True)
 
 
 @intrinsic
@@ -29,7 +41,77 @@ def _lowest_bit(typing_context, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), generate
 
 
-@njit(nogil=True, cache=True)
+def _word_of(comparison: str, negated: bool) -> Callable[..., Any]:
+    """Intrinsic (row, first, sign, limit): bits of a comparison of 64 scores with a limit.
+
+    Bit b is that of sign * row[first + b]; comparisons with NaN are false before they are
+    negated. Compilers do not find this use of the registers that hold masks by themselves.
+    """
+
+    @intrinsic
+    def word(typing_context, row, first, sign, limit):  # type: ignore[no-untyped-def]
+        kind = row.dtype
+
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            lanes = ir.VectorType(context.get_data_type(kind), _LANES)
+            all_signs, all_limits = (_in_all_lanes(builder, lanes, arguments[i]) for i in (2, 3))
+            is_float = isinstance(kind, types.Float)
+            compare = builder.fcmp_ordered if is_float else builder.icmp_signed
+            start = builder.gep(array.data, [arguments[1]])
+            bits = ir.Constant(ir.IntType(WORD), 0)
+            for place in range(0, WORD, _LANES):
+                at = builder.gep(start, [ir.Constant(ir.IntType(64), place)])
+                scores = builder.load(
+                    builder.bitcast(at, lanes.as_pointer()), align=kind.bitwidth // 8
+                )
+                if is_float:
+                    scores = builder.fmul(scores, all_signs)
+                outcome = compare(comparison, scores, all_limits)
+                few = builder.bitcast(outcome, ir.IntType(_LANES))
+                wide = builder.zext(few, ir.IntType(WORD))
+                bits = builder.or_(bits, builder.shl(wide, ir.Constant(ir.IntType(WORD), place)))
+            return builder.not_(bits) if negated else bits
+
+        return types.uint64(row, types.intp, kind, kind), generate
+
+    return word
+
+
+def _in_all_lanes(builder: Any, lanes: Any, value: Any) -> Any:
+    nothing = ir.Constant(lanes, ir.Undefined)
+    first = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes.count), [0] * lanes.count)
+    return builder.shuffle_vector(first, nothing, zeros)
+
+
+_above = _word_of(">", False)
+_not_below = _word_of("<", True)
+_not_at_most = _word_of("<=", True)
+
+
+@intrinsic
+def _read_ahead(typing_context, row, place):  # type: ignore[no-untyped-def]
+    """Ask memory for the 64 scores from a place on, which may lie beyond the row."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        name = "llvm.prefetch.p0i8"
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        start = builder.bitcast(builder.gep(array.data, [arguments[1]]), byte)
+        to_read, to_keep, data = (ir.Constant(number, value) for value in (0, 3, 1))
+        for line in range(0, WORD * row.dtype.bitwidth // 8, _LINE):
+            at = builder.gep(start, [ir.Constant(ir.IntType(64), line)])
+            builder.call(function, [at, to_read, to_keep, data])
+        return context.get_dummy_value()
+
+    return types.void(row, types.intp), generate
+
+
+@_loop
 def compare(
     scores: NumberArray,
     rows: IntArray,
@@ -41,7 +123,8 @@ def compare(
     word: int,
     above: NumberArray,
     close: NumberArray,
-) -> bool:
+    counts: IntArray,
+) -> tuple[bool, int]:
     """Write who is above `high` and who is neither that nor below `low`.
 
     Parameters
@@ -51,7 +134,7 @@ def compare(
     rows : int array of shape (n,)
         The rows that are wanted.
     sign : scalar
-        Factor of the scores, 1 or -1.
+        Factor of the scores, 1 or -1; 1 for whole numbers.
     low, high : arrays of shape (n,)
         Limits of each row.
     largest : scalar
@@ -62,41 +145,51 @@ def compare(
         First word to write.
     above, close : uint64 arrays of shape (n, n_words)
         Packed bits, written from `word` on.
+    counts : int array of shape (n,)
+        The number of scores above is added to it.
 
     Returns
     -------
-    bool
+    valid : bool
         No invalid score was found; scores below `low` are valid.
+    n_close : int
+        Number of words with close scores.
     """
     n_columns = scores.shape[1]
-    valid = True
+    invalid = np.uint64(0)
+    n_close = 0
     for i in range(rows.size):
         row = scores[rows[i]]
         low_i, high_i = low[i], high[i]
+        count = np.uint64(0)
         for w in range((n_columns + WORD - 1) // WORD):
             first = WORD * w
-            # Of most words nothing is left after this loop, which the compiler vectorises.
-            suspect = True
-            if first + WORD <= n_columns:
-                suspect = False
-                for b in range(WORD):
-                    suspect |= not (sign * row[first + b] < low_i)
             over, inside = np.uint64(0), np.uint64(0)
-            if suspect:
-                for b in range(min(WORD, n_columns - first)):
+            if first + WORD <= n_columns:
+                _read_ahead(row, first + _AHEAD)
+                inside = _not_below(row, first, sign, low_i)
+                if inside:
+                    over = _above(row, first, sign, high_i)
+                    invalid |= _not_at_most(row, first, sign, largest)
+            else:
+                for b in range(n_columns - first):
                     score = sign * row[first + b]
                     over |= np.uint64(score > high_i) << np.uint64(b)
                     inside |= np.uint64(not (score < low_i)) << np.uint64(b)
-                    valid &= score <= largest
+                    invalid |= np.uint64(not (score <= largest))
+            if inside:
                 inside &= ~over
                 if first <= own[i] < first + WORD:
                     inside &= ~(np.uint64(1) << np.uint64(own[i] - first))
+                count += _count_bits(over)
+                n_close += inside != 0
             above[i, word + w] = over
             close[i, word + w] = inside
-    return valid
+        counts[i] += np.int64(count)
+    return invalid == 0, n_close
 
 
-@njit(nogil=True, cache=True)
+@_loop
 def add_gains(
     bits: NumberArray,
     flip: NumberArray,
@@ -126,7 +219,7 @@ def add_gains(
                 total[WORD * w + b, k] += of_word[b, k]
 
 
-@njit(nogil=True, cache=True)
+@_loop
 def add_common(
     bits: NumberArray, gain: FloatArray, starts: IntArray, first: int, last: int, total: FloatArray
 ) -> None:
@@ -148,7 +241,7 @@ def add_common(
                         total[k, other] += share * product
 
 
-@njit(nogil=True, cache=True)
+@_loop
 def pair_products(
     left: NumberArray, i: IntArray, right: NumberArray, j: IntArray, distance: bool
 ) -> FloatArray:
@@ -179,7 +272,7 @@ def pair_products(
     return result[: i.size]
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
+@compiled(nogil=True, fastmath={"reassoc", "nsz"})
 def square_norms(array: NumberArray, rows: IntArray, centre: FloatArray) -> FloatArray:
     """Squared Euclidean norms of array[rows] - centre."""
     result = np.empty(rows.size)
@@ -192,7 +285,7 @@ def square_norms(array: NumberArray, rows: IntArray, centre: FloatArray) -> Floa
     return result
 
 
-@njit(nogil=True, cache=True)
+@_loop
 def scale_rows(
     array: NumberArray, rows: IntArray, centre: FloatArray, factor: FloatArray, out: FloatArray
 ) -> None:

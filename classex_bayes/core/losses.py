@@ -102,19 +102,23 @@ def loss_blocks(
 
 
 def compare_all(
-    contest: Contest, rows: IntArray, own: IntArray, tie_break: TieBreak, defeats: NumberArray
+    contest: Contest,
+    rows: IntArray,
+    own: IntArray,
+    tie_break: TieBreak,
+    defeats: NumberArray | None = None,
 ) -> tuple[IntArray, int]:
-    """Write the defeats of some instances; return their losses and the number of ties."""
+    """Losses of some instances and the number of ties; who beat them is written to `defeats`."""
     losses, tied, adding = np.zeros(rows.size, dtype=np.int64), 0, Lock()
 
     def compare(part: Any) -> None:
         nonlocal tied
         found = contest.compare(part)
-        ties = _settle(contest, found, rows, own, tie_break)
-        defeats[found.at, found.first : found.first + found.above.shape[1]] = found.above
-        lost = np.bitwise_count(found.above).sum(axis=1, dtype=np.int64)
+        ties = _settle(contest, found, rows, own, tie_break) if found.any_close else 0
+        if defeats is not None:
+            defeats[found.at, found.first : found.first + found.above.shape[1]] = found.above
         with adding:
-            losses[found.at] += lost
+            losses[found.at] += found.counts
             tied += ties
 
     for_each(compare, contest.parts)
@@ -139,6 +143,7 @@ def _settle(
         close[of_word, bit] = beaten
         settled = np.packbits(close, axis=1, bitorder="little").view(np.uint64)
         found.above[place, word] |= settled[:, 0]
+        np.add.at(found.counts, place[of_word], beaten)
         tied += int(is_tie.sum())
     return tied
 
@@ -204,10 +209,9 @@ def count_losses(
     """
     n, n_classes = source.shape
     losses = np.empty(n, dtype=np.int64)
-    tied = 0
-    rows = np.arange(n)
-    groups = (rows[part] for part in ranges(n, block_height(n_classes, packed=True)))
-    for block in loss_blocks(source, y, groups, ties, seed):
-        losses[block.rows] = block.losses
-        tied += block.tied
+    tied, tie_break = 0, TieBreak(ties, seed, 0)
+    for part in ranges(n, block_height(n_classes, packed=True)):
+        rows = np.arange(part.start, part.stop)
+        found = compare_all(source.contest(rows, y[part]), rows, y[part], tie_break)
+        losses[part], tied = found[0], tied + found[1]
     return losses, tied

@@ -25,8 +25,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 WORD = 64  # classes to a word of packed bits
-# About 8 MB of double precision, which bounds what a part of tied scores takes.
-_TILE_ELEMENTS = 2**20
+# Enough for a call to pass unnoticed; of tied scores a part takes some 100 MB.
+_TILE_ELEMENTS = 2**22
 
 
 class Comparison(NamedTuple):
@@ -39,6 +39,14 @@ class Comparison(NamedTuple):
     first: int  # word of the first class among all words
     above: NumberArray  # (n, n_words): certainly beat the true class
     close: NumberArray  # (n, n_words): neither certainly beat it nor certainly lost
+    counts: IntArray  # (n,): number of bits above
+    any_close: bool
+
+    @classmethod
+    def of(cls, at: slice, first: int, above: NumberArray, close: NumberArray) -> Self:
+        """Comparison whose bits are counted here."""
+        counts = np.bitwise_count(above).sum(axis=1, dtype=np.int64)
+        return cls(at, first, above, close, counts, bool(close.any()))
 
 
 class Contest(Protocol):
@@ -157,9 +165,13 @@ class MatrixContest:
         words = rows.size, -(-matrix.shape[1] // WORD)
         above = self._scratch.array("above", words, np.uint64)
         close = self._scratch.array("close", words, np.uint64)
-        if not compare(matrix, rows, oriented, limit, limit, largest, own, 0, above, close):
+        counts = np.zeros(rows.size, dtype=np.int64)
+        valid, n_close = compare(
+            matrix, rows, oriented, limit, limit, largest, own, 0, above, close, counts
+        )
+        if not valid:
             raise self._source.invalid()
-        return Comparison(part, 0, above, close)
+        return Comparison(part, 0, above, close, counts, n_close > 0)
 
     def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros: scores that are close are equal."""

@@ -14,6 +14,7 @@ def test_small_version_prints_every_benchmark(tmp_path, capsys):
     lines = (tmp_path / "benchmarks.md").read_text().splitlines()
     for name in BENCHMARKS:
         assert any(f"--only {name} |" in line for line in lines)
+        assert any(line.startswith(f"- `{name}`: ") for line in lines)
     assert any("losses from JAX arrays | 1 equal to NumPy's | >= 1 | PASS" in s for s in lines)
 
 
