@@ -32,10 +32,11 @@ Reduce = Literal["max", "mean"]
 _PAIRS_AT_ONCE = 200_000
 # Rows and columns of a part of the work: enough rows to pay for the factor of a gallery tile.
 _PART = (4096, 1024)
-_PROBES_AT_ONCE = 512
+_PROBES_AT_ONCE = 2048
 # A tile of products stays in the cache of one core: 1 MB.
 _TILE_COLUMNS = 512
 _TILE_ELEMENTS = 2**18
+_SCRATCH = Scratch()
 
 
 class EmbeddingScores:
@@ -270,7 +271,6 @@ class EmbeddingContest:
         ]
         dim = self._probes.shape[1] + (source.metric == "sqeuclidean")
         self.factor = np.empty((rows.size, dim), dtype=np.float32)
-        self._scratch = Scratch()
         self.low, self.high = np.empty((2, rows.size), dtype=np.float32)
         for_each(self._prepare, ranges(rows.size, _PROBES_AT_ONCE))
 
@@ -293,8 +293,8 @@ class EmbeddingContest:
             return compare_products(self, at, columns)
         y, low, high = self.y[at], self.low[at], self.high[at]
         words = y.size, -(-(columns.stop - columns.start) // WORD)
-        above = self._scratch.array("above", words, np.uint64)
-        close = self._scratch.array("close", words, np.uint64)
+        above = _SCRATCH.array("above", words, np.uint64)
+        close = _SCRATCH.array("close", words, np.uint64)
         counts, n_close = np.zeros(y.size, dtype=np.int64), 0
         largest, one = np.float32(np.inf), np.float32(1)
         tiles = self.source.tiles(columns)
@@ -310,7 +310,7 @@ class EmbeddingContest:
             )
             for tile, right in zip(tiles, factors, strict=True):
                 shape = len(left), right.shape[1]
-                product = self._scratch.array("product", shape, np.float32)
+                product = _SCRATCH.array("product", shape, np.float32)
                 scores = self.source.reduced(np.matmul(left, right, out=product), tile)
                 own, word = y[some] - tile.start, (tile.start - columns.start) // WORD
                 n_close += compare(scores, places, one, *limits, largest, own, word, *out)[1]

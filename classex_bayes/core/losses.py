@@ -15,7 +15,7 @@ from classex_bayes.typing import BoolArray, IntArray, NumberArray
 # Pairs of a block: where they are unpacked (about 16 MB in single precision), and packed (32 MB).
 _BLOCK_ELEMENTS = 4_000_000
 _PACKED_ELEMENTS = 2**28
-_MOST_ROWS = 2**14
+_MOST_ROWS = 2**15
 # Words of close pairs that are settled at a time.
 _WORDS_AT_ONCE = 2**13
 

@@ -27,6 +27,7 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 WORD = 64  # classes to a word of packed bits
 # Enough for a call to pass unnoticed; of tied scores a part takes some 100 MB.
 _TILE_ELEMENTS = 2**22
+_SCRATCH = Scratch()
 
 
 class Comparison(NamedTuple):
@@ -147,7 +148,7 @@ class MatrixContest:
     """Rows of a score matrix; the band around the true class's score has no width."""
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
-        self._source, self._rows, self._y, self._scratch = source, rows, y, Scratch()
+        self._source, self._rows, self._y = source, rows, y
         self.parts = ranges(rows.size, max(1, _TILE_ELEMENTS // source.shape[1]))
 
     def compare(self, part: slice) -> Comparison:
@@ -163,8 +164,8 @@ class MatrixContest:
         kind = np.finfo if matrix.dtype.kind == "f" else np.iinfo
         largest = kind(matrix.dtype).max
         words = rows.size, -(-matrix.shape[1] // WORD)
-        above = self._scratch.array("above", words, np.uint64)
-        close = self._scratch.array("close", words, np.uint64)
+        above = _SCRATCH.array("above", words, np.uint64)
+        close = _SCRATCH.array("close", words, np.uint64)
         counts = np.zeros(rows.size, dtype=np.int64)
         valid, n_close = compare(
             matrix, rows, oriented, limit, limit, largest, own, 0, above, close, counts

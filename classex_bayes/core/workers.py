@@ -1,5 +1,6 @@
 """Threads that share the parts of a block of work, each with matrix products of its own."""
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +19,17 @@ _LIMITED = Lock()
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
+
+
+@cache
+def _threads(number: int) -> ThreadPoolExecutor:
+    """Threads that stay, with the memory that they have made their own."""
+    return ThreadPoolExecutor(number, thread_name_prefix="classex_bayes")
+
+
+# A forked process has none of the threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def available_threads() -> int:
@@ -43,8 +55,8 @@ def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> N
         for part in parts:
             function(part)
         return
-    with _LIMITED, _controller().limit(limits=1), ThreadPoolExecutor(n_threads) as threads:
-        list(threads.map(function, parts))
+    with _LIMITED, _controller().limit(limits=1):
+        list(_threads(n_threads).map(function, parts))
 
 
 def ranges(size: int, step: int) -> list[slice]:
