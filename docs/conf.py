@@ -30,7 +30,6 @@ nb_execution_mode = "off"
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
 
