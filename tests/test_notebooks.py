@@ -20,6 +20,7 @@ def code_cells(notebook):
 def test_outputs_are_stored_in_order(notebook):
     cells = code_cells(notebook)
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [cell for cell in cells if "execution" in cell["metadata"]], "times of execution"
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not [output for output in outputs if output["output_type"] == "error"]
     assert not [output for output in outputs if output.get("name") == "stderr"]
