@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from classex_bayes.plots.plan import plot_plan
     from classex_bayes.plots.questions import plot_classes_until, plot_prob_at_least
     from classex_bayes.plots.sensitivity import plot_sensitivity
+    from classex_bayes.report.page import write_report
     from classex_bayes.results import ClassesUntil, Extrapolation
 
 _WHERE = {
@@ -119,6 +120,7 @@ _WHERE = {
     "sensitivity": "bayes.sensitivity",
     "simulate": "data.simulate",
     "stack": "bayes.stacking",
+    "write_report": "report.page",
 }
 _MODULES = ("identification", "information", "simulate")
 
@@ -182,6 +184,7 @@ __all__ = [
     "sensitivity",
     "simulate",
     "stack",
+    "write_report",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Files: posteriors written whole or not at all, and scores read without running any code."""
+"""Files: written whole or not at all, and scores read without running any code."""
 
 import inspect
 import shutil
@@ -49,6 +49,19 @@ def _put(new: Path, path: Path, aside: Path) -> None:
     except OSError:
         aside.replace(path)
         raise
+
+
+def write_text(text: str, path: Path) -> Path:
+    """Write text as UTF-8, replacing `path` only when complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        new = scratch / path.name
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return path
 
 
 def read_tree(path: Path) -> xr.DataTree:

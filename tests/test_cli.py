@@ -184,7 +184,7 @@ def test_quiet_is_silent(run, embeddings):
     loud = run("extrapolate", embeddings, "--k", "50000", *FEW)
     quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *FEW)
     assert quiet[0] == 0 and quiet[2] == "" and "0." in quiet[1]
-    assert "Sampling" in loud[2]
+    assert "Sampling (the first run" in loud[2]
     assert loud[2].count("50000 is 250 times the 200 source classes") == 1
     assert loud[1] == quiet[1]
 
@@ -250,6 +250,12 @@ BAD = {
     ),
     "out in a file": (
         ["extrapolate", "pilot.npz", "--k", "9", "--out", "task.txt/a"], "--out: cannot write to"
+    ),
+    "report is no page": (
+        ["report", "pilot.npz", "--k", "9", "--out", "a.pdf"], "--out: expected a name ending in"
+    ),
+    "report in a file": (
+        ["report", "pilot.npz", "--k", "9", "--out", "task.txt/a.html"], "--out: cannot write to"
     ),
     "demo too large": (["demo", "--n-classes", "99999"], "n_classes: expected numbers in 3..2965"),
     "demo too small": (["demo", "--n-classes", "2"], "n_classes: expected numbers in 3..2965"),
@@ -375,6 +381,56 @@ def test_study_table3(run, monkeypatch, tmp_path):
     assert code == 2 and err.startswith("error: path: ")
 
 
+# Report
+
+
+def embedded(path):
+    text = path.read_text(encoding="utf-8")
+    start = text.index('id="numbers">') + len('id="numbers">')
+    return strict(text[start : text.index("</script>", start)])
+
+
+def test_report(run, embeddings, tmp_path):
+    options = [embeddings, "--k", "200,5000", "--target", "0.6", "--json", *FEW]
+    code, out, _ = run("report", *options, "-o", "pages/found.html")
+    assert code == 0
+    found = strict(out)
+    page = embedded(tmp_path / "pages" / "found.html")
+    assert {name: page[name] for name in found if name != "files"} == {
+        name: value for name, value in found.items() if name != "files"
+    }
+    assert page["source"] == "pilot.npz"
+    kept = load(tmp_path / found["files"]["posterior"])
+    assert found["files"]["posterior"] == "pages/found.nc"
+    assert found["files"]["report"] == "pages/found.html"
+    # The same seed gives the same numbers without a report.
+    code, out, _ = run("extrapolate", *options)
+    own = [row for row in page["predictions"] if row["estimator"] == "BayesianExtrapolator"]
+    other = strict(out)
+    assert code == 0 and own == other["predictions"] and len(page["predictions"]) == 8
+    for name in ("classes_until", "prob_at_least", "diagnostics", "task", "seed"):
+        assert page[name] == other[name]
+    assert kept.predict([5000]).mean[5000] == pytest.approx(own[1]["mean"])
+
+
+def test_posterior_is_kept_when_the_report_fails(run, embeddings, monkeypatch, tmp_path):
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("classex_bayes.report.page.write_text", fail)
+    code, out, err = run("report", embeddings, "--k", "500", "--json", *FEW)
+    assert code == 1 and list(strict(out)["files"]) == ["posterior"] and "Traceback" not in err
+    assert "the report could not be written ([Errno 28] No space left on device)" in err
+    assert not (tmp_path / "report.html").exists() and load(tmp_path / "report.nc").is_fitted
+
+
+def test_report_says_what_to_install(run, embeddings, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    code, out, err = run("report", embeddings, "--k", "500")
+    assert code == 2 and out == "" and len(err.splitlines()) == 1
+    assert 'error: a report needs plotly and jinja2: pip install "classex-bayes[report]"' in err
+
+
 # A process of its own
 
 
@@ -386,7 +442,7 @@ def process(*arguments):
 
 def test_a_process_of_its_own(tmp_path):
     assert "extrapolate" in process("--help").stdout
-    for command in ("demo", "extrapolate", "compare"):
+    for command in ("demo", "extrapolate", "compare", "report"):
         shown = process(command, "--help")
         assert shown.returncode == 0 and "Example: classex-bayes" in shown.stdout
     bad = process("extrapolate", str(tmp_path / "missing.npz"), "--k", "9")

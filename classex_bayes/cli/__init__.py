@@ -9,11 +9,11 @@ app.add_typer(studies, name="study")
 
 
 def main() -> None:
-    """Run the command line; bad input is one clear line and exit code 2."""
+    """Run the command line; bad input, or an extra not installed, is one line and exit code 2."""
     from classex_bayes.exceptions import DataError
 
     try:
         app()
-    except DataError as error:
+    except (DataError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

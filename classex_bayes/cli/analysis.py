@@ -1,29 +1,69 @@
-"""Fit, tabulate, draw and save: what `demo`, `extrapolate` and `compare` have in common."""
+"""Fit, tabulate, save and show: what `demo`, `extrapolate`, `compare` and `report` share."""
 
-import math
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.screen import Screen, ready_folder, records
+from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.report.document import document
+
+if TYPE_CHECKING:
+    from classex_bayes.report.findings import Findings
 
 References = Literal["none", "usual", "all", "slow"]
 
 
+@dataclass(frozen=True)
+class Product:
+    """What a command makes of its findings and writes beside the posterior."""
+
+    what: str
+    path: Path
+    write: Callable[["Findings", Path], object]
+
+
+def figure(folder: Path, name: str, truth: Any = None) -> Product:
+    """The figure of the accuracy curve."""
+
+    def write(findings: "Findings", path: Path) -> None:
+        from classex_bayes.plots.curve import plot_accuracy
+
+        plot_accuracy(
+            findings.curves(50),
+            findings.task,
+            truth,
+            findings.target,
+            ci_prob=findings.ci_prob,
+            backend="matplotlib",
+        ).savefig(path)
+
+    return Product("figure", folder / f"{name}.png", write)
+
+
+def page(path: Path, source: str) -> Product:
+    """The report; refuses what could not be written before a long computation."""
+    from classex_bayes.report.page import page_path, require, write_page
+
+    require()
+    write = partial(write_page, source=source)
+    return Product("report", page_path(path, "--out"), write)
+
+
 def _references(which: References, seed: int) -> list[Any]:
     """Point estimators beside the posterior."""
-    from classex_bayes.estimators.classexreg import ClassExReg
-    from classex_bayes.estimators.kde import KDE
     from classex_bayes.estimators.literature import literature
+    from classex_bayes.report.findings import usual_references
 
     if which in ("all", "slow"):
         return literature(seed, slow=which == "slow")
-    usual = [ClassExReg(random_seed=seed), KDE("ucv"), KDE("bcv")]
-    return usual if which == "usual" else []
+    return usual_references(seed) if which == "usual" else []
 
 
 def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> Any:
@@ -39,26 +79,24 @@ def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> Any:
     )
 
 
-def _keep(
-    model: Any, draw_figure: Any, folder: Path, name: str
-) -> tuple[dict[str, str], list[str]]:
-    """Write posterior and figure; whatever fails, the rest is kept and the failure told."""
+def _keep(findings: "Findings", product: Product) -> tuple[dict[str, str], list[str]]:
+    """Write posterior and product; whatever fails, the rest is kept and the failure told."""
     from classex_bayes.bayes.storage import save
 
     files: dict[str, str] = {}
     failures = []
-    for place in (folder, Path(tempfile.gettempdir())):
+    for place in (product.path.parent, Path(tempfile.gettempdir())):
         try:
-            files["posterior"] = str(save(model, place / f"{name}.nc"))
+            saved = save(findings.model, place / f"{product.path.stem}.nc")
+            files["posterior"] = str(saved)
             break
         except OSError as error:
             failures.append(f"the posterior could not be written to {place} ({error})")
     try:
-        figure = folder / f"{name}.png"
-        draw_figure().savefig(figure)
-        files["figure"] = str(figure)
+        product.write(findings, product.path)
+        files[product.what] = str(product.path)
     except Exception as error:
-        failures.append(f"the figure could not be written ({error}); the posterior is kept")
+        failures.append(f"the {product.what} could not be written ({error}); the posterior is kept")
     return files, failures
 
 
@@ -89,6 +127,7 @@ def analyse(
     task: Any,
     counts: list[int],
     screen: Screen,
+    product: Product,
     *,
     truth: Any = None,
     references: References = "none",
@@ -97,19 +136,14 @@ def analyse(
     seed: int,
     draws: int,
     chains: int,
-    out: Path,
-    name: str,
 ) -> None:
-    """Fit, tabulate, draw and save: what `demo`, `extrapolate` and `compare` have in common."""
-    import numpy as np
-
+    """Fit, tabulate, save and show."""
     from classex_bayes.data.validation import probability
-    from classex_bayes.evaluate.compare import compare
 
     probability(ci_prob, "--ci-prob")
     if target is not None:
         probability(target, "--target")
-    ready_folder(out)
+    ready_folder(product.path.parent)
     screen.aside(str(task))
     if task.kind != "accuracies" and task.accuracy(2)[0] < 0.5:
         screen.aside(
@@ -118,60 +152,23 @@ def analyse(
         )
     with screen.warnings_as_notes():
         model = _fit(task, screen, seed, draws, chains)
-        others = _references(references, seed)
-        comparison = compare(
-            [model, *others], task, counts, truth=truth, ci_prob=ci_prob, random_seed=seed
-        )
+        from classex_bayes.report.findings import find
 
-        def figure() -> Any:
-            from classex_bayes.plots.curve import plot_accuracy
-
-            ends = 2, max(*counts, task.n_classes)
-            grid = np.unique(np.rint(np.geomspace(*ends, 50)).astype(np.int64))
-            curves = [estimator.predict(grid) for estimator in comparison.estimators]
-            return plot_accuracy(curves, task, truth, target, ci_prob=ci_prob, backend="matplotlib")
-
-        files, failures = _keep(model, figure, out, name)
+        findings = find(
+            model, _references(references, seed), task, counts, truth=truth, ci_prob=ci_prob,
+            target=target, random_seed=seed,
+        )  # fmt: skip
+        files, failures = _keep(findings, product)
+    comparison = findings.comparison
     lines = [f"note ({p.estimator}): {note}" for p in comparison.predictions for note in p.notes]
     lines += [f"left out: {which}: {why}" for which, why in comparison.skipped.items()]
-    document: dict[str, Any] = {
-        "version": model.idata.attrs["modeling_interface_version"],
-        "seed": seed,
-        "task": {
-            key: model.idata.attrs[key]
-            for key in ("task_kind", "n_classes", "n_test", "design_effect")
-        },
-        "ci_prob": ci_prob,
-        "predictions": records(comparison.table),
-        "left_out": comparison.skipped,
-        "diagnostics": {
-            "r_hat": _finite(model.diagnosis_.r_hat),
-            "ess_bulk": _finite(model.diagnosis_.ess_bulk),
-            "divergences": model.diagnosis_.divergences,
-            "problems": list(model.diagnosis_.problems),
-        },
-        "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
-    }
     if target is not None:
-        until = model.classes_until(target)
-        lower, upper = until.interval(ci_prob)
-        document["classes_until"] = {
-            "accuracy": target,
-            "median": _finite(until.median),
-            "lower": _finite(lower),
-            "upper": _finite(upper),
-            "largest": until.largest,
-        }
-        lines.append(until.describe(ci_prob))
-    document["files"] = files
+        lines.append(model.classes_until(target).describe(ci_prob))
     lines += [f"{what} written to {where}" for what, where in files.items()]
     title = f"Expected accuracy, from {task.n_classes} source classes"
-    screen.result(_table(comparison, title, ci_prob), lines, document)
+    numbers = {**document(findings), "files": files}
+    screen.result(_table(comparison, title, ci_prob), lines, numbers)
     if failures:
         for failure in failures:
             print(f"error: {failure}", file=sys.stderr)
         raise typer.Exit(1)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import analyse
+from classex_bayes.cli.analysis import analyse, figure, page
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
@@ -58,8 +58,8 @@ def demo(
     pilot = everything.subsample(n_classes, random_seed=seed)
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
     analyse(
-        pilot, counts, screen, truth=everything, references="usual", ci_prob=ci_prob, seed=seed,
-        draws=draws, chains=chains, out=out, name="demo",
+        pilot, counts, screen, figure(out, "demo", everything), truth=everything,
+        references="usual", ci_prob=ci_prob, seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
@@ -89,8 +89,8 @@ def extrapolate(
     with screen.warnings_as_notes():
         task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     analyse(
-        task, parse_counts(k), screen, target=target, ci_prob=ci_prob, seed=seed, draws=draws,
-        chains=chains, out=out, name=file.stem,
+        task, parse_counts(k), screen, figure(out, file.stem), target=target, ci_prob=ci_prob,
+        seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
@@ -124,9 +124,42 @@ def compare(
     with screen.warnings_as_notes():
         task = _read(file, labels, metric, distances, n_test, n_classes, seed)
     analyse(
-        task, parse_counts(k), screen,
+        task, parse_counts(k), screen, figure(out, f"{file.stem}-comparison"),
         references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
-        seed=seed, draws=draws, chains=chains, out=out, name=f"{file.stem}-comparison",
+        seed=seed, draws=draws, chains=chains,
+    )  # fmt: skip
+
+
+@app.command()
+def report(
+    file: File,
+    k: Counts,
+    target: Target = None,
+    labels: Labels = None,
+    metric: Metric = None,
+    distances: Distances = False,
+    n_test: NTest = None,
+    n_classes: NClasses = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The page (.html); the posterior goes beside it.")
+    ] = Path("report.html"),
+    seed: Seed = 1,
+    ci_prob: Level = 0.9,
+    draws: Draws = 1000,
+    chains: Chains = 4,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write prediction, checks, method and record as one HTML page that needs no network.
+
+    Example: classex-bayes report scores.npz --k 1000,10000 --target 0.9 -o report.html
+    """
+    screen, product = Screen(quiet, as_json), page(out, file.name)
+    with screen.warnings_as_notes():
+        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    analyse(
+        task, parse_counts(k), screen, product, references="usual", target=target, ci_prob=ci_prob,
+        seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 

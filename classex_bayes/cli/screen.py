@@ -48,12 +48,6 @@ class Screen:
             self.aside(f"note: {text}")
 
 
-def records(frame: Any) -> list[dict[str, Any]]:
-    """Rows of a data frame and its index, for JSON: missing numbers are null."""
-    flat = frame.reset_index()
-    return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
-
-
 def parse_counts(text: str) -> list[int]:
     """Numbers of classes from the text of --k."""
     from classex_bayes.data.validation import class_counts

@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from classex_bayes.cli.options import AsJson, Quiet, Seed, Slow
-from classex_bayes.cli.screen import Screen, ready_folder, records
+from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.report.document import records
 
 studies = typer.Typer(
     help="Compute the tables and figures of the papers again.", no_args_is_help=True

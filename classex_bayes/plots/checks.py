@@ -21,7 +21,7 @@ _OBSERVED = "observed"
 _MOST_RANKS = 200
 _FARTHEST, _N_K = 100, 40
 # Replicates, what was observed, where; title, labels of the axes, whether x is logarithmic.
-_Drawn = tuple[xr.DataArray, FloatArray, NumberArray, tuple[str, str, str], bool]
+Compared = tuple[xr.DataArray, FloatArray, NumberArray, tuple[str, str, str], bool]
 
 
 def plot_ppc(
@@ -74,7 +74,7 @@ def plot_ppc(
     one_of(kind, ("losses", "accuracy", "classes"), "kind")
     one_of(group, ("posterior", "prior"), "group")
     prob, interval = interval_settings(ci_prob, ci_kind)
-    draws, seen, x, texts, log_x = _drawn(model, task, kind, group, random_seed)
+    draws, seen, x, texts, log_x = compared(model, task, kind, group, random_seed)
     bounds = interval_of(draws, prob, interval)
     source = "" if group == "posterior" else " from the prior"
     label = f"replicated{source} ({interval}{100 * prob:g})"
@@ -146,14 +146,14 @@ def plot_prior_predictive(
     )
 
 
-def _drawn(
+def compared(
     model: BayesianExtrapolator,
     task: SourceTask | None,
     kind: str,
-    group: Group,
-    random_seed: RandomSeed,
-) -> _Drawn:
-    """What a check draws, with its titles."""
+    group: Group = "posterior",
+    random_seed: RandomSeed = None,
+) -> Compared:
+    """What a check draws, with its titles; arguments as of `plot_ppc`."""
     if kind == "classes":
         classes = class_accuracies(model, task, group, random_seed)
         replicated, seen = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]

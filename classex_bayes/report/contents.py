@@ -1,0 +1,147 @@
+"""What the page shows: sentences, charts and numbers, ready for the template."""
+
+import datetime
+import hashlib
+import json
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+import classex_bayes
+from classex_bayes.bayes.posterior_checks import PredictiveReport, posterior_checks
+from classex_bayes.bayes.tree import seeds_of
+from classex_bayes.data.diagnosis import diagnose
+from classex_bayes.data.diagnosis.report import TaskReport
+from classex_bayes.data.task import SourceTask
+from classex_bayes.report import charts, words
+from classex_bayes.report.document import document, finite, records
+from classex_bayes.report.findings import Findings
+from classex_bayes.results import Extrapolation, interval_settings
+
+_N_POINTS = 100
+_KINDS = {"eti": "equal tails", "hdi": "highest density"}
+_VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats", "plotly")
+
+
+def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
+    """Names of the template and their values."""
+    model, task, level = findings.model, findings.task, findings.ci_prob
+    checks = diagnose(task, random_seed=seeds_of(model.idata.attrs))
+    replicates = posterior_checks(model, task)
+    curves = findings.curves(_N_POINTS)
+    numbers = _numbers(findings, curves[0], checks, replicates)
+    rows = _rows(findings)
+    farthest = {name: rows[-1][name] for name in ("k", "mean", "lower", "upper")}
+    until = None
+    if findings.target is not None:
+        until = words.until_sentence(model.classes_until(findings.target), level)
+    drawn = _charts(findings, curves)
+    comparison = findings.comparison
+    largest = int(task.grid()[-1])
+    return {
+        "headline": words.headline(**farthest, ci_prob=level),
+        "source": source,
+        "date": date,
+        "level": words.level(level),
+        "interval": f"{words.level(level)}, {_KINDS[interval_settings(None, None)[1]]}",
+        "target": findings.target,
+        "task": task,
+        "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
+        "rows": rows,
+        "references": [one.estimator for one in comparison.predictions[1:]],
+        "notes": _notes(comparison.predictions),
+        "left_out": comparison.skipped,
+        "until": until,
+        "checks": checks,
+        "errors": words.errors_sentence(task),
+        "replicates": replicates,
+        "replicates_words": words.checks_sentence(replicates),
+        "diagnosis": model.diagnosis_,
+        "convergence": words.convergence_sentence(model.diagnosis_, numbers["fit"]["sampler"]),
+        "numbers": {"date": date.isoformat(), "source": source, **numbers},
+        "charts": drawn,
+        "figures": {
+            key: {"traces": chart.traces, "layout": chart.layout} for key, chart in drawn.items()
+        },
+    }
+
+
+def _notes(predictions: list[Extrapolation]) -> dict[str, str]:
+    """Notes, each once, and whose they are."""
+    whose: dict[str, list[str]] = {}
+    for one in predictions:
+        for note in one.notes:
+            whose.setdefault(note, []).append(one.estimator)
+    return {note: ", ".join(names) for note, names in whose.items()}
+
+
+def _rows(findings: Findings) -> list[dict[str, Any]]:
+    """Rows of the table of predictions, by the number of classes."""
+    own, *others = findings.comparison.predictions
+    limits = own.interval(findings.ci_prob)
+    table = limits.assign(mean=own.mean)
+    if findings.target is not None:
+        table["reached"] = own.prob_at_least(findings.target)
+    rows = records(table.sort_index())
+    return [{**row, "references": [float(one.mean[row["k"]]) for one in others]} for row in rows]
+
+
+def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, charts.Chart]:
+    drawn = [
+        charts.accuracy(findings, curves),
+        charts.discriminability(findings),
+        charts.predictive(findings),
+    ]
+    if findings.target is not None:
+        drawn.append(charts.reaching(curves[0], findings.target))
+    return {chart.key: chart for chart in drawn}
+
+
+def _numbers(
+    findings: Findings, curve: Extrapolation, checks: TaskReport, replicates: PredictiveReport
+) -> dict[str, Any]:
+    """The document of `--json`, and what the page tells beyond it."""
+    attributes: dict[Any, Any] = findings.model.idata.attrs
+    return {
+        **document(findings),
+        "fit": {
+            "prior": json.loads(attributes["prior"]),
+            "likelihood": attributes["likelihood"],
+            "sampler": json.loads(attributes["sampler"]),
+            "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
+            "fingerprint": fingerprint(findings.task),
+        },
+        "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
+        "checks": [
+            {**asdict(check), "value": finite(check.value), "threshold": finite(check.threshold)}
+            for check in checks
+        ],
+        "posterior_checks": records(replicates.table),
+        "versions": versions(),
+    }
+
+
+def fingerprint(task: SourceTask) -> str:
+    """Start of the SHA-256 of all that a fit sees of a task: the same for the same data."""
+    grid = task.grid()
+    seen: tuple[Any, ...] = (grid, task.accuracy(grid))
+    if task.kind != "accuracies":
+        seen = task.y, task.losses, task.class_weight
+    digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
+    for array in seen:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of what its numbers rest on."""
+    found = {"classex_bayes": classex_bayes.__version__, "Python": platform.python_version()}
+    for name in _VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # packaged under another name
+            continue
+    return found

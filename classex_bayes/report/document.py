@@ -1,0 +1,72 @@
+"""Numbers as JSON has them: one document for `--json` and for the page."""
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the command line starts without what a fit needs
+    from classex_bayes.report.findings import Findings
+
+
+def document(findings: "Findings") -> dict[str, Any]:
+    """Everything a run found, in the types of JSON; numbers that are not finite are null.
+
+    Parameters
+    ----------
+    findings : Findings
+        A fitted model beside its references.
+
+    Returns
+    -------
+    dict
+    """
+    model, comparison = findings.model, findings.comparison
+    attributes = model.idata.attrs
+    numbers: dict[str, Any] = {
+        "version": attributes["modeling_interface_version"],
+        "seed": json.loads(attributes["random_seed"]),
+        "task": {
+            "task_kind": attributes["task_kind"],
+            "n_classes": int(attributes["n_classes"]),
+            "n_test": int(attributes["n_test"]),
+            "design_effect": float(attributes["design_effect"]),
+        },
+        "ci_prob": findings.ci_prob,
+        "predictions": records(comparison.table),
+        "left_out": comparison.skipped,
+        "diagnostics": {
+            "r_hat": finite(model.diagnosis_.r_hat),
+            "ess_bulk": finite(model.diagnosis_.ess_bulk),
+            "divergences": model.diagnosis_.divergences,
+            "problems": list(model.diagnosis_.problems),
+        },
+        "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
+    }
+    if findings.target is None:
+        return numbers
+    reached = findings.prediction.prob_at_least(findings.target).to_dict()
+    numbers["prob_at_least"] = {
+        "accuracy": findings.target,
+        "predictions": [{"k": k, "probability": share} for k, share in reached.items()],
+    }
+    until = model.classes_until(findings.target)
+    lower, upper = until.interval(findings.ci_prob)
+    numbers["classes_until"] = {
+        "accuracy": findings.target,
+        "median": finite(until.median),
+        "lower": finite(lower),
+        "upper": finite(upper),
+        "largest": until.largest,
+    }
+    return numbers
+
+
+def records(frame: Any) -> list[dict[str, Any]]:
+    """Rows of a data frame and its index: missing numbers are null."""
+    flat = frame.reset_index()
+    return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
+
+
+def finite(value: float) -> float | None:
+    """The number, or null where it is infinite or missing."""
+    return value if math.isfinite(value) else None

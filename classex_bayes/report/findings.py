@@ -1,0 +1,108 @@
+"""A fitted model beside its references: what tables, figures and pages are made from."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.evaluate.compare import Comparison, compare
+from classex_bayes.exceptions import ExtrapolationWarning
+from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Predictions of a fitted model and of references, and what was asked for.
+
+    Attributes
+    ----------
+    model : BayesianExtrapolator
+        The fitted model.
+    task : SourceTask
+        What it was fitted to.
+    comparison : Comparison
+        Predictions, those of the model first.
+    ci_prob : float
+        Level of the intervals.
+    target : float or None
+        Accuracy wanted.
+    """
+
+    model: BayesianExtrapolator
+    task: SourceTask
+    comparison: Comparison
+    ci_prob: float
+    target: float | None
+
+    @property
+    def prediction(self) -> Extrapolation:
+        """What the model predicts."""
+        return self.comparison.predictions[0]
+
+    def grid(self, n_points: int) -> IntArray:
+        """Numbers of classes from 2 to the farthest asked for, log-spaced, and those asked for."""
+        ends = 2, max(int(self.prediction.k.max()), self.task.n_classes)
+        spaced = np.rint(np.geomspace(*ends, n_points)).astype(np.int64)
+        return np.union1d(spaced, self.prediction.k)
+
+    def curves(self, n_points: int) -> list[Extrapolation]:
+        """Predictions of every estimator on the grid."""
+        grid = self.grid(n_points)
+        with warnings.catch_warnings():  # told with the predictions
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return [estimator.predict(grid) for estimator in self.comparison.estimators]
+
+
+def find(
+    model: BayesianExtrapolator,
+    references: Sequence[Estimator],
+    task: SourceTask,
+    k: ClassCounts,
+    *,
+    truth: Any = None,
+    ci_prob: float | None = None,
+    target: float | None = None,
+    random_seed: RandomSeed = None,
+) -> Findings:
+    """Predict with a fitted model, and with references fitted to its task.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        A model fitted to the task.
+    references : sequence of estimators
+        Copies are fitted; what cannot be fitted is left out, with the reason.
+    task : SourceTask
+        The tested classes.
+    k : int or array-like of int
+        Numbers of classes.
+    truth : SourceTask or mapping from k to accuracy, optional
+        Known accuracy.
+    ci_prob : float, optional
+        Level of the intervals; ArviZ's rcParams by default.
+    target : float, optional
+        Accuracy wanted.
+    random_seed : int, SeedSequence or None
+        Seed of the references without a seed of their own.
+
+    Returns
+    -------
+    Findings
+    """
+    level, _ = interval_settings(ci_prob, None)
+    estimators = [model, *references]
+    comparison = compare(estimators, task, k, truth=truth, ci_prob=level, random_seed=random_seed)
+    return Findings(model, task, comparison, level, target)
+
+
+def usual_references(random_seed: RandomSeed = None) -> list[Estimator]:
+    """The estimators that stand beside the posterior where none are named."""
+    return [ClassExReg(random_seed=random_seed), KDE("ucv"), KDE("bcv")]

@@ -1,0 +1,165 @@
+"""The report: one HTML file that needs nothing beside itself."""
+
+import datetime
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.tree import seeds_of
+from classex_bayes.data.task import SourceTask
+from classex_bayes.data.validation import class_counts, probability, source_task
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.exceptions import DataError
+from classex_bayes.io import write_text
+from classex_bayes.report import words
+from classex_bayes.report.contents import contents
+from classex_bayes.report.findings import Findings, find, usual_references
+from classex_bayes.typing import ClassCounts
+
+
+def write_report(
+    model: BayesianExtrapolator,
+    k: ClassCounts,
+    path: str | Path,
+    *,
+    task: SourceTask | None = None,
+    references: Sequence[Estimator] | None = None,
+    target: float | None = None,
+    ci_prob: float | None = None,
+    source: str = "",
+    date: datetime.date | None = None,
+) -> Path:
+    """Write what a fitted model found as one HTML page that needs no network.
+
+    The accuracy curve with references, a table, the target, D(u), checks of the task and of the
+    model in words, convergence, method and citation to paste, data, settings, seed and versions;
+    all numbers also as JSON (the element with id "numbers"). It adapts to phones, paper and dark
+    screens. The same fit gives the same page but for its date.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        A fitted model.
+    k : int or array-like of int
+        Numbers of classes; the headline is about the largest.
+    path : str or Path
+        Ends in .html. The file appears whole or not at all.
+    task : SourceTask, optional
+        The fitted task, for a model read from a file.
+    references : sequence of estimators, optional
+        Point estimates beside the posterior; ClassExReg and KDE by default.
+    target : float, optional
+        Accuracy wanted, in (0, 1).
+    ci_prob : float, optional
+        Level of the intervals; ArviZ's rcParams by default.
+    source : str
+        Name of the data, such as that of their file.
+    date : date, optional
+        Date of the page; today by default.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    DataError
+        No fitted model of one task, or not of this one; another ending; bad k, target or level.
+    NotFittedError
+        The model has no draws.
+    ImportError
+        plotly or jinja2 is not installed.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import classex_bayes as cb
+    >>> task = cb.SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> model = cb.BayesianExtrapolator().fit(
+    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ... )
+    >>> path = cb.write_report(model, [100, 1000], f"{tempfile.mkdtemp()}/report.html", target=0.8)
+    >>> "<title>On 1,000 classes: " in path.read_text(encoding="utf-8")
+    True
+    """
+    require()
+    where = page_path(path, "path")
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    seeds = seeds_of(model.idata.attrs)
+    task = model.task if task is None else task
+    if task is None:
+        raise DataError("task: found none, expected the one task that the model was fitted to")
+    source_task(task)
+    if not model.is_fitted_to(task):
+        raise DataError("task: the model was fitted to another task or with other parameters")
+    wanted = None if target is None else probability(target, "target")
+    counts = class_counts(k)
+    if references is None:
+        references = usual_references(seeds)
+    findings = find(
+        model, references, task, counts, ci_prob=ci_prob, target=wanted, random_seed=seeds
+    )
+    return write_page(findings, where, source=source, date=date)
+
+
+def require() -> None:
+    """Raise ImportError where what a page is made with is not installed."""
+    try:
+        import jinja2  # noqa: F401
+        import plotly  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            'a report needs plotly and jinja2: pip install "classex-bayes[report]"'
+        ) from None
+
+
+def page_path(path: str | Path, name: str) -> Path:
+    """Path of a page; `DataError` about the argument `name` where it does not end in .html."""
+    where = Path(path)
+    if where.suffix != ".html":
+        raise DataError(f"{name}: expected a name ending in .html, found {str(path)!r}")
+    if where.is_dir():
+        raise DataError(f"{name}: expected a file, found the folder {str(path)!r}")
+    return where
+
+
+def write_page(
+    findings: Findings, path: Path, *, source: str = "", date: datetime.date | None = None
+) -> Path:
+    """Write the page of what was found; arguments as of `write_report`."""
+    return write_text(html(findings, source, date or datetime.date.today()), path)
+
+
+def html(findings: Findings, source: str, date: datetime.date) -> str:
+    """The page as text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=PackageLoader("classex_bayes.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.filters.update(
+        percent=words.percent,
+        chance=words.chance,
+        exact=words.exact,
+        span=words.span,
+        digits=words.digits_for,
+        sentence=words.sentence,
+        one_line=lambda text: Markup(" ").join(text.split()),
+    )
+    here = resources.files("classex_bayes.report")
+    # Our own files and plotly's, trusted as they are; whatever comes from data is escaped.
+    css, js = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("page.css", "page.js"))
+    return environment.get_template("page.html.jinja").render(
+        **contents(findings, source, date), css=css, js=js, plotly_js=Markup(get_plotlyjs())
+    )

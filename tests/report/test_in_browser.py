@@ -1,0 +1,244 @@
+"""The report in a real browser, without a window."""
+
+import json
+import shutil
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    BROWSER is None or DRIVER is None,
+    reason="no Chromium with chromedriver: apt-get install chromium chromium-driver",
+)
+
+# What a keyboard must reach, as far as it is shown.
+REACHED = "a[href], button, input, summary, [tabindex='0']"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def prefer(browser, scheme):
+    """Ask for a colour scheme, and for no motion, so that nothing is seen half way."""
+    wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in wanted.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+@pytest.fixture
+def show(browser):
+    """Open a page at a width and in a scheme."""
+
+    def show(path, width=1200, scheme="light"):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        prefer(browser, scheme)
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)
+        browser.get(path.as_uri())
+        assert browser.execute_script("return 'ready' in document.documentElement.dataset")
+        return browser
+
+    return show
+
+
+def requested(browser):
+    """Addresses that were asked for."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    return {one["request"]["url"] for one in sent}
+
+
+def drawn(browser, chart="accuracy"):
+    """Number of curves and bands in a chart."""
+    return browser.execute_script(
+        f"return document.querySelectorAll('#{chart} .scatterlayer .trace').length"
+    )
+
+
+@pytest.mark.parametrize("name", ["written", "hostile"])
+def test_it_loads_without_errors_and_network(show, request, name):
+    path = request.getfixturevalue(name)
+    browser = show(path)
+    assert browser.get_log("browser") == []
+    outside = {url for url in requested(browser) if not url.startswith("data:")}
+    assert outside == {path.as_uri()}
+    assert browser.title.startswith("On ")
+    charts = browser.execute_script("return document.querySelectorAll('.chart svg').length")
+    assert charts > 0 and len(browser.find_elements("css selector", ".chart")) >= 3
+
+
+def test_table_and_json_agree(show, written):
+    browser = show(written)
+    found = browser.execute_script(
+        "return [...document.querySelectorAll('#predictions tbody tr')].map(row =>"
+        " [...row.querySelectorAll('data')].map(cell => [cell.value, cell.textContent]))"
+    )
+    numbers = browser.execute_script(
+        "return JSON.parse(document.getElementById('numbers').textContent)"
+    )
+    names = dict.fromkeys(row["estimator"] for row in numbers["predictions"])
+    by_name = {
+        name: {row["k"]: row for row in numbers["predictions"] if row["estimator"] == name}
+        for name in names
+    }
+    chances = {row["k"]: row["probability"] for row in numbers["prob_at_least"]["predictions"]}
+    own, *others = by_name.values()
+    assert len(others) == 3 and [float(row[0][0]) for row in found] == sorted(own)
+    for row in found:
+        k = int(row[0][0])
+        expected = [own[k]["mean"], own[k]["eti80_lb"], own[k]["eti80_ub"], chances[k]]
+        expected += [other[k]["mean"] for other in others]
+        assert [float(value) for value, _ in row[1:]] == expected
+        shown = [float(text.removesuffix("%")) for _, text in row[1:4]]
+        assert shown == pytest.approx([100 * value for value in expected[:3]], abs=0.05001)
+
+
+def test_the_legend_toggles(show, written):
+    browser = show(written)
+    every = drawn(browser)
+    buttons = browser.find_elements("css selector", "button[data-chart=accuracy]")
+    assert len(buttons) == every == 8
+    for button in buttons:
+        button.send_keys(Keys.SPACE)
+        assert button.get_attribute("aria-pressed") == "false" and drawn(browser) == every - 1
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true" and drawn(browser) == every
+
+
+def test_the_slider_reads_the_curve(show, written):
+    browser = show(written)
+    answer = browser.find_element("id", "answer")
+    assert answer.text.startswith("5,000 classes: ")
+    slider = browser.find_element("id", "at")
+    slider.send_keys(Keys.HOME)
+    first = browser.execute_script(
+        "return JSON.parse(document.getElementById('numbers').textContent).curve[0]"
+    )
+    assert answer.text.startswith(f"2 classes: {100 * first['mean']:.1f}%, 80% interval ")
+    assert slider.get_attribute("aria-valuetext") == answer.text
+
+
+@pytest.mark.parametrize("name", ["written", "hostile"])
+def test_nothing_sticks_out_on_a_phone(show, request, name):
+    browser = show(request.getfixturevalue(name), width=390)
+    for opened in (False, True):
+        browser.execute_script(
+            "document.querySelectorAll('details').forEach(one => { one.open = arguments[0] })",
+            opened,
+        )
+        width, body = browser.execute_script(
+            "return [document.documentElement.scrollWidth, document.body.scrollWidth]"
+        )
+        assert width <= 390 and body <= 390
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.main-svg')].map(svg => svg.clientWidth)"
+    )
+    assert widths and max(widths) <= 390
+
+
+def luminance(color):
+    """Relative luminance (WCAG) of rgb(r, g, b)."""
+    channels = [float(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_schemes_and_contrast(show, written, scheme):
+    browser = show(written, scheme=scheme)
+    paper, colors, ticks = browser.execute_script(
+        "return [getComputedStyle(document.body).backgroundColor,"
+        " [...document.querySelectorAll('h1, p, figcaption, th, td, dt, summary, .verdict')]"
+        "   .map(one => getComputedStyle(one).color),"
+        " [...document.querySelectorAll('.chart .xtick text')].map(one => one.style.fill)]"
+    )
+    ground = luminance(paper)
+    assert (ground > 0.9) if scheme == "light" else (ground < 0.02)
+    assert ticks
+    for color in {*colors, *ticks}:
+        bright, dark = sorted((luminance(color), ground), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5, color
+
+
+def test_a_change_of_scheme_is_followed(show, written):
+    browser = show(written)
+    fill = "return document.querySelector('#accuracy .xtick text').style.fill"
+    light = browser.execute_script(fill)
+    prefer(browser, "dark")
+    WebDriverWait(browser, 10).until(lambda _: luminance(browser.execute_script(fill)) > 0.5)
+    assert luminance(light) < 0.1
+
+
+def test_the_keyboard_reaches_everything(show, written):
+    browser = show(written)
+    mark = (
+        "[...document.querySelectorAll(arguments[0])].filter(one => one.checkVisibility())"
+        ".map((one, number) => one.dataset.stop = number)"
+    )
+    stops = browser.execute_script(f"return {mark}", REACHED)
+    seen = []
+    for _ in stops:
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        seen.append(
+            browser.execute_script(
+                "const on = document.activeElement, {top} = on.getBoundingClientRect();"
+                " return [Number(on.dataset.stop), getComputedStyle(on).outlineStyle, top]"
+            )
+        )
+    assert [number for number, _, _ in seen] == stops
+    assert {outline for _, outline, _ in seen} == {"solid"}
+    assert all(0 <= top < 900 for _, _, top in seen)
+
+
+def test_structure_is_told(show, written):
+    browser = show(written)
+    problems = browser.execute_script(
+        "const every = (what) => [...document.querySelectorAll(what)], bad = [];"
+        "for (const name of ['header', 'main', 'footer', 'nav[aria-label]', 'h1', 'html[lang]'])"
+        "  if (every(name).length !== 1) bad.push(name);"
+        "for (const one of every('th')) if (!one.scope) bad.push('th');"
+        "for (const one of every('.chart')) if (!one.getAttribute('aria-label')) bad.push('chart');"
+        "for (const one of every('input')) if (!one.labels.length) bad.push('input');"
+        "for (const one of every('[aria-labelledby]'))"
+        "  if (!document.getElementById(one.getAttribute('aria-labelledby'))) bad.push('label');"
+        "const ids = every('[id]').map(one => one.id);"
+        "if (new Set(ids).size < ids.length) bad.push('ids');"
+        "let level = 1; for (const one of every('h1, h2, h3')) {"
+        "  if (one.tagName[1] > level + 1) bad.push('heading'); level = +one.tagName[1]; }"
+        "return bad"
+    )
+    assert problems == []
+
+
+def test_print_is_light_and_still(show, written):
+    browser = show(written, scheme="dark")
+    pdf = browser.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert pdf.startswith("JVBERi")
+    state = (
+        "const svg = document.querySelector('#accuracy .main-svg');"
+        "return [svg.clientWidth, document.querySelector('#accuracy .xtick text').style.fill,"
+        " document.querySelectorAll('#accuracy .drag').length]"
+    )
+    before = browser.execute_script(state)
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    width, color, handles = browser.execute_script(state)
+    assert width == 640 and luminance(color) < 0.1 and handles == 0
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert browser.execute_script(state) == before

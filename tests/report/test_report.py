@@ -1,0 +1,292 @@
+"""The report as a file: its numbers, its words, and what it refuses."""
+
+import datetime
+import json
+import sys
+import warnings
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
+from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.report import charts, words
+from classex_bayes.report.findings import find
+from classex_bayes.report.page import write_report
+
+K, DATE = [1000, 5000, 200], datetime.date(2026, 1, 2)
+
+
+class Page(HTMLParser):
+    """Text of the elements with an id, JSON of the scripts, and the number of every tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.ids, self._open = {}, [], {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self._open.append((tag, dict(attributes).get("id")))
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open and self._open[-1][0] not in ("script", "style"):
+            self.text.append(data)
+        for _, name in self._open:
+            if name:
+                self.ids[name] = self.ids.get(name, "") + data
+
+    def json(self, name):
+        return json.loads(self.ids[name])
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return Page(written.read_text(encoding="utf-8"))
+
+
+def test_numbers_are_those_of_the_model(page, fitted, pilot):
+    numbers = page.json("numbers")
+    predicted = fitted.predict(K)
+    rows = {
+        row["k"]: row
+        for row in numbers["predictions"]
+        if row["estimator"] == "BayesianExtrapolator"
+    }
+    interval = predicted.interval(0.8, "eti")
+    for k in K:
+        assert rows[k]["mean"] == pytest.approx(predicted.mean[k], rel=1e-12)
+        assert rows[k]["eti80_lb"] == pytest.approx(interval["lower"][k], rel=1e-12)
+    for reference in (ClassExReg(random_seed=1), KDE("ucv"), KDE("bcv")):
+        own = [r for r in numbers["predictions"] if r["estimator"] == reference.name]
+        expected = reference.fit(pilot.task).predict(K).mean
+        assert_allclose([r["mean"] for r in own], expected)
+    chances = {row["k"]: row["probability"] for row in numbers["prob_at_least"]["predictions"]}
+    assert chances == fitted.predict(K).prob_at_least(0.6).to_dict()
+    assert numbers["classes_until"]["median"] == fitted.classes_until(0.6).median
+    assert numbers["date"] == "2026-01-02" and numbers["source"] == "pilot & co.npz"
+    assert numbers["seed"] == 1 and numbers["fit"]["sampler"]["draws"] == 500
+    assert numbers["versions"]["numpy"] == np.__version__
+    assert {check["name"] for check in numbers["checks"]} >= {"ties", "few errors"}
+    assert "losses: distance" in [row["discrepancy"] for row in numbers["posterior_checks"]]
+
+
+def test_headline_is_about_the_farthest(page, fitted):
+    mean, (lower, upper) = (
+        fitted.predict(5000).mean[5000],
+        fitted.predict(5000).interval(0.8).loc[5000],
+    )
+    stated = f"On 5,000 classes: {100 * mean:.0f}%, 80% interval "
+    assert stated + f"{100 * lower:.0f} to {100 * upper:.0f}%" in page.words
+
+
+def test_curves_are_those_of_the_model(page, fitted, pilot):
+    figure = page.json("figures")["accuracy"]
+    traces = {trace["meta"]: trace for trace in figure["traces"]}
+    assert set(traces) == {
+        "interval", "inner", "reference-1", "reference-2", "reference-3", "posterior", "target",
+        "pilot",
+    }  # fmt: skip
+    x = np.array(traces["posterior"]["x"])
+    assert set(K) <= set(x) and x[0] == 2 and x[-1] == 5000
+    predicted = fitted.predict(x)
+    assert_allclose(traces["posterior"]["y"], predicted.mean)
+    for key, prob in (("interval", 0.8), ("inner", 0.5)):
+        bounds = predicted.interval(prob, "eti")
+        outline = [*bounds["upper"], *bounds["lower"][::-1]]
+        assert_allclose(traces[key]["y"], outline)
+    seen = traces["pilot"]
+    assert_allclose(seen["y"], pilot.task.accuracy(np.array(seen["x"])))
+    # 80% of a normal law lie within 1.2816 standard deviations.
+    sd = np.sqrt(np.diag(pilot.task.accuracy_cov(np.array(seen["x"]))))
+    assert_allclose(seen["error_y"]["arrayminus"], 1.2815515655446004 * sd)
+    tail = {t["meta"]: t for t in page.json("figures")["discriminability"]["traces"]}["posterior"]
+    z_of_1_in_100 = 2.3263478740408408
+    expected = float(fitted.discriminability(0.99).mean())
+    assert np.interp(z_of_1_in_100, tail["x"], tail["y"]) == pytest.approx(expected, abs=1e-3)
+    reached = page.json("figures")["reaching"]["traces"][0]
+    assert_allclose(reached["y"], predicted.prob_at_least(0.6))
+
+
+def test_record_method_and_citation(page):
+    text = page.words
+    assert "pilot & co.npz" in text and "2 January 2026" in text
+    assert "200 classes (400 instances)" in page.ids["paragraph"]
+    assert "seed 1" in page.ids["paragraph"] and "  " not in page.ids["paragraph"].strip()
+    cited = Path(__file__).parents[2] / "CITATION.cff"
+    stated = cited.read_text(encoding="utf-8")
+    for line in stated.splitlines():
+        name, _, value = line.strip().removeprefix("- ").partition(": ")
+        if name in ("title", "family-names", "given-names", "journal", "volume", "year", "name"):
+            assert value.strip('"') in page.ids["citation"]
+
+
+def test_the_same_fit_gives_the_same_page(written, fitted, tmp_path):
+    again = write_report(
+        fitted, K, tmp_path / "b.html", target=0.6, ci_prob=0.8, source="pilot & co.npz", date=DATE
+    )
+    assert again.read_bytes() == written.read_bytes()
+    other = write_report(fitted, K, tmp_path / "c.html", target=0.6, ci_prob=0.8).read_text()
+    assert datetime.date.today().isoformat() in other
+    # Nothing but the pages is left behind.
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b.html", "c.html"]
+
+
+def test_without_target_and_references(fitted, tmp_path):
+    path = write_report(fitted, 300, tmp_path / "a.html", references=[], ci_prob=0.4)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "reaching" not in page.json("figures") and "classes_until" not in page.json("numbers")
+    assert [t["meta"] for t in page.json("figures")["accuracy"]["traces"]] == [
+        "interval", "posterior", "pilot",
+    ]  # fmt: skip
+
+
+def test_a_bare_curve(fitted_curve, tmp_path):
+    path = write_report(fitted_curve, 1000, tmp_path / "a.html", target=0.5)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "KDE(ucv) is left out: task: " in page.words
+    assert "bare accuracy curve" in page.words and "normal likelihood" in page.ids["paragraph"]
+
+
+def test_a_model_from_a_file(fitted, pilot, written, tmp_path):
+    kept = load(save(fitted, tmp_path / "a.nc"))
+    with pytest.raises(DataError, match="task: found none"):
+        write_report(kept, K, tmp_path / "a.html")
+    path = write_report(
+        kept, K, tmp_path / "a.html", task=pilot.task, target=0.6, ci_prob=0.8,
+        source="pilot & co.npz", date=DATE,
+    )  # fmt: skip
+    ours, theirs = (Page(p.read_text(encoding="utf-8")) for p in (path, written))
+    assert ours.json("numbers")["predictions"] == theirs.json("numbers")["predictions"]
+
+
+def test_names_are_escaped(hostile, attack, page):
+    attacked = Page(hostile.read_text(encoding="utf-8"))
+    scripts = {name: page.tags[name] for name in ("script", "style", "body")}
+    assert {name: attacked.tags[name] for name in scripts} == scripts and "img" not in attacked.tags
+    assert f"Two classes carry 50% of the 32 errors: {attack}0, {attack}1." in attacked.words
+    assert f"{attack}<!--<img src=x>.npz" in attacked.words
+    assert attacked.json("numbers")["source"].startswith(attack)
+    assert f"{attack}0" in str(attacked.json("numbers")["checks"])
+
+
+# Refused
+
+
+def test_refused(fitted, fitted_dirichlet, pilot, small_task, tmp_path):
+    page = tmp_path / "a.html"
+    (tmp_path / "folder.html").mkdir()
+    for arguments, options, message in [
+        ((fitted, 9, tmp_path / "a.pdf"), {}, "path: expected a name ending in .html"),
+        ((fitted, 9, tmp_path / "folder.html"), {}, "path: expected a file, found the folder"),
+        ((fitted, 1, page), {}, "k: expected numbers in 2"),
+        ((fitted, 9, page), {"target": 1.0}, "target: expected a number between 0 and 1"),
+        ((fitted, 9, page), {"ci_prob": 90}, "ci_prob: expected a number between 0 and 1"),
+        ((fitted, 9, page), {"task": small_task()}, "task: the model was fitted to another task"),
+        ((fitted, 9, page), {"task": 3}, "task: expected a SourceTask"),
+        ((ClassExReg(), 9, page), {}, "model: expected a BayesianExtrapolator"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            write_report(*arguments, **options)
+    with pytest.raises(NotFittedError):
+        write_report(BayesianExtrapolator(), 9, page)
+    assert not page.exists()
+
+
+@pytest.mark.parametrize("missing", ["plotly", "jinja2"])
+def test_what_to_install(fitted, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r'pip install "classex-bayes\[report\]"'):
+        write_report(fitted, 9, "never.html")
+
+
+def test_a_page_that_fails_leaves_the_old_one(written, fitted, monkeypatch, tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text("old")
+
+    def fail(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_report(fitted, 300, path, references=[])
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["a.html"]
+
+
+# Words
+
+
+@given(st.floats(0, 1), st.integers(0, 3))
+def test_percent_never_claims_certainty(share, digits):
+    text = words.percent(share, digits)
+    number = float(text.removesuffix("%").removeprefix("over ").removeprefix("under "))
+    if text.startswith(("over", "under")):
+        assert share < number / 100 if text.startswith("under") else share > number / 100
+        assert min(number, 100 - number) == pytest.approx(10.0 ** -max(digits, 2))
+    else:
+        assert number == pytest.approx(100 * share, abs=0.5 * 10.0**-digits)
+        assert (number == 100) == (share == 1) and (number == 0) == (share == 0)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=40),
+)
+def test_the_classes_that_carry_the_errors_are_fewest(instances):
+    # Two right answers, since a task has two tested classes.
+    y, losses = ([pair[place] for pair in [(0, 0), (1, 0), *instances]] for place in (0, 1))
+    task = SourceTask.from_losses(losses, y, n_classes=8, untested="competitors")
+    wrong = sorted(
+        (sum(c == j and v > 0 for c, v in zip(y, losses, strict=True)) for j in range(8)),
+        reverse=True,
+    )
+    total = sum(wrong)
+    sentence = words.errors_sentence(task)
+    if total == 0:
+        assert sentence.startswith("None of the")
+        return
+    few = next(n for n in range(1, 9) if sum(wrong[:n]) >= 0.4 * total)
+    assert f"{round(100 * sum(wrong[:few]) / total)}% of the {total} errors" in sentence
+    numerals = ["One class carries", "Two classes carry", "Three classes carry"]
+    assert sentence.startswith(numerals[few - 1] if few <= 3 else ("Four", "Five"))
+
+
+def test_until(small_task, fit):
+    model = fit(small_task(), draws=100, tune=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = (words.until_sentence(model.classes_until(a), 0.9) for a in (0.999999, 1e-9))
+    assert low.startswith("Accuracy is below 99.9999% on as few as 2 classes")
+    assert high.startswith("Accuracy stays above 1e-07% on more than 10^12 classes")
+
+
+def test_convergence_is_told(small_task, fit):
+    model = fit(small_task(), draws=20, tune=100, chains=1)
+    sentence = words.convergence_sentence(model.diagnosis_, {"chains": 1, "draws": 20})
+    assert sentence.startswith("Do not trust the draws yet: a single chain")
+    assert "1 chain of 20 draws" in sentence and "nan" not in sentence
+
+
+def test_many_references_are_told_apart(fitted, pilot):
+    references = [ClassExReg(share) for share in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
+    findings = find(fitted, references, pilot.task, [500], ci_prob=0.9)
+    chart = charts.accuracy(findings, findings.curves(5))
+    styles = {(s.color, s.dash) for s in chart.legend if s.key.startswith("reference")}
+    assert len(styles) == len(references)
+    assert len({s.key for s in chart.legend}) == len(chart.legend)
