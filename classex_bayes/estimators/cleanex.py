@@ -76,7 +76,7 @@ class CleaneX(Parameters):
     ----------
     favorability_ : array of shape (n,)
         Favorability of each test instance, where the loss was smallest.
-    loss_ : array of shape (n_steps_,)
+    loss_ : array of shape (n_steps,)
         Mean squared difference of the accuracies before each training step.
     n_steps_ : int
         Number of steps taken.

@@ -236,7 +236,7 @@ class EncodingModel(Parameters):
 
         See Also
         --------
-        classex_bayes.identification.decoding.identification_task : The same from predictions.
+        classex_bayes.identification.identification_task : The same from predictions.
         """
         predictions = self.predict(stimuli)
         measured = finite_matrix(responses, "responses")

@@ -69,7 +69,7 @@ def plot_ppc(
 
     See Also
     --------
-    classex_bayes.bayes.posterior_checks.posterior_checks : The same in numbers.
+    classex_bayes.posterior_checks : The same in numbers.
     """
     one_of(kind, ("losses", "accuracy", "classes"), "kind")
     one_of(group, ("posterior", "prior"), "group")

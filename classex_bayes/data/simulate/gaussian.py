@@ -92,8 +92,8 @@ class BivariateNormal(NearestTemplate):
     """Bayes classification of normal labels, the toy example of the paper (there dim = 1).
 
     The label of a class is Y ~ N(0, I), its instances are X ~ N(rho Y, (1 - rho^2) I), and the
-    score -|x - rho y|^2 is the log-likelihood up to constants; galleries hold rho Y. From Zheng,
-    Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
+    score ``-|x - rho y|^2`` is the log-likelihood up to constants; galleries hold rho Y. From
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
 
     Parameters
     ----------
