@@ -300,20 +300,25 @@ class EmbeddingContest:
         tiles = self.source.tiles(columns)
         # Contiguous in this direction they multiply a tenth faster.
         factors = [np.ascontiguousarray(self.source.gallery_factor(tile).T) for tile in tiles]
-        height = max(1, _TILE_ELEMENTS // max(right.shape[1] for right in factors))
+        # What does not change from tile to tile is made once: threads wait for each other's Python.
+        height = min(y.size, max(1, _TILE_ELEMENTS // max(len(right.T) for right in factors)))
+        products = [
+            _SCRATCH.array("product", (height, right.shape[1]), np.float32) for right in factors
+        ]
+        owns = [y - tile.start for tile in tiles]
+        words_before = [(tile.start - columns.start) // WORD for tile in tiles]
+        per_tile = list(zip(tiles, factors, products, owns, words_before, strict=True))
+        rows, factor = np.arange(height), self.factor[at]
         for some in ranges(y.size, height):
-            left = self.factor[at][some]
-            places, limits, out = (
-                np.arange(len(left)),
-                (low[some], high[some]),
-                (above[some], close[some], counts[some]),
-            )
-            for tile, right in zip(tiles, factors, strict=True):
-                shape = len(left), right.shape[1]
-                product = _SCRATCH.array("product", shape, np.float32)
-                scores = self.source.reduced(np.matmul(left, right, out=product), tile)
-                own, word = y[some] - tile.start, (tile.start - columns.start) // WORD
-                n_close += compare(scores, places, one, *limits, largest, own, word, *out)[1]
+            left, limits = factor[some], (low[some], high[some])
+            out, places = (above[some], close[some], counts[some]), rows[: some.stop - some.start]
+            for tile, right, product, own, word in per_tile:
+                found = np.matmul(left, right, out=product[: places.size])
+                scores = self.source.reduced(found, tile)
+                close_words = compare(scores, places, one, *limits, largest, own[some], word, *out)[
+                    1
+                ]
+                n_close += close_words
         return Comparison(at, columns.start // WORD, above, close, counts, n_close > 0)
 
     def exact(self, places: IntArray, columns: IntArray) -> FloatArray:
