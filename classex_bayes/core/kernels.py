@@ -31,16 +31,16 @@ _loop = compiled(nogil=True)
 
 
 @intrinsic
-def _count_bits(typing_context, word):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+def _count_bits(typing_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
 
 
 @intrinsic
-def _lowest_bit(typing_context, word):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+def _lowest_bit(typing_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
 
     return types.uint64(types.uint64), generate
@@ -54,10 +54,10 @@ def _word_of(comparison: str, negated: bool) -> Callable[..., Any]:
     """
 
     @intrinsic
-    def word(typing_context, row, first, sign, limit):  # type: ignore[no-untyped-def]
+    def word(typing_context: Any, row: Any, first: Any, sign: Any, limit: Any) -> Any:
         kind = row.dtype
 
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             lanes = ir.VectorType(context.get_data_type(kind), _LANES)
             all_signs, all_limits = (_in_all_lanes(builder, lanes, arguments[i]) for i in (2, 3))
@@ -96,10 +96,10 @@ _not_at_most = _word_of("<=", True)
 
 
 @intrinsic
-def _read_ahead(typing_context, row, place):  # type: ignore[no-untyped-def]
+def _read_ahead(typing_context: Any, row: Any, place: Any) -> Any:
     """Ask memory for the 64 scores from a place on, which may lie beyond the row."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         byte = ir.IntType(8).as_pointer()
         number = ir.IntType(32)

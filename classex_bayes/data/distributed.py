@@ -4,6 +4,7 @@ Dask is imported only where a Dask array comes in. Whatever scheduler is current
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -43,7 +44,7 @@ class DelayedRange(NamedTuple):
     templates: Any = None  # delayed embeddings
 
 
-class DaskSource:
+class DaskSource(ABC):
     """Scores behind Dask arrays, read by the pass over them and nothing else.
 
     Parameters
@@ -59,15 +60,15 @@ class DaskSource:
         self.shape = rows.shape[0], n_classes
         self.in_order = True
 
+    @abstractmethod
     def ranges(self) -> list[DelayedRange]:
         """Ranges that the classes are cut into, in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cells(
         self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
     ) -> list[Any]:
         """Delayed `Defeats` of one row block, for every range of classes."""
-        raise NotImplementedError
 
     def statistics(
         self,
