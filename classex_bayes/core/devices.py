@@ -86,7 +86,8 @@ def without_own(close: NumberArray, own: IntArray) -> NumberArray:
 def compare_scores(source: "ScoreMatrix", rows: IntArray, y: IntArray, at: slice) -> Comparison:
     """Compare rows of a score matrix on a device with the scores of the true classes.
 
-    Scores below the normal range, which the device may take for zero, are left to the host.
+    Scores below the normal range, which the device may take for equal, are close: the host
+    compares them.
     """
     scores = take(source.matrix, rows)
     xp = array_api_compat.array_namespace(scores)
@@ -96,12 +97,8 @@ def compare_scores(source: "ScoreMatrix", rows: IntArray, y: IntArray, at: slice
             raise source.invalid()
     flat = np.arange(rows.size) * scores.shape[1] + y
     own = xp.take(xp.reshape(scores, (-1,)), on_device_of(scores, flat), axis=0)[:, None]
-    better, close = scores > own if source.higher_is_better else scores < own, scores == own
-    if xp.isdtype(scores.dtype, "real floating"):
-        tiny = xp.finfo(scores.dtype).smallest_normal
-        lost = (xp.abs(scores) < tiny) & (xp.abs(own) < tiny)
-        better, close = better & ~lost, close | lost
-    return Comparison.of(at, 0, packed(better), without_own(packed(close), y))
+    above = packed(scores > own if source.higher_is_better else scores < own)
+    return Comparison.of(at, 0, above, without_own(packed(scores == own), y))
 
 
 def compare_products(contest: "EmbeddingContest", at: slice, columns: slice) -> Comparison:

@@ -15,8 +15,9 @@ from classex_bayes.core import scores as scores_module
 from classex_bayes.core import workers as workers_module
 from classex_bayes.core.covariance import add_gains, common_products, stream_losses
 from classex_bayes.core.embeddings import EmbeddingScores
-from classex_bayes.core.losses import unpack
+from classex_bayes.core.losses import count_losses, unpack
 from classex_bayes.core.scores import ScoreMatrix
+from classex_bayes.exceptions import DataError
 
 SEEDS = st.integers(0, 2**32 - 1)
 K = np.array([2, 5, 20, 70])
@@ -128,3 +129,20 @@ def test_sums_over_packed_bits(seed, n, n_classes, density):
         expected += at_rival.T @ at_rival
     found = common_products(words, gain, starts)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("column", [0, 63, 64, 127, 128, 129])
+def test_invalid_scores_are_seen_in_whole_words_and_in_the_rest(column, sign, dtype):
+    scores = np.random.default_rng(1).normal(size=(130, 130)).astype(dtype)
+    y = np.arange(130)
+    for bad in (np.nan, sign * np.inf):
+        spoilt = scores.copy()
+        spoilt[5, column] = bad
+        with pytest.raises(DataError, match=f"at row 5, column {column};"):
+            count_losses(ScoreMatrix(spoilt, sign == 1), y)
+    ruled_out = scores.copy()
+    ruled_out[5, column] = -sign * np.inf
+    expected = (sign * ruled_out > sign * scores[y, y][:, None]).sum(axis=1)
+    assert count_losses(ScoreMatrix(ruled_out, sign == 1), y)[0].tolist() == expected.tolist()
