@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -12,6 +13,21 @@ class DataError(ValueError):
 
 class NotFittedError(RuntimeError):
     """A fitted quantity was asked for before `fit`."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Long work was interrupted; what had been finished by then is in `partial`.
+
+    Attributes
+    ----------
+    partial : object
+        A model with the draws so far, a back-test or table of the tasks so far; None where nothing
+        was finished.
+    """
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 class ExtrapolationWarning(UserWarning):

@@ -17,10 +17,11 @@ from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import (
     Diagnosis,
     SamplerSettings,
+    conclude,
     diagnose,
     diagnosed_classes,
-    sample_posterior,
-    warn_of_problems,
+    sample_or_keep,
+    sampling_notes,
 )
 from classex_bayes.bayes.tree import dependence_of, described, provenance
 from classex_bayes.core.top import expected_top_accuracy
@@ -145,6 +146,9 @@ class BayesianExtrapolator(PredictiveChecks):
         ------
         DataError
             The likelihood needs losses and the task has accuracies alone; bad settings.
+        Interrupted
+            A `KeyboardInterrupt` while sampling. The model is fitted to the draws so far, if there
+            are any, and its predictions say so.
 
         Warns
         -----
@@ -161,9 +165,11 @@ class BayesianExtrapolator(PredictiveChecks):
         data, tree = described(tasks, prior.basis, self.likelihood, shared)
         tree.attrs.update(provenance(prior, self.likelihood, settings, seeds))
         draw_seed = int(seeds.generate_state(1)[0])
-        tree.update(sample_posterior(prior, data, settings, draw_seed).children)
+        drawn = sample_or_keep(prior, data, settings, draw_seed)
+        tree.update(drawn.children)
+        tree.attrs.update(drawn.attrs)
         self._adopt(tree, prior, data, tasks)
-        warn_of_problems(self.diagnosis_)
+        conclude(self, tree, self.diagnosis_)
         return self
 
     def _adopt(
@@ -343,7 +349,7 @@ class BayesianExtrapolator(PredictiveChecks):
 
     def _notes(self) -> tuple[str, ...]:
         kinds = self.idata.attrs["task_kind"].split(", ")
-        notes = [f"not converged: {problem}" for problem in self.diagnosis_.problems]
+        notes = sampling_notes(self.idata, self.diagnosis_)
         notes += json.loads(self.idata.attrs.get("pool_notes", "[]"))
         if "losses" in kinds:
             notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")

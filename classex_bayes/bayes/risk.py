@@ -13,10 +13,11 @@ from classex_bayes.bayes.risk_model import MonotoneRiskData, ObservedRisk, RiskD
 from classex_bayes.bayes.sampling import (
     Diagnosis,
     SamplerSettings,
+    conclude,
     diagnose,
     diagnosed_classes,
-    sample_posterior,
-    warn_of_problems,
+    sample_or_keep,
+    sampling_notes,
 )
 from classex_bayes.bayes.tree import provenance
 from classex_bayes.data.risk import cost_matrix
@@ -163,7 +164,7 @@ class BayesianRisk(Parameters):
         data: Any = kind.of(task, observed, prior.basis)
         seeds = seed_sequence(random_seed)
         draw_seed = int(seeds.generate_state(1)[0])
-        tree = sample_posterior(prior, data, settings, draw_seed)
+        tree = sample_or_keep(prior, data, settings, draw_seed)
         tree.update(_observed_groups(task, observed))
         tree.attrs.update(
             **provenance(prior, data.kind, settings, seeds),
@@ -182,7 +183,7 @@ class BayesianRisk(Parameters):
         self._tree, self._diagnosis, self._task = tree, diagnosis, task
         self._fitted_prior, self._data, self._fitted_name = prior, data, self.name
         self._fitted_cost, self._fitted_parameters = self.cost, (self.prior, self.monotone)
-        warn_of_problems(diagnosis)
+        conclude(self, tree, diagnosis)
         return self
 
     def is_fitted_to(self, task: SourceTask) -> bool:
@@ -261,7 +262,7 @@ class BayesianRisk(Parameters):
         """
         steps, counts = self._steps.values, class_counts(k)
         draws = np.clip(steps @ element_risk(self._fitted_prior.basis, counts).T, 0.0, 1.0)
-        notes = tuple(f"not converged: {problem}" for problem in self.diagnosis_.problems)
+        notes = tuple(sampling_notes(self.idata, self.diagnosis_))
         prediction = Extrapolation.from_draws(
             counts,
             draws,

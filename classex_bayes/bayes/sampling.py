@@ -13,7 +13,7 @@ from classex_bayes.bayes.compiled import compiled_model, is_written_out
 from classex_bayes.bayes.likelihoods import LikelihoodData, arrays
 from classex_bayes.bayes.priors import Prior
 from classex_bayes.data.validation import LARGEST_K, number, one_of, probability
-from classex_bayes.exceptions import ConvergenceWarning, warn
+from classex_bayes.exceptions import ConvergenceWarning, Interrupted, warn
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
@@ -86,6 +86,12 @@ def sample_posterior(
     -------
     DataTree
         Groups posterior and sample_stats.
+
+    Raises
+    ------
+    Interrupted
+        By the keyboard; its `partial` has the draws so far and an attribute "interrupted" that
+        tells their number, or is None before the first.
     """
     if settings.nuts_sampler == "nutpie":
         tree = nutpie.sample(
@@ -117,9 +123,51 @@ def sample_posterior(
                 quiet=not settings.progressbar,
                 compute_convergence_checks=False,
             )
-    return xr.DataTree.from_dict(
+    drawn = xr.DataTree.from_dict(
         {group: tree[group].to_dataset() for group in ("posterior", "sample_stats")}
     )
+    return _all_drawn(drawn, settings)
+
+
+def _all_drawn(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTree:
+    """The draws, or an interruption with as many of them as make whole chains of one length.
+
+    Samplers answer an interruption with what they have, chains that have not come so far being
+    padded by NaN.
+    """
+    weights = tree["posterior"]["weights"]
+    drawn = weights.notnull().all("knot").sum("draw").values
+    if drawn.size == settings.chains and np.all(drawn == settings.draws):
+        return tree
+    longest_first = np.argsort(-drawn, kind="stable")
+    lengths = drawn[longest_first]
+    worth = lengths * np.arange(1.0, lengths.size + 1)
+    worth[0] /= 2  # a single chain cannot show whether it converged
+    best = int(np.argmax(worth))
+    n_chains, n_draws = best + 1, int(lengths[best])
+    told = f"{n_chains} x {n_draws} of {settings.chains} x {settings.draws} draws"
+    if n_draws < _FEWEST_DRAWS:
+        raise Interrupted("the sampler was interrupted before its first draws")
+    chains = np.sort(longest_first[:n_chains])
+    kept = {
+        name: group.to_dataset().isel(chain=chains, draw=slice(n_draws))
+        for name, group in tree.children.items()
+    }
+    partial = xr.DataTree.from_dict(kept)
+    partial.attrs["interrupted"] = told
+    raise Interrupted(f"the sampler was interrupted after {told}", partial)
+
+
+def sample_or_keep(
+    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+) -> xr.DataTree:
+    """Draws as of `sample_posterior`; interrupted, those so far, if there are any."""
+    try:
+        return sample_posterior(prior, data, settings, seed)
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        return stop.partial
 
 
 @dataclass(frozen=True)
@@ -196,8 +244,18 @@ def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnos
     return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems))
 
 
-def warn_of_problems(diagnosis: Diagnosis) -> None:
-    """Issue one ConvergenceWarning that lists the problems and the remedy."""
+def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
+    """What the reader of numbers made from the draws must know of the sampler."""
+    told = tree.attrs.get("interrupted")
+    notes = [] if told is None else [f"sampling was interrupted: {told}"]
+    return notes + [f"not converged: {problem}" for problem in diagnosis.problems]
+
+
+def conclude(model: Any, tree: xr.DataTree, diagnosis: Diagnosis) -> None:
+    """End a fit: pass an interruption on, now that the model has its draws, or warn of problems."""
+    if "interrupted" in tree.attrs:
+        told = tree.attrs["interrupted"]
+        raise Interrupted(f"the sampler was interrupted; the model keeps {told}", model)
     if diagnosis.problems:
         warn(
             f"{'; '.join(diagnosis.problems)}. Draw more (draws=, tune=) or raise target_accept",

@@ -1,19 +1,31 @@
-"""Command line: tables on standard output, progress and notes on standard error."""
+"""Command line: tables on standard output, progress and notes on standard error.
+
+Exit codes: 0, done; 1, something could not be written; 2, bad input, or an extra that is not
+installed; 130, interrupted, after what was finished has been saved and shown.
+"""
 
 import sys
 
+from classex_bayes.cli.backtest import backtest
 from classex_bayes.cli.commands import app
+from classex_bayes.cli.options import examples
 from classex_bayes.cli.study import studies
 
+app.command(
+    epilog=examples(
+        "classex-bayes backtest everything.npz --n-source 50,100",
+        "classex-bayes backtest everything.npz --n-source 100 --pilots 20 --jobs 2 --all --json",
+    )
+)(backtest)
 app.add_typer(studies, name="study")
 
 
 def main() -> None:
-    """Run the command line; bad input, or an extra not installed, is one line and exit code 2."""
+    """Run the command line; what is wrong with the input is one line and exit code 2."""
     from classex_bayes.exceptions import DataError
 
     try:
         app()
-    except (DataError, ImportError) as error:
+    except (DataError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

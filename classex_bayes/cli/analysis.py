@@ -1,6 +1,5 @@
 """Fit, tabulate, save and show: what `demo`, `extrapolate`, `compare` and `report` share."""
 
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import typer
 from rich.table import Table
 
 from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import document
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
             backend="matplotlib",
         ).savefig(path)
 
+    ready_folder(folder)
     return Product("figure", folder / f"{name}.png", write)
 
 
@@ -52,11 +53,12 @@ def page(path: Path, source: str) -> Product:
     from classex_bayes.report.page import page_path, require, write_page
 
     require()
-    write = partial(write_page, source=source)
-    return Product("report", page_path(path, "--out"), write)
+    product = Product("report", page_path(path, "--out"), partial(write_page, source=source))
+    ready_folder(product.path.parent)
+    return product
 
 
-def _references(which: References, seed: int) -> list[Any]:
+def point_estimators(which: References, seed: int) -> list[Any]:
     """Point estimators beside the posterior."""
     from classex_bayes.estimators.literature import literature
     from classex_bayes.report.findings import usual_references
@@ -66,38 +68,67 @@ def _references(which: References, seed: int) -> list[Any]:
     return usual_references(seed) if which == "usual" else []
 
 
-def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> Any:
+def read(
+    files: list[Path],
+    screen: Screen,
+    seed: int,
+    *,
+    labels: Path | None,
+    metric: str | None,
+    distances: bool,
+    n_test: int | None = None,
+    n_classes: int | None = None,
+) -> Any:
+    """The task in one file, or in the parts that several files hold."""
+    with screen.warnings_as_notes(), screen.reading():
+        from classex_bayes.io import read_task
+
+        task = read_task(
+            files[0],
+            labels,
+            metric=metric,
+            higher_is_better=False if distances else None,
+            n_test=n_test,
+            n_classes=n_classes,
+            random_seed=seed,
+        )
+    screen.aside(str(task))
+    if task.kind != "accuracies" and task.accuracy(2)[0] < 0.5:
+        screen.aside(
+            "note: right answers score below most wrong ones, as if smaller scores were better "
+            "(--distances)"
+        )
+    return task
+
+
+def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> tuple[Any, str]:
+    """A fitted model, and what interrupted the fit."""
     screen.aside("Sampling (the first run on a machine compiles for some seconds) ...")
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 
-    return BayesianExtrapolator().fit(
-        task,
-        draws=draws,
-        chains=chains,
-        random_seed=seed,
-        progressbar=not screen.quiet and not screen.as_json and sys.stderr.isatty(),
-    )
+    model = BayesianExtrapolator()
+    try:
+        model.fit(
+            task, draws=draws, chains=chains, random_seed=seed, progressbar=screen.shows_progress
+        )
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        return model, str(stop)
+    return model, ""
 
 
-def _keep(findings: "Findings", product: Product) -> tuple[dict[str, str], list[str]]:
-    """Write posterior and product; whatever fails, the rest is kept and the failure told."""
+def _save(model: Any, product: Product) -> tuple[dict[str, str], list[str]]:
+    """Write the posterior, somewhere; where it went, and what failed."""
     from classex_bayes.bayes.storage import save
 
-    files: dict[str, str] = {}
-    failures = []
+    failures: list[str] = []
     for place in (product.path.parent, Path(tempfile.gettempdir())):
         try:
-            saved = save(findings.model, place / f"{product.path.stem}.nc")
-            files["posterior"] = str(saved)
-            break
+            return {"posterior": str(save(model, place / f"{product.path.stem}.nc"))}, failures
         except OSError as error:
             failures.append(f"the posterior could not be written to {place} ({error})")
-    try:
-        product.write(findings, product.path)
-        files[product.what] = str(product.path)
-    except Exception as error:
-        failures.append(f"the {product.what} could not be written ({error}); the posterior is kept")
-    return files, failures
+    return {}, failures
 
 
 def _table(comparison: Any, title: str, ci_prob: float) -> Table:
@@ -137,28 +168,27 @@ def analyse(
     draws: int,
     chains: int,
 ) -> None:
-    """Fit, tabulate, save and show."""
-    from classex_bayes.data.validation import probability
-
-    probability(ci_prob, "--ci-prob")
-    if target is not None:
-        probability(target, "--target")
-    ready_folder(product.path.parent)
-    screen.aside(str(task))
-    if task.kind != "accuracies" and task.accuracy(2)[0] < 0.5:
-        screen.aside(
-            "note: right answers score below most wrong ones, as if smaller scores were better "
-            "(--distances)"
-        )
+    """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well."""
     with screen.warnings_as_notes():
-        model = _fit(task, screen, seed, draws, chains)
+        model, interruption = _fit(task, screen, seed, draws, chains)
+        files, failures = _save(model, product)
         from classex_bayes.report.findings import find
 
-        findings = find(
-            model, _references(references, seed), task, counts, truth=truth, ci_prob=ci_prob,
-            target=target, random_seed=seed,
-        )  # fmt: skip
-        files, failures = _keep(findings, product)
+        try:
+            findings = find(
+                model, [] if interruption else point_estimators(references, seed), task, counts,
+                truth=truth, ci_prob=ci_prob, target=target, random_seed=seed,
+                progressbar=screen.shows_progress,
+            )  # fmt: skip
+        except Interrupted as stop:
+            if stop.partial is None:
+                raise
+            findings, interruption = stop.partial, str(stop)
+        try:
+            product.write(findings, product.path)
+            files[product.what] = str(product.path)
+        except Exception as error:
+            failures.append(f"the {product.what} could not be written ({error})")
     comparison = findings.comparison
     lines = [f"note ({p.estimator}): {note}" for p in comparison.predictions for note in p.notes]
     lines += [f"left out: {which}: {why}" for which, why in comparison.skipped.items()]
@@ -168,7 +198,9 @@ def analyse(
     title = f"Expected accuracy, from {task.n_classes} source classes"
     numbers = {**document(findings), "files": files}
     screen.result(_table(comparison, title, ci_prob), lines, numbers)
+    for failure in failures:
+        screen.error(failure)
+    if interruption:
+        raise Interrupted(f"{interruption}; what was finished is above")
     if failures:
-        for failure in failures:
-            print(f"error: {failure}", file=sys.stderr)
         raise typer.Exit(1)

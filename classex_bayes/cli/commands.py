@@ -1,18 +1,22 @@
 """The commands on one task."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from classex_bayes.cli.analysis import analyse, figure, page
+from classex_bayes.cli.analysis import analyse, figure, page, read
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
+    Config,
     Counts,
     Distances,
     Draws,
-    File,
+    Every,
+    Files,
     Labels,
     Level,
     Metric,
@@ -23,10 +27,25 @@ from classex_bayes.cli.options import (
     Seed,
     Slow,
     Target,
+    examples,
 )
 from classex_bayes.cli.screen import Screen, parse_counts
 
+
+class _Verbs(TyperGroup):
+    """Verbs that say what an interruption left."""
+
+    def invoke(self, context: Any) -> Any:
+        """Run a verb; interrupted, say so and end with 130, as shells have it."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as stop:
+            print(f"interrupted: {stop or 'nothing was finished'}", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=_Verbs,
     help="How accurate will a classifier be on more classes, and how sure are we?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -35,7 +54,12 @@ _DEMO_CLASSES = 100
 _RESULTS = Path("classex-bayes-results")
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "classex-bayes demo",
+        "classex-bayes demo --seed 7 --n-classes 300",
+    )
+)
 def demo(
     out: Out = Path("classex-bayes-demo"),
     n_classes: Annotated[int, typer.Option(help="Classes in the pilot.")] = _DEMO_CLASSES,
@@ -45,11 +69,9 @@ def demo(
     chains: Chains = 4,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
-    """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth.
-
-    Example: classex-bayes demo --seed 7
-    """
+    """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth."""
     from classex_bayes.data.datasets import load_glyphs
 
     screen = Screen(quiet, as_json)
@@ -63,9 +85,15 @@ def demo(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
+        "classex-bayes extrapolate distances.npy --labels y.npy --distances --k 5000 --json",
+        "classex-bayes extrapolate part-*.npz --config settings.toml",
+    )
+)
 def extrapolate(
-    file: File,
+    files: Files,
     k: Counts,
     target: Target = None,
     labels: Labels = None,
@@ -80,28 +108,31 @@ def extrapolate(
     chains: Chains = 4,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
-    """Predict the accuracy on K classes, with credible intervals.
-
-    Example: classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9
-    """
-    screen = Screen(quiet, as_json)
-    with screen.warnings_as_notes():
-        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    """Predict the accuracy on K classes, with credible intervals."""
+    screen, counts = Screen(quiet, as_json), parse_counts(k)
+    product = figure(out, files[0].stem)
+    task = read(
+        files, screen, seed, labels=labels, metric=metric, distances=distances, n_test=n_test,
+        n_classes=n_classes,
+    )  # fmt: skip
     analyse(
-        task, parse_counts(k), screen, figure(out, file.stem), target=target, ci_prob=ci_prob,
+        task, counts, screen, product, target=target, ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "classex-bayes compare scores.csv --k 1000",
+        "classex-bayes compare embeddings.h5 --metric cosine --k 1000,10000 --all",
+    )
+)
 def compare(
-    file: File,
+    files: Files,
     k: Counts,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE."),
-    ] = False,
+    every: Every = False,
     slow: Slow = False,
     labels: Labels = None,
     metric: Metric = None,
@@ -115,24 +146,29 @@ def compare(
     chains: Chains = 4,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
-    """Put the posterior beside the point estimates of the literature, in one table.
-
-    Example: classex-bayes compare scores.csv --k 1000 --all
-    """
-    screen = Screen(quiet, as_json)
-    with screen.warnings_as_notes():
-        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    """Put the posterior beside the point estimates of the literature, in one table."""
+    screen, counts = Screen(quiet, as_json), parse_counts(k)
+    product = figure(out, f"{files[0].stem}-comparison")
+    task = read(
+        files, screen, seed, labels=labels, metric=metric, distances=distances, n_test=n_test,
+        n_classes=n_classes,
+    )  # fmt: skip
     analyse(
-        task, parse_counts(k), screen, figure(out, f"{file.stem}-comparison"),
+        task, counts, screen, product,
         references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "classex-bayes report scores.npz --k 1000,10000 --target 0.9 -o report.html",
+    )
+)
 def report(
-    file: File,
+    files: Files,
     k: Counts,
     target: Target = None,
     labels: Labels = None,
@@ -149,37 +185,16 @@ def report(
     chains: Chains = 4,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
-    """Write prediction, checks, method and record as one HTML page that needs no network.
-
-    Example: classex-bayes report scores.npz --k 1000,10000 --target 0.9 -o report.html
-    """
-    screen, product = Screen(quiet, as_json), page(out, file.name)
-    with screen.warnings_as_notes():
-        task = _read(file, labels, metric, distances, n_test, n_classes, seed)
+    """Write prediction, checks, method and record as one HTML page that needs no network."""
+    screen, counts = Screen(quiet, as_json), parse_counts(k)
+    product = page(out, ", ".join(file.name for file in files))
+    task = read(
+        files, screen, seed, labels=labels, metric=metric, distances=distances, n_test=n_test,
+        n_classes=n_classes,
+    )  # fmt: skip
     analyse(
-        task, parse_counts(k), screen, product, references="usual", target=target, ci_prob=ci_prob,
+        task, counts, screen, product, references="usual", target=target, ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains,
     )  # fmt: skip
-
-
-def _read(
-    file: Path,
-    labels: Path | None,
-    metric: str | None,
-    distances: bool,
-    n_test: int | None,
-    n_classes: int | None,
-    seed: int,
-) -> Any:
-    from classex_bayes.io import read_task
-
-    return read_task(
-        file,
-        labels,
-        metric=metric,
-        higher_is_better=False if distances else None,
-        n_test=n_test,
-        n_classes=n_classes,
-        random_seed=seed,
-    )

@@ -1,26 +1,97 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-Level = Annotated[float, typer.Option(help="Level of the credible intervals.")]
-Draws = Annotated[int, typer.Option(min=1, help="Posterior draws in each chain.")]
-Chains = Annotated[int, typer.Option(min=1, help="Number of chains.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the figure and posterior.")]
-File = Annotated[Path, typer.Argument(help="Data: .npz, .npy (with --labels) or .csv.")]
-Counts = Annotated[str, typer.Option("--k", help="Numbers of classes, separated by commas.")]
-Labels = Annotated[Path | None, typer.Option(help="Labels (.npy) of scores in .npy.")]
-Metric = Annotated[str | None, typer.Option(help="Of embeddings: sqeuclidean, cosine or dot.")]
-Distances = Annotated[bool, typer.Option("--distances", help="Smaller scores are better.")]
-NTest = Annotated[int | None, typer.Option(help="Test instances behind a curve in .csv.")]
-NClasses = Annotated[int | None, typer.Option(help="Source classes behind a curve in .csv.")]
-Slow = Annotated[
-    bool,
-    typer.Option("--slow", help="All, and CleaneX, which takes minutes."),
+from classex_bayes.cli.config import read_config
+
+_DATA, _FIT, _OUTPUT = "Data", "Fit", "Output"
+
+
+def examples(*lines: str) -> str:
+    """The end of a help page: commands that can be copied."""
+    return "\n\n".join(["Examples:", *lines])
+
+
+def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
+    """A number between 0 and 1, checked before anything is read."""
+    if value is not None:
+        from classex_bayes.data.validation import probability
+
+        probability(value, setting.opts[0])
+    return value
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="TOML file with settings by their names here; what is given here goes before them.",
+        callback=read_config,
+        is_eager=True,
+        rich_help_panel=_OUTPUT,
+    ),
 ]
-Target = Annotated[float | None, typer.Option(help="Accuracy wanted: until how many classes?")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILES",
+        help="Scores, embeddings or losses: .npz, .npy (with --labels), .csv, .parquet, .zarr or "
+        "HDF5. Several files: parts of the test instances.",
+        show_default=False,
+    ),
+]
+Counts = Annotated[
+    str, typer.Option("--k", metavar="K,K,...", help="Numbers of classes to predict for.")
+]
+Target = Annotated[
+    float | None, typer.Option(help="Accuracy wanted: until how many classes?", callback=_share)
+]
+Labels = Annotated[
+    Path | None, typer.Option(help="Labels (.npy) of scores in .npy.", rich_help_panel=_DATA)
+]
+Metric = Annotated[
+    Literal["sqeuclidean", "cosine", "dot"] | None,
+    typer.Option(help="How embeddings are compared.", rich_help_panel=_DATA),
+]
+Distances = Annotated[
+    bool, typer.Option("--distances", help="Smaller scores are better.", rich_help_panel=_DATA)
+]
+NTest = Annotated[
+    int | None,
+    typer.Option(help="Test instances behind a bare accuracy curve.", rich_help_panel=_DATA),
+]
+NClasses = Annotated[
+    int | None,
+    typer.Option(help="Source classes behind a bare accuracy curve.", rich_help_panel=_DATA),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_FIT)]
+Level = Annotated[
+    float,
+    typer.Option(help="Level of the credible intervals.", callback=_share, rich_help_panel=_FIT),
+]
+Draws = Annotated[
+    int, typer.Option(min=1, help="Posterior draws in each chain.", rich_help_panel=_FIT)
+]
+Chains = Annotated[int, typer.Option(min=1, help="Number of chains.", rich_help_panel=_FIT)]
+Slow = Annotated[bool, typer.Option("--slow", help="All, and CleaneX, which takes minutes.")]
+Every = Annotated[
+    bool, typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE.")
+]
+Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
+Out = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="Folder for figure and posterior.", rich_help_panel=_OUTPUT),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON object instead of tables.", rich_help_panel=_OUTPUT
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=_OUTPUT),
+]

@@ -1,6 +1,7 @@
 """Where words go, and what is checked before long work."""
 
 import json
+import math
 import sys
 import tempfile
 import warnings
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 _PIPE_WIDTH = 200
@@ -25,9 +27,35 @@ class Screen:
         self._results = Console(soft_wrap=True, width=width)
         self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether bars are drawn: on a terminal, and not with --quiet or --json."""
+        return not self.quiet and not self.as_json and sys.stderr.isatty()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Show how far the pass over the scores has come."""
+        from classex_bayes.core.progress import watching
+
+        # A bar that is gone when it is full: small files are read at once.
+        with Progress(
+            console=self._asides, transient=True, disable=not self.shows_progress
+        ) as progress:
+            bar = progress.add_task("reading", total=None)
+
+            def show(done: int, total: int) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            with watching(show):
+                yield
+
     def aside(self, message: str) -> None:
         """Tell what is no result; silent with --quiet."""
         self._asides.print(message, markup=False, highlight=False)
+
+    def error(self, message: str) -> None:
+        """Tell of a failure, even with --quiet."""
+        print(f"error: {message}", file=sys.stderr)
 
     def result(self, table: Table, lines: list[str], document: dict[str, Any]) -> None:
         """Print the table and lines, or the document with --json."""
@@ -48,8 +76,25 @@ class Screen:
             self.aside(f"note: {text}")
 
 
-def parse_counts(text: str) -> list[int]:
-    """Numbers of classes from the text of --k."""
+def flat_table(title: str, frame: Any) -> Table:
+    """A table of all columns of a frame, numbers to four decimals."""
+    table = Table(title=title, title_justify="left")
+    for name in frame:
+        text = frame[name].dtype.kind not in "fiu"
+        table.add_column(_cell(name), justify="left" if text else "right", no_wrap=True)
+    for row in frame.itertuples(index=False):
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def parse_counts(text: str, name: str = "--k") -> list[int]:
+    """Numbers of classes from the text of an option."""
     from classex_bayes.data.validation import class_counts
     from classex_bayes.exceptions import DataError
 
@@ -57,9 +102,9 @@ def parse_counts(text: str) -> list[int]:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         raise DataError(
-            f"--k: expected whole numbers separated by commas, found {text!r}"
+            f"{name}: expected whole numbers separated by commas, found {text!r}"
         ) from None
-    return class_counts(numbers, "--k").tolist()
+    return class_counts(numbers, name).tolist()
 
 
 def ready_folder(folder: Path) -> None:

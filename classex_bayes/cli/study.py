@@ -1,15 +1,13 @@
 """`classex-bayes study`: the tables and figures of the papers, computed again."""
 
-import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.options import AsJson, Quiet, Seed, Slow
-from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.cli.options import AsJson, Config, Jobs, Quiet, Seed, Slow, examples
+from classex_bayes.cli.screen import Screen, flat_table, ready_folder
 from classex_bayes.report.document import records
 
 studies = typer.Typer(
@@ -26,43 +24,22 @@ def _estimators(slow: bool) -> list[Any]:
     return [BayesianExtrapolator(), *literature(slow=slow)]
 
 
-def _table(title: str, flat: Any) -> Table:
-    table = Table(title=title, title_justify="left")
-    for name in flat:
-        text = flat[name].dtype.kind not in "fiu"
-        table.add_column(_cell(name), justify="left" if text else "right", no_wrap=True)
-    for row in flat.itertuples(index=False):
-        table.add_row(*(_cell(value) for value in row))
-    return table
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "-" if math.isnan(value) else f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _progress(screen: Screen) -> bool:
-    return not screen.quiet and not screen.as_json and sys.stderr.isatty()
-
-
-@studies.command()
+@studies.command(epilog=examples("classex-bayes study table1 --k1 500 --repeats 20 --jobs 2"))
 def table1(
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
     repeats: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    jobs: Jobs = 1,
     levels: Annotated[int, typer.Option(min=1, max=13, help="Noise levels, of 13.")] = 13,
     slow: Slow = False,
     seed: Seed = 0,
     out: Folder = _OUT,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
     """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
 
     Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
-
-    Example: classex-bayes study table1 --k1 500 --repeats 20 --jobs 2
     """
     import numpy as np
 
@@ -84,7 +61,7 @@ def table1(
         random_seed=seed,
         n_jobs=jobs,
         store=store,
-        progressbar=_progress(screen),
+        progressbar=screen.shows_progress,
     )
     table = rmse_table(trials)
     title = f"Largest RMSE over {levels} noise levels, {repeats} tasks each, {k1} source classes"
@@ -96,10 +73,10 @@ def table1(
         wide["failed"] = table["failed"].groupby(level="estimator").max()
     document = {"title": title, "rows": records(table), "trials": str(store)}
     lines = [f"every prediction is in {store}"]
-    screen.result(_table(title, wide.reset_index()), lines, document)
+    screen.result(flat_table(title, wide.reset_index()), lines, document)
 
 
-@studies.command()
+@studies.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
 def table3(
     data: Annotated[Path, typer.Argument(help="telugu_scores.npz, or its folder.")],
     slow: Slow = False,
@@ -107,42 +84,41 @@ def table3(
     out: Folder = _OUT,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
-    """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values.
-
-    Example: classex-bayes study table3 telugu_scores.npz
-    """
+    """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
     from classex_bayes.evaluate.studies.telugu import side_by_side, telugu_table
 
     screen = Screen(quiet, as_json)
     ready_folder(out)
-    table = telugu_table(data, _estimators(slow), random_seed=seed, progressbar=_progress(screen))
+    table = telugu_table(
+        data, _estimators(slow), random_seed=seed, progressbar=screen.shows_progress
+    )
     path = out / "table3.csv"
     table.to_csv(path)
     title = "Telugu characters: predicted accuracy, from and to numbers of classes"
     screen.result(
-        _table(title, side_by_side(table).reset_index()),
+        flat_table(title, side_by_side(table).reset_index()),
         [f"table written to {path}"],
         {"title": title, "rows": records(table)},
     )
 
 
-@studies.command()
+@studies.command(epilog=examples("classex-bayes study zoo --k1 200 --repeats 20"))
 def zoo(
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes.")] = 200,
     repeats: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    jobs: Jobs = 1,
     slow: Slow = False,
     seed: Seed = 0,
     out: Folder = _OUT,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
     """Coverage and errors over ten laws of the favorability, from easy to hostile.
 
     Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
-
-    Example: classex-bayes study zoo --k1 200 --repeats 20
     """
     from classex_bayes.evaluate.studies.zoo import zoo_table, zoo_trials
 
@@ -156,27 +132,25 @@ def zoo(
         random_seed=seed,
         n_jobs=jobs,
         store=store,
-        progressbar=_progress(screen),
+        progressbar=screen.shows_progress,
     )
     table = zoo_table(trials, k1)
     title = f"Zoo of favorability laws, {repeats} tasks each, {k1} source classes"
     columns = ["truth", "rmse", "rmse_se", "bias", "coverage90", "width", "identifiable"]
     document = {"title": title, "rows": records(table), "trials": str(store)}
     lines = [f"every prediction is in {store}"]
-    screen.result(_table(title, table[columns].reset_index()), lines, document)
+    screen.result(flat_table(title, table[columns].reset_index()), lines, document)
 
 
-@studies.command()
+@studies.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
 def figures(
     out: Folder = _OUT,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: Config = None,
 ) -> None:
-    """Draw Figures 4 to 6 of jmlr2018, and 7 and 8 from the tables 1 in the folder.
-
-    Example: classex-bayes study figures --out classex-bayes-studies
-    """
+    """Draw Figures 4 to 6 of jmlr2018, and 7 and 8 from the tables 1 in the folder."""
     from matplotlib import pyplot as plt
 
     from classex_bayes.evaluate.trial_store import read_trials

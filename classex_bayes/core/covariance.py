@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.losses import LossBlock, loss_blocks, row_groups
+from classex_bayes.core.progress import tell
 from classex_bayes.core.scores import ScoreSource
 from classex_bayes.core.subsample import accuracy_given_losses, distinct_losses
 from classex_bayes.core.ties import Ties
@@ -137,12 +138,14 @@ def loss_statistics(
     n_classes = source.shape[1]
     influence = _Influence(y, n_classes, class_weight, repeats, k)
     losses = np.empty(source.shape[0], dtype=np.int64)
-    tied = 0
+    tied = done = 0
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
     for block in loss_blocks(source, y, groups, ties, seed, first):
         losses[block.rows] = block.losses
         tied += block.tied
+        done += block.rows.size
         influence.add(block)
+        tell(done, losses.size)
     influence.add_waiting()
     return LossStatistics(losses, tied, influence.as_test, influence.as_rival, influence.pair_sum)
 

@@ -1,7 +1,7 @@
 """What the losses of the test instances say about ATA_k, and how precisely."""
 
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -74,6 +74,14 @@ class LossEvidence:
             losses, self.n_tied = statistics.losses, statistics.tied
         assert losses is not None
         self.losses = losses
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was computed on demand, so that equal data are equal when pickled."""
+        derived = {
+            name for name, value in vars(type(self)).items() if isinstance(value, cached_property)
+        }
+        kept = {name: value for name, value in self.__dict__.items() if name not in derived}
+        return {**kept, "_accuracies": {}}
 
     @cached_property
     def instance_weight(self) -> FloatArray:

@@ -19,7 +19,7 @@ from classex_bayes.data.validation import (
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)
@@ -136,6 +136,9 @@ def backtest(
     ------
     DataError
         Pilots that are too small or not smaller than the task, k beyond its classes.
+    Interrupted
+        A `KeyboardInterrupt`; its `partial` is the back-test of the pilots so far, None before the
+        first.
 
     Notes
     -----
@@ -164,19 +167,28 @@ def backtest(
     counts = class_counts(k, largest=task.n_classes).tolist()
     if task.kind == "accuracies":
         raise DataError("task: it was made from accuracies alone, and pilots need instances")
-    trials = run_trials(
-        Pilots(task, tuple(counts)),
-        sizes,
-        estimators,
-        counts,
-        n_repeats=pilots,
-        random_seed=random_seed,
-        ci_prob=ci_prob,
-        sampler=sampler,
-        n_jobs=n_jobs,
-        store=store,
-        progressbar=progressbar,
-    )
+    try:
+        trials = run_trials(
+            Pilots(task, tuple(counts)),
+            sizes,
+            estimators,
+            counts,
+            n_repeats=pilots,
+            random_seed=random_seed,
+            ci_prob=ci_prob,
+            sampler=sampler,
+            n_jobs=n_jobs,
+            store=store,
+            progressbar=progressbar,
+        )
+    except Interrupted as stop:
+        some = len(stop.partial) > 0
+        stop.partial = _scored(stop.partial, ci_prob, levels) if some else None
+        raise
+    return _scored(trials, ci_prob, levels)
+
+
+def _scored(trials: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> Backtest:
     trials["cell"] = trials["cell"].astype(int)
     # Of larger pilots also within their own classes, which is no extrapolation.
     trials = trials[trials["k"] >= trials["cell"]].reset_index(drop=True)

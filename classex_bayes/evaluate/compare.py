@@ -10,9 +10,10 @@ import pandas as pd
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.risk import BayesianRisk
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, seed_sequence, source_task
+from classex_bayes.data.validation import class_counts, seed_sequence, source_task, truth_value
 from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
-from classex_bayes.exceptions import DataError
+from classex_bayes.evaluate.progress import with_progress
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
 from classex_bayes.typing import ClassCounts, RandomSeed
 
@@ -76,6 +77,7 @@ def compare(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
+    progressbar: bool = True,
 ) -> Comparison:
     """Fit estimators to one task and put their predictions into one table.
 
@@ -95,6 +97,8 @@ def compare(
         Level and kind of the intervals; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
         Seed of the fits of estimators without a seed of their own.
+    progressbar : bool
+        Show progress on a terminal.
 
     Returns
     -------
@@ -105,6 +109,8 @@ def compare(
     DataError
         No estimator could be fitted; one that cannot be (KDE without scores) is otherwise left
         out, with its reason in `skipped`. Two estimators of the same name in a sequence.
+    Interrupted
+        A `KeyboardInterrupt`; its `partial` compares the estimators so far, None before the first.
 
     Examples
     --------
@@ -120,36 +126,58 @@ def compare(
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
     seed_sequence(random_seed)
-    limits = [f"{kind}{100 * prob:g}_lb", f"{kind}{100 * prob:g}_ub"]
-    predictions: list[Extrapolation] = []
-    used: list[Estimator] = []
+    columns = "mean", *(f"{kind}{100 * prob:g}_{end}" for end in ("lb", "ub"))
+    done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
-    parts = []
-    for name, estimator in named.items():
-        try:
-            fitted = _fitted(estimator, task, random_seed)
-            prediction = replace(fitted.predict(counts), estimator=name)
-        except (*FIT_ERRORS, ImportError) as error:
-            skipped[name] = str(error)
-            continue
-        predictions.append(prediction)
-        used.append(fitted)
-        summary = prediction.summary(prob, kind).drop(columns="sd", errors="ignore")
-        summary["interval_type"] = prediction.interval_type
-        if truth is not None:
-            summary["truth"] = known_accuracy(truth, counts)
-            summary["error"] = summary["mean"] - summary["truth"]
-            if prediction.interval_type != "none":
-                inside = summary["truth"].between(summary[limits[0]], summary[limits[1]])
-                summary["covered"] = inside.astype(object).where(summary["truth"].notna())
-        parts.append(summary)
-    if not parts:
+    try:
+        for name, estimator in with_progress(
+            named.items(), len(named), "estimators", truth_value(progressbar, "progressbar")
+        ):
+            try:
+                fitted = _fitted(estimator, task, random_seed)
+                prediction = replace(fitted.predict(counts), estimator=name)
+            except (*FIT_ERRORS, ImportError) as error:
+                skipped[name] = str(error)
+                continue
+            rows = prediction.summary(prob, kind).drop(columns="sd", errors="ignore")
+            rows["interval_type"] = prediction.interval_type
+            if truth is not None:
+                _set_truth(rows, prediction, known_accuracy(truth, counts), columns)
+            done.append((prediction, fitted, rows))
+    except KeyboardInterrupt:
+        told = f"interrupted after {len(done)} of {len(named)} estimators"
+        partial = _compared(done, skipped, truth, columns) if done else None
+        raise Interrupted(told, partial) from None
+    return _compared(done, skipped, truth, columns)
+
+
+def _set_truth(
+    rows: pd.DataFrame, prediction: Extrapolation, truth: pd.Series, columns: Sequence[str]
+) -> None:
+    """Add the truth, the error and whether the interval held."""
+    mean, lower, upper = columns
+    rows["truth"] = truth
+    rows["error"] = rows[mean] - rows["truth"]
+    if prediction.interval_type != "none":
+        inside = rows["truth"].between(rows[lower], rows[upper])
+        rows["covered"] = inside.astype(object).where(rows["truth"].notna())
+
+
+def _compared(
+    done: list[tuple[Extrapolation, Estimator, pd.DataFrame]],
+    skipped: dict[str, str],
+    truth: Any,
+    columns: Sequence[str],
+) -> Comparison:
+    """Put predictions into one table."""
+    if not done:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise DataError(f"estimators: none could be fitted ({reasons})")
+    predictions, used, parts = (list(column) for column in zip(*done, strict=True))
     quantity = one_quantity(predictions)
     if quantity == "risk" and isinstance(truth, SourceTask):
         raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")
     names = [prediction.estimator for prediction in predictions]
     table = pd.concat(parts, keys=names, names=["estimator", "k"])
-    order = ["mean", *limits, "interval_type", "truth", "error", "covered"]
+    order = [*columns, "interval_type", "truth", "error", "covered"]
     return Comparison(table[[c for c in order if c in table]], predictions, used, skipped)

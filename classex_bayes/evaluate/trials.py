@@ -25,7 +25,12 @@ from classex_bayes.estimators.base import (
 from classex_bayes.evaluate.progress import with_progress
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
-from classex_bayes.exceptions import ConvergenceWarning, DataError, ExtrapolationWarning
+from classex_bayes.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    ExtrapolationWarning,
+    Interrupted,
+)
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
@@ -116,6 +121,8 @@ def run_trials(
         study or with other parameters of an estimator.
     ImportError
         An estimator needs a package that is not installed.
+    Interrupted
+        A `KeyboardInterrupt`; its `partial` is the table of the tasks so far.
 
     Examples
     --------
@@ -153,14 +160,23 @@ def run_trials(
         delayed(_run)(draw, unit, counts, random_seed, ci_prob, dict(sampler)) for unit in units
     )
     parts = [done]
+
+    def finished_rows() -> pd.DataFrame:
+        table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+        asked = table["cell"].isin([str(cell) for cell in cells]) & (table["repeat"] < repeats)
+        asked &= table["estimator"].isin(named)
+        return table[asked].drop(columns="settings").reset_index(drop=True)
+
     results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
-    for rows in with_progress(results, len(units), "tasks", progressbar):
-        parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
-        kept.append(parts[-1])
-    table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-    asked = table["cell"].isin([str(cell) for cell in cells]) & (table["repeat"] < repeats)
-    asked &= table["estimator"].isin(named)
-    return table[asked].drop(columns="settings").reset_index(drop=True)
+    try:
+        for rows in with_progress(results, len(units), "tasks", progressbar):
+            parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
+            kept.append(parts[-1])
+    except KeyboardInterrupt:
+        told = f"interrupted after {len(parts) - 1} of {len(units)} tasks"
+        kept_in = "" if store is None else f", which {store} keeps"
+        raise Interrupted(told + kept_in, finished_rows()) from None
+    return finished_rows()
 
 
 def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:

@@ -13,7 +13,7 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
-from classex_bayes.exceptions import ExtrapolationWarning
+from classex_bayes.exceptions import ExtrapolationWarning, Interrupted
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
@@ -71,6 +71,7 @@ def find(
     ci_prob: float | None = None,
     target: float | None = None,
     random_seed: RandomSeed = None,
+    progressbar: bool = True,
 ) -> Findings:
     """Predict with a fitted model, and with references fitted to its task.
 
@@ -92,14 +93,29 @@ def find(
         Accuracy wanted.
     random_seed : int, SeedSequence or None
         Seed of the references without a seed of their own.
+    progressbar : bool
+        Show progress on a terminal.
 
     Returns
     -------
     Findings
+
+    Raises
+    ------
+    Interrupted
+        A `KeyboardInterrupt`; its `partial` are the findings without the references that were not
+        fitted yet.
     """
     level, _ = interval_settings(ci_prob, None)
-    estimators = [model, *references]
-    comparison = compare(estimators, task, k, truth=truth, ci_prob=level, random_seed=random_seed)
+    try:
+        comparison = compare(
+            [model, *references], task, k, truth=truth, ci_prob=level, random_seed=random_seed,
+            progressbar=progressbar,
+        )  # fmt: skip
+    except Interrupted as stop:
+        if stop.partial is not None:
+            stop.partial = Findings(model, task, stop.partial, level, target)
+        raise
     return Findings(model, task, comparison, level, target)
 
 

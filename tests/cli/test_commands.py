@@ -1,6 +1,5 @@
 """Command line: the numbers of the Python interface, and one clear line where it is refused."""
 
-import json
 import re
 import subprocess
 import sys
@@ -8,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-from classex_bayes import cli
 from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis, study
 from classex_bayes.data.task import SourceTask
@@ -19,68 +17,10 @@ from classex_bayes.estimators.literature import literature
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
 
 
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run a command in this process, so that the model is compiled once for all tests."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["classex-bayes", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-            sys.exit(0)
-        streams = capsys.readouterr()
-        return stopped.value.code or 0, streams.out, streams.err
-
-    return run
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_window():
-    import matplotlib as mpl
-
-    backend = mpl.get_backend()
-    mpl.use("agg")
-    yield
-    mpl.use(backend)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    from matplotlib import pyplot as plt
-
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def scores(tmp_path, pilot):
-    probes, gallery, y = pilot.sample
-    distances = ((probes[:, None] - gallery) ** 2).sum(axis=-1)
-    np.savez(tmp_path / "scores.npz", scores=-distances, y=y)
-    return "scores.npz"
-
-
-@pytest.fixture
-def embeddings(tmp_path, pilot):
-    probes, gallery, y = pilot.sample
-    np.savez(tmp_path / "pilot.npz", probes=probes, gallery=gallery, y=y)
-    return "pilot.npz"
-
-
-def strict(text):
-    """Read JSON as the standard has it, which knows no NaN."""
-
-    def refuse(constant):
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 # Numbers
 
 
-def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path):
+def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, strict):
     code, out, _ = run(
         "extrapolate", embeddings, "--k", "200,5000", "--target", "0.6", "--ci-prob", "0.8",
         "--json", "--out", "results", *FEW,
@@ -111,14 +51,14 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path):
     assert (tmp_path / found["files"]["figure"]).read_bytes().startswith(b"\x89PNG")
 
 
-def test_json_of_a_single_chain(run, embeddings):
+def test_json_of_a_single_chain(run, embeddings, strict):
     # One chain has no r_hat, and JSON has no NaN.
     code, out, _ = run("extrapolate", embeddings, "--k", "500", "--json", "--draws", 100,
                        "--chains", 1)  # fmt: skip
     assert code == 0 and strict(out)["diagnostics"]["r_hat"] is None
 
 
-def test_infinite_answers_are_null(run, tmp_path):
+def test_infinite_answers_are_null(run, tmp_path, strict):
     np.savez(tmp_path / "easy.npz", losses=np.zeros(300, int), y=np.arange(300), n_classes=300)
     code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
     until = strict(out)["classes_until"]
@@ -143,7 +83,7 @@ def test_table(run, scores, tmp_path):
     assert f"eti70: {lower:,.0f} to {upper:,.0f}" in out
 
 
-def test_compare(run, embeddings, pilot, tmp_path):
+def test_compare(run, embeddings, pilot, tmp_path, strict):
     code, out, _ = run("compare", embeddings, "--k", "500", "--json", *FEW)
     assert code == 0
     found = strict(out)
@@ -166,7 +106,7 @@ def test_estimators_left_out_are_told(run, tmp_path):
     assert "losses unknown: fitted to accuracies" in out
 
 
-def test_demo(run, tmp_path):
+def test_demo(run, tmp_path, strict):
     code, out, _ = run("demo", "--json", "--n-classes", "150", *FEW)
     found = strict(out)
     rows = [row for row in found["predictions"] if row["estimator"] == "BayesianExtrapolator"]
@@ -189,7 +129,7 @@ def test_quiet_is_silent(run, embeddings):
     assert loud[1] == quiet[1]
 
 
-def test_formats_agree(run, scores, pilot, tmp_path):
+def test_formats_agree(run, scores, pilot, tmp_path, strict):
     with np.load(tmp_path / scores) as arrays:
         matrix, y = arrays["scores"], arrays["y"]
     np.save(tmp_path / "distances.npy", -matrix)
@@ -213,7 +153,7 @@ def test_formats_agree(run, scores, pilot, tmp_path):
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
 
 
-def test_metric(run, embeddings, pilot):
+def test_metric(run, embeddings, pilot, strict):
     code, out, _ = run(
         "extrapolate", embeddings, "--k", "200", "--metric", "cosine", "--json", *FEW
     )
@@ -239,9 +179,6 @@ BAD = {
     ),
     "target": (
         ["extrapolate", "pilot.npz", "--k", "9", "--target", "1"], "--target: expected a number"
-    ),
-    "metric": (
-        ["extrapolate", "pilot.npz", "--k", "9", "--metric", "city"], "metric: found 'city'"
     ),
     "curve without size": (["extrapolate", "curve.csv", "--k", "9"], "curve.csv: found k, acc"),
     "nan": (["extrapolate", "nan.csv", "--k", "9"], "scores: found NaN at row 1, column 0"),
@@ -288,6 +225,7 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
         ["extrapolate", "pilot.npz", "--k", "9", "--seed", "-1"],
         ["extrapolate", "pilot.npz", "--k", "9", "--target", "high"],
         ["extrapolate", "pilot.npz", "--k", "9", "--nothing"],
+        ["extrapolate", "pilot.npz", "--k", "9", "--metric", "city"],
     ],
 )
 def test_bad_usage(run, arguments):
@@ -298,7 +236,7 @@ def test_bad_usage(run, arguments):
 # What can go wrong late
 
 
-def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, tmp_path):
+def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, tmp_path, strict):
     def fail(*arguments, **options):
         raise RuntimeError("no fonts")
 
@@ -325,7 +263,9 @@ def test_results_are_printed_when_the_posterior_cannot_be_kept(
     assert "the posterior could not be written" in err and "No space left on device" in err
 
 
-def test_the_posterior_goes_elsewhere_when_its_folder_fails(run, embeddings, monkeypatch, tmp_path):
+def test_the_posterior_goes_elsewhere_when_its_folder_fails(
+    run, embeddings, monkeypatch, tmp_path, strict
+):
     from classex_bayes.bayes import storage
 
     save, elsewhere = storage.save, tmp_path / "elsewhere"
@@ -347,13 +287,13 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(run, embeddings, mon
 # Studies
 
 
-def test_compare_with_all(run, scores):
+def test_compare_with_all(run, scores, strict):
     code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *FEW)
     names = {row["estimator"] for row in strict(out)["predictions"]}
     assert code == 0 and {e.name for e in literature()} <= names
 
 
-def test_study_table1_goes_on_where_it_stopped(run, monkeypatch, tmp_path):
+def test_study_table1_goes_on_where_it_stopped(run, monkeypatch, tmp_path, strict):
     few = [ClassExReg(0.5), KDE("ucv")]
     monkeypatch.setattr(study, "_estimators", lambda slow: few)
     options = ["--k1", "20", "--levels", "2", "--quiet", "--out", tmp_path / "s"]
@@ -387,15 +327,15 @@ def test_study_table3(run, monkeypatch, tmp_path):
 def embedded(path):
     text = path.read_text(encoding="utf-8")
     start = text.index('id="numbers">') + len('id="numbers">')
-    return strict(text[start : text.index("</script>", start)])
+    return text[start : text.index("</script>", start)]
 
 
-def test_report(run, embeddings, tmp_path):
+def test_report(run, embeddings, tmp_path, strict):
     options = [embeddings, "--k", "200,5000", "--target", "0.6", "--json", *FEW]
     code, out, _ = run("report", *options, "-o", "pages/found.html")
     assert code == 0
     found = strict(out)
-    page = embedded(tmp_path / "pages" / "found.html")
+    page = strict(embedded(tmp_path / "pages" / "found.html"))
     assert {name: page[name] for name in found if name != "files"} == {
         name: value for name, value in found.items() if name != "files"
     }
@@ -413,7 +353,7 @@ def test_report(run, embeddings, tmp_path):
     assert kept.predict([5000]).mean[5000] == pytest.approx(own[1]["mean"])
 
 
-def test_posterior_is_kept_when_the_report_fails(run, embeddings, monkeypatch, tmp_path):
+def test_posterior_is_kept_when_the_report_fails(run, embeddings, monkeypatch, tmp_path, strict):
     def fail(*arguments, **options):
         raise OSError(28, "No space left on device")
 
@@ -442,15 +382,12 @@ def process(*arguments):
 
 def test_a_process_of_its_own(tmp_path):
     assert "extrapolate" in process("--help").stdout
-    for command in ("demo", "extrapolate", "compare", "report"):
-        shown = process(command, "--help")
-        assert shown.returncode == 0 and "Example: classex-bayes" in shown.stdout
     bad = process("extrapolate", str(tmp_path / "missing.npz"), "--k", "9")
     assert bad.returncode == 2 and bad.stdout == ""
     assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1
 
 
-def test_study_zoo(run, monkeypatch, tmp_path):
+def test_study_zoo(run, monkeypatch, tmp_path, strict):
     monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
     options = ["--k1", "20", "--repeats", "2", "--quiet", "--out", tmp_path / "z"]
     code, out, _ = run("study", "zoo", *options, "--json")

@@ -1,0 +1,95 @@
+"""Settings from a TOML file, under the names that they have on the command line."""
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from classex_bayes.exceptions import DataError
+
+_NOT_SETTINGS = {"config", "help"}
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take settings of a verb that are not on the command line from a file.
+
+    Keys at the top hold for every verb that knows them; those in the table of a verb
+    (``[extrapolate]``, ``[study.zoo]``) for this one, and go before. Lists are written as lists.
+    """
+    if path is None or context.resilient_parsing:
+        return path
+    known = dict(_verbs(context.find_root().command))
+    mine = known[_name(context)]
+    chosen: dict[str, Any] = {}
+    for table, settings in _tables(_read(path)):
+        if table and table not in known:
+            raise _unknown(path, f"table [{table}]", known)
+        names = set(known[table]) if table else set().union(*known.values())
+        for name in settings:
+            if name not in names:
+                where = f" in [{table}]" if table else ""
+                raise _unknown(path, f"{name!r}{where}", names)
+        if not table or known[table] is mine:
+            chosen.update({name: settings[name] for name in settings if name in mine})
+    context.default_map = {mine[name]: _as_typed(name, value) for name, value in chosen.items()}
+    return path
+
+
+def _name(context: Any) -> str:
+    """Name of a verb below the program's own: "study.zoo"."""
+    above = context.parent
+    if above is None:
+        return ""
+    return ".".join(filter(None, [_name(above), context.info_name]))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise DataError(f"--config: cannot read {path} ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"--config: {path} is no TOML ({error})") from None
+
+
+def _tables(content: dict[str, Any], name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Settings of the top and of each table, the top first; none of tables of tables alone."""
+    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
+    settings = {key: value for key, value in content.items() if key not in tables}
+    if settings or not tables:
+        yield name, settings
+    for key, table in tables.items():
+        yield from _tables(table, f"{name}.{key}" if name else key)
+
+
+def _verbs(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, str]]]:
+    """Verbs with their settings: names on the command line, and in the function."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield name, dict(_settings(command))
+        return
+    for key, verb in below.items():
+        yield from _verbs(verb, f"{name}.{key}" if name else key)
+
+
+def _settings(verb: Any) -> Iterator[tuple[str, str]]:
+    for setting in verb.params:
+        long = [option[2:] for option in setting.opts if option.startswith("--")]
+        name = long[0] if long else setting.name
+        if name not in _NOT_SETTINGS:
+            yield name, setting.name
+
+
+def _as_typed(name: str, value: Any) -> Any:
+    """A value as it would be typed: --k takes a list with commas, files are a list."""
+    if isinstance(value, list) and name != "files":
+        return ",".join(map(str, value))
+    return value
+
+
+def _unknown(path: Path, what: str, known: Iterable[str]) -> DataError:
+    expected = ", ".join(sorted(known))
+    return DataError(f"--config: {path} has {what}, which does not exist; expected {expected}")

@@ -1,0 +1,74 @@
+"""The command line, run in the process of the tests."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from classex_bayes import cli
+
+
+@pytest.fixture(scope="session")
+def few():
+    """Options of a short fit."""
+    return ["--draws", "200", "--chains", "2", "--seed", "3"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run a command in this process, so that the model is compiled once for all tests."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["classex-bayes", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+            sys.exit(0)
+        streams = capsys.readouterr()
+        return stopped.value.code or 0, streams.out, streams.err
+
+    return run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_window():
+    import matplotlib as mpl
+
+    backend = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    mpl.use(backend)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    from matplotlib import pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def scores(tmp_path, pilot):
+    probes, gallery, y = pilot.sample
+    distances = ((probes[:, None] - gallery) ** 2).sum(axis=-1)
+    np.savez(tmp_path / "scores.npz", scores=-distances, y=y)
+    return "scores.npz"
+
+
+@pytest.fixture
+def embeddings(tmp_path, pilot):
+    probes, gallery, y = pilot.sample
+    np.savez(tmp_path / "pilot.npz", probes=probes, gallery=gallery, y=y)
+    return "pilot.npz"
+
+
+@pytest.fixture(scope="session")
+def strict():
+    """Read JSON as the standard has it, which knows no NaN."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return lambda text: json.loads(text, parse_constant=refuse)

@@ -1,0 +1,208 @@
+"""Interrupted work: what was finished is saved and shown, and goes on from there."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from classex_bayes.bayes import sampling
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.risk import BayesianRisk
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.data.task import SourceTask
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.evaluate import trials
+from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.evaluate.compare import compare
+from classex_bayes.exceptions import Interrupted
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """Make the sampler answer as it does to an interruption, its chains having come so far."""
+
+    def stop(*lengths):
+        sample = sampling.nutpie.sample
+
+        def interrupted(*arguments, **settings):
+            tree = sample(*arguments, **settings)
+            longest = max(lengths)
+            for group in ("posterior", "sample_stats"):
+                data = tree[group].to_dataset().isel(draw=slice(longest))
+                for values in data.data_vars.values():
+                    if values.dtype.kind == "f":
+                        for chain, length in enumerate(lengths):
+                            values.values[chain, length:] = np.nan
+                tree[group] = sampling.xr.DataTree(data)
+            return tree
+
+        monkeypatch.setattr(sampling.nutpie, "sample", interrupted)
+
+    return stop
+
+
+SHORT = {"draws": 200, "tune": 200, "chains": 3, "random_seed": 3, "progressbar": False}
+LENGTHS = {
+    "all but one chain": ((150, 0, 140), [0, 2], 140),
+    "one far ahead": ((150, 10, 0), [0], 150),
+    "all": ((150, 140, 130), [0, 1, 2], 130),
+    "two of one length": ((200, 200, 0), [0, 1], 200),
+}
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("lengths", "chains", "draws"), LENGTHS.values(), ids=LENGTHS)
+def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chains, draws):
+    whole = BayesianExtrapolator().fit(pilot.task, **SHORT)
+    stopped(*lengths)
+    model = BayesianExtrapolator()
+    with pytest.raises(KeyboardInterrupt) as interruption:
+        model.fit(pilot.task, **SHORT)
+    told = f"{len(chains)} x {draws} of 3 x 200 draws"
+    assert interruption.value.partial is model and told in str(interruption.value)
+    kept, expected = model.idata["posterior"]["weights"], whole.idata["posterior"]["weights"]
+    np.testing.assert_array_equal(kept, expected.isel(chain=chains, draw=slice(draws)))
+    prediction = model.predict(1000)
+    assert f"sampling was interrupted: {told}" in prediction.notes
+    again = load(save(model, tmp_path / "model.nc")).predict(1000)
+    assert again.notes == prediction.notes
+    np.testing.assert_array_equal(again.accuracy, prediction.accuracy)
+
+
+def test_a_model_without_draws_stays_unfitted(stopped, pilot):
+    stopped(0, 0, 0)
+    model = BayesianExtrapolator()
+    with pytest.raises(Interrupted, match="before its first draws"):
+        model.fit(pilot.task, **SHORT)
+    assert not model.is_fitted
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_a_risk_model_keeps_the_draws_so_far(stopped, pilot):
+    model = BayesianRisk(1 - np.eye(200))
+    stopped(150, 140, 0)
+    with pytest.raises(Interrupted, match="2 x 140 of 3 x 200 draws"):
+        model.fit(pilot.task, **SHORT)
+    assert "sampling was interrupted: 2 x 140 of 3 x 200 draws" in model.predict(500).notes
+
+
+def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embeddings, tmp_path):
+    stopped(150, 140)
+    options = ["--k", "500", "--draws", "200", "--chains", "2", "--json"]
+    code, out, err = run("compare", embeddings, *options)
+    found = strict(out)
+    assert code == 130 and "Traceback" not in err
+    assert "interrupted: the sampler was interrupted; the model keeps 2 x 140 of 2 x 200" in err
+    # The references are left out, so that the answer comes now.
+    (row,) = found["predictions"]
+    kept = load(tmp_path / found["files"]["posterior"])
+    assert kept.predict(500).mean[500] == pytest.approx(row["mean"])
+    assert (tmp_path / found["files"]["figure"]).exists()
+
+
+def test_a_command_without_draws_says_so(run, stopped, embeddings, tmp_path):
+    stopped(0, 0)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--chains", "2")
+    assert code == 130 and out == "" and "interrupted: the sampler was interrupted before" in err
+    assert not list((tmp_path / "classex-bayes-results").iterdir())
+
+
+class Stops(ClassExReg):
+    """Is interrupted while it is fitted."""
+
+    def fit(self, task):
+        raise KeyboardInterrupt
+
+
+def test_a_comparison_keeps_what_was_fitted(pilot):
+    estimators = [ClassExReg(0.5), Stops(0.6), ClassExReg(0.7)]
+    with pytest.raises(Interrupted, match="after 1 of 3 estimators") as interruption:
+        compare(estimators, pilot.task, 500)
+    alone = compare(estimators[:1], pilot.task, 500)
+    assert interruption.value.partial.table.equals(alone.table)
+    with pytest.raises(Interrupted) as interruption:
+        compare(estimators[1:], pilot.task, 500)
+    assert interruption.value.partial is None
+
+
+def test_a_command_shows_the_posterior_without_the_references(
+    run, strict, embeddings, few, monkeypatch
+):
+    from classex_bayes.cli import analysis
+
+    monkeypatch.setattr(
+        analysis, "point_estimators", lambda which, seed: [ClassExReg(0.5), Stops(0.6)]
+    )
+    code, out, err = run("compare", embeddings, "--k", "500", "--json", *few)
+    found = strict(out)
+    names = [row["estimator"] for row in found["predictions"]]
+    assert code == 130 and names == ["BayesianExtrapolator", "ClassExReg(0.5)"]
+    assert set(found["files"]) == {"posterior", "figure"}
+    assert "interrupted: interrupted after 2 of 3 estimators" in err
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Interrupt the work on the task after so many."""
+
+    def stop(number):
+        run, begun = trials._run, []
+
+        def counted(*arguments):
+            begun.append(arguments)
+            if len(begun) > number:
+                raise KeyboardInterrupt
+            return run(*arguments)
+
+        monkeypatch.setattr(trials, "_run", counted)
+        return lambda: monkeypatch.setattr(trials, "_run", run)
+
+    return stop
+
+
+def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, stop_after):
+    rest = {"n_pilots": 4, "store": tmp_path / "trials.csv", "random_seed": 2}
+    go_on = stop_after(5)
+    with pytest.raises(Interrupted, match=r"5 of 8 tasks, which .*trials.csv keeps") as stop:
+        backtest(pilot.task, [20, 50], [ClassExReg(0.5)], **rest)
+    partial = stop.value.partial
+    assert sorted(partial.scores["n"].unique()) == [2, 3]
+    go_on()
+    whole = backtest(pilot.task, [20, 50], [ClassExReg(0.5)], **rest)
+    fresh = backtest(pilot.task, [20, 50], [ClassExReg(0.5)], n_pilots=4, random_seed=2)
+    kept = partial.trials.drop(columns="seconds").merge(fresh.trials.drop(columns="seconds"))
+    assert len(kept) == len(partial.trials)
+    np.testing.assert_allclose(whole.scores["rmse"], fresh.scores["rmse"])
+
+
+def test_a_backtest_without_pilots(pilot, stop_after):
+    stop_after(0)
+    with pytest.raises(Interrupted, match="after 0 of 4 tasks") as stop:
+        backtest(pilot.task, 20, [ClassExReg(0.5)], n_pilots=4)
+    assert stop.value.partial is None
+
+
+def test_the_back_test_command_shows_a_partial_table(
+    run, strict, embeddings, monkeypatch, stop_after, tmp_path
+):
+    verb = sys.modules["classex_bayes.cli.backtest"]
+    monkeypatch.setattr(verb, "point_estimators", lambda which, seed: [ClassExReg(0.5)])
+    options = ["--n-source", "20,50", "--pilots", "2", "--draws", "100", "--out", "b", "--json"]
+    go_on = stop_after(3)
+    code, out, err = run("backtest", embeddings, *options)
+    found = strict(out)
+    store = tmp_path / found["files"]["trials"]
+    assert code == 130 and "3 of 4 tasks, which b/pilot-backtest.csv keeps; begun again" in err
+    assert {row["n"] for row in found["rows"]} == {1, 2}
+    before = store.read_text()
+    go_on()
+    code, out, _ = run("backtest", embeddings, *options)
+    assert code == 0 and store.read_text().startswith(before)
+    task = SourceTask.from_embeddings(*np.load(tmp_path / embeddings).values(), random_seed=0)
+    sampler = {"draws": 100, "tune": 100, "chains": 2}
+    expected = backtest(
+        task, [20, 50], [BayesianExtrapolator(), ClassExReg(0.5)], n_pilots=2, sampler=sampler
+    )
+    rmse = [row["rmse"] for row in strict(out)["rows"]]
+    np.testing.assert_allclose(rmse, expected.scores["rmse"])
+    assert (tmp_path / "b" / "pilot-coverage90-50.png").exists()

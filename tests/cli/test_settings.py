@@ -1,0 +1,147 @@
+"""Help, completion, streams, and settings from a file."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.main import get_command
+
+from classex_bayes import cli
+from classex_bayes.cli import analysis
+
+
+def verbs(command, name="classex-bayes"):
+    for key, verb in command.commands.items():
+        if hasattr(verb, "commands"):
+            yield from verbs(verb, f"{name} {key}")
+        else:
+            yield f"{name} {key}", verb
+
+
+VERBS = dict(verbs(get_command(cli.app)))
+
+
+def process(*arguments, **variables):
+    code = "import sys; sys.argv[0] = 'classex-bayes'; from classex_bayes.cli import main; main()"
+    command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **variables}
+    )
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
+    code, out, _ = run(*name.split()[1:], "--help")
+    examples = VERBS[name].epilog.split("\n\n")[1:]
+    assert code == 0 and "Examples:" in out and examples
+    (tmp_path / "settings.toml").write_text("k = 9")
+    root, called = get_command(cli.app), []
+    dict(verbs(root))[name].callback = lambda **settings: called.append(settings)
+    for example in examples:
+        root.main(example.split()[1:], "classex-bayes", standalone_mode=False)
+    assert example.startswith(name) and len(called) == len(examples)
+
+
+def test_output_that_is_piped_has_no_colours(tmp_path):
+    np.savez(tmp_path / "s.npz", losses=np.arange(40) % 7, y=np.arange(40), n_classes=40)
+    for arguments in (
+        ["--help"],
+        ["extrapolate", "--help"],
+        ["extrapolate", "none.npz", "--k", "9"],
+        ["extrapolate", tmp_path / "s.npz", "--k", "99", "--draws", "50", "--chains", "1",
+         "--out", tmp_path],
+    ):  # fmt: skip
+        found = process(*arguments, TERM="xterm-256color")
+        assert "\x1b" not in found.stdout + found.stderr
+    assert "Expected accuracy, from 40 source classes" in found.stdout and found.returncode == 0
+
+
+def test_shells_complete_verbs_settings_and_choices():
+    def completed(words):
+        return process(
+            _CLASSEX_BAYES_COMPLETE="complete_bash",
+            COMP_WORDS=f"classex-bayes {words}",
+            COMP_CWORD=str(len(words.split(" "))),
+        ).stdout.split()
+
+    assert completed("ex") == ["extrapolate"]
+    assert completed("backtest --n-s") == ["--n-source"]
+    assert completed("extrapolate --metric c") == ["cosine"]
+
+
+# Settings from a file
+
+
+SETTINGS = """
+k = [200, 5_000]
+draws = 200
+chains = 2
+seed = 3
+target = 0.6
+
+[extrapolate]
+ci-prob = 0.8
+json = true
+
+[backtest]
+n-source = 50
+
+[study.zoo]
+repeats = 2
+"""
+
+
+def test_settings_come_from_a_file_and_flags_go_before(run, strict, embeddings, few, tmp_path):
+    (tmp_path / "run.toml").write_text(SETTINGS)
+    by_flags = run(
+        "extrapolate", embeddings, "--k", "200,5000", "--target", "0.6", "--ci-prob", "0.8",
+        "--json", *few,
+    )  # fmt: skip
+    by_file = run("extrapolate", embeddings, "--config", "run.toml")
+    assert by_flags[0] == by_file[0] == 0 and strict(by_flags[1]) == strict(by_file[1])
+    mixed = run("extrapolate", "--config", "run.toml", embeddings, "--k", "300", "--seed", "4")
+    found = strict(mixed[1])
+    assert [row["k"] for row in found["predictions"]] == [300] and found["seed"] == 4
+
+
+def test_files_may_be_settings(run, strict, embeddings, tmp_path):
+    (tmp_path / "run.toml").write_text(f'{SETTINGS}\n[compare]\nfiles = ["{embeddings}"]\n')
+    code, out, _ = run("compare", "--config", "run.toml", "--json")
+    assert code == 0 and strict(out)["task"]["n_classes"] == 200
+
+
+WRONG = {
+    "unknown": ("targt = 0.9", "run.toml has 'targt', which does not exist; expected all, chains"),
+    "of another verb": ("[extrapolate]\nn-source = 5", "'n-source' in [extrapolate]"),
+    "no verb": ("[predict]\nk = 5", "table [predict], which does not exist; expected backtest"),
+    "itself": ("config = 'run.toml'", "run.toml has 'config', which"),
+    "no TOML": ("k: 5", "run.toml is no TOML (Expected '=' after a key"),
+    "no text": (b"\xff\xfe", "run.toml is no TOML"),
+    "bad value": ("k = 'many'", "--k: expected whole numbers separated by commas, found 'many'"),
+    "bad level": ("ci-prob = 90", "--ci-prob: expected a number"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), WRONG.values(), ids=WRONG)
+def test_bad_settings_are_one_line(run, embeddings, tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr(analysis, "_fit", None)
+    written = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / "run.toml").write_bytes(written)
+    k = [] if b"k = 'many'" in written else ["--k", "9"]
+    code, out, err = run("extrapolate", embeddings, *k, "--config", "run.toml", "--quiet")
+    assert code == 2 and out == ""
+    assert err.startswith("error: ") and len(err.splitlines()) == 1 and message in err
+
+
+def test_a_file_of_settings_that_is_not_there(run, embeddings):
+    code, out, err = run("extrapolate", embeddings, "--k", "9", "--config", "none.toml")
+    assert code == 2 and out == "" and err.startswith("error: --config: cannot read none.toml")
+
+
+def test_values_of_a_wrong_type_are_refused(run, embeddings, tmp_path):
+    (tmp_path / "run.toml").write_text("draws = 'many'")
+    code, out, err = run("extrapolate", embeddings, "--k", "9", "--config", "run.toml")
+    assert code == 2 and out == "" and re.search("Invalid value for '?--draws", err)
