@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ConvergenceWarning,
         DataError,
         ExtrapolationWarning,
+        Interrupted,
         NotFittedError,
     )
     from classex_bayes.identification.encoding import EncodingModel
@@ -68,6 +69,7 @@ _WHERE = {
     "ClassesUntil": "results",
     "CleaneX": "estimators.cleanex",
     "ConvergenceWarning": "exceptions",
+    "Interrupted": "exceptions",
     "DataError": "exceptions",
     "DirichletPrior": "bayes.priors",
     "DriftPrior": "core.drift",
@@ -139,6 +141,7 @@ __all__ = [
     "Extrapolation",
     "ExtrapolationWarning",
     "HighDimensional",
+    "Interrupted",
     "MixedExponential",
     "MixturePrior",
     "MomentRisk",

@@ -27,8 +27,6 @@ from classex_bayes.cli.screen import Screen, flat_table, parse_counts, ready_fol
 from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import records
 
-_SHOWN = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width"]
-
 
 def backtest(
     files: Files,
@@ -95,11 +93,11 @@ def backtest(
             if stop.partial is None:
                 raise
             found, interruption = stop.partial, str(stop)
-    files_written = {"trials": str(store), **_figures(found, out, files[0].stem, ci_prob)}
-    coverage = f"coverage{100 * ci_prob:g}"
+    level = f"{100 * ci_prob:g}"
+    files_written = {"trials": str(store), **_figures(found, out, files[0].stem, level)}
     title = f"Back-test on {task.n_classes} classes"
     screen.result(
-        flat_table(title, found.scores[[*_SHOWN, coverage]].reset_index()),
+        flat_table(title, _compact(found.scores, level)),
         [f"{what} written to {where}" for what, where in files_written.items()],
         {"title": title, "rows": records(found.scores), "files": files_written},
     )
@@ -107,7 +105,17 @@ def backtest(
         raise Interrupted(f"{interruption}; begun again, the back-test goes on from there")
 
 
-def _figures(found: Any, folder: Path, stem: str, ci_prob: float) -> dict[str, str]:
+def _compact(scores: Any, level: str) -> Any:
+    """What fits on a terminal; all scores are in the JSON."""
+    table = scores[["n", "truth"]].rename(columns={"n": "pilots"})
+    text = {name: scores[name].map("{:.3f}".format) for name in ("rmse", "rmse_se")}
+    table["RMSE (se)"] = text["rmse"] + " (" + text["rmse_se"] + ")"
+    table["bias"], table["width"] = scores["bias"], scores["width"]
+    table[f"{level}% held"] = scores[f"coverage{level}"]
+    return table.reset_index()
+
+
+def _figures(found: Any, folder: Path, stem: str, level: str) -> dict[str, str]:
     """One figure of errors and one of coverage for each size of pilots."""
     from matplotlib import pyplot as plt
 
@@ -115,7 +123,7 @@ def _figures(found: Any, folder: Path, stem: str, ci_prob: float) -> dict[str, s
 
     files = {}
     for size in found.scores.index.unique("n_source"):
-        for score in ("rmse", f"coverage{100 * ci_prob:g}"):
+        for score in ("rmse", f"coverage{level}"):
             path = folder / f"{stem}-{score}-{size}.png"
             plot_backtest(found, score, int(size), backend="matplotlib").savefig(path)
             plt.close("all")

@@ -40,7 +40,7 @@ class _Verbs(TyperGroup):
         try:
             return super().invoke(context)
         except KeyboardInterrupt as stop:
-            print(f"interrupted: {stop or 'nothing was finished'}", file=sys.stderr)
+            print(str(stop) or "interrupted before anything was finished", file=sys.stderr)
             raise typer.Exit(130) from None
 
 

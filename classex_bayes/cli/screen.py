@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-_PIPE_WIDTH = 200
+_WIDTH = 200
 
 
 class Screen:
@@ -22,9 +22,8 @@ class Screen:
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json = quiet, as_json
-        # A pipe has no width that names would have to be cut for.
-        width = None if sys.stdout.isatty() else _PIPE_WIDTH
-        self._results = Console(soft_wrap=True, width=width)
+        # Wider than terminals: lines that are too long wrap there, and nothing is cut.
+        self._results = Console(soft_wrap=True, width=_WIDTH)
         self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
     @property

@@ -129,10 +129,9 @@ def compare(
     columns = "mean", *(f"{kind}{100 * prob:g}_{end}" for end in ("lb", "ub"))
     done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
+    shown = truth_value(progressbar, "progressbar") and len(named) > 1
     try:
-        for name, estimator in with_progress(
-            named.items(), len(named), "estimators", truth_value(progressbar, "progressbar")
-        ):
+        for name, estimator in with_progress(named.items(), len(named), "estimators", shown):
             try:
                 fitted = _fitted(estimator, task, random_seed)
                 prediction = replace(fitted.predict(counts), estimator=name)
