@@ -116,7 +116,7 @@ def test_weights():
 
 
 FRAME = pd.DataFrame(SCORES, columns=NAMES)
-GAP = FRAME.where(FRAME != SCORES[4, 2])
+GAP = FRAME.where(np.arange(24).reshape(6, 4) != 18)
 ORDER = [1, 0, 2, 3, 4, 5]
 BAD = {
     "gap": (GAP, Y, "scores: found NaN at row 4, column 2"),
