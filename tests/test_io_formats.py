@@ -4,6 +4,7 @@ import json
 import pickle
 import sys
 import warnings
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -177,6 +178,8 @@ def test_labels_in_files_of_their_own(tmp_path):
         assert_same(task, SourceTask.from_scores(SCORES, Y))
     named = read_task(tmp_path / "scores.npy", tmp_path / "names.txt", classes=NAMES)
     assert_same(named, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
+    with pytest.raises(DataError, match=r"expected labels in a file ending in \.npy or \.txt"):
+        read_task(tmp_path / "scores.npy", tmp_path / "y.csv")
     (tmp_path / "y.txt").write_text("1\n\n2\n")
     with pytest.raises(DataError, match="found none in line 2"):
         read_task(tmp_path / "scores.npy", tmp_path / "y.txt")
@@ -439,6 +442,16 @@ def test_places_of_new_formats(tmp_path):
         file["inside/scores"] = SCORES
     with pytest.raises(DataError, match="found nothing; expected scores, y"):
         read_task(tmp_path / "group.h5")
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.npz", "a.zarr", "a.csv"])
+def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
+    def refuse(self, **_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(DataError, match=rf"{name}: not a readable .* file .*Permission denied"):
+        read_task(tmp_path / name)
 
 
 def test_archives_larger_than_memory(tmp_path, monkeypatch):

@@ -92,7 +92,7 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
 
 def place_in_files(message: str, parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> str:
     """Where the test instance that a message names by its row is found, to be appended."""
-    found = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\bat row (\d+)", message)
+    found = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
     if not found:
         return ""
     row = int(found[2])

@@ -18,6 +18,7 @@ from classex_bayes.io.arrays import (
     read_npz,
     read_text,
     read_zarr,
+    readable,
 )
 from classex_bayes.io.shards import joined, place_in_files
 from classex_bayes.io.tables import read_csv, read_parquet
@@ -156,7 +157,9 @@ def _paths(paths: Any, name: str) -> list[Path]:
 def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
     """Everything that a file has a name for."""
     ending = path.suffix.lower()
-    if not (path.exists() and (path.is_file() or ending == ".zarr")):
+    with readable(path):
+        exists = path.exists() if ending == ".zarr" else path.is_file()
+    if not exists:
         raise DataError(f"{path}: there is no such file")
     if ending not in _ENDINGS:
         raise DataError(f"{path}: expected a file ending in {', '.join(_ENDINGS)}")
@@ -165,9 +168,10 @@ def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
     match ending:
         case ".npy":
             if labels is None:
-                raise DataError(f"{path}: scores in .npy need the labels in a second file (labels)")
-            y = read_text(labels) if labels.suffix == ".txt" else read_npy(labels, False)
-            return {"scores": read_npy(path, True), "y": y}
+                raise DataError(
+                    f"{path}: scores in .npy need the labels in a second file: labels= in Python, --labels in the shell"
+                )
+            return {"scores": read_npy(path, True), "y": _labels(labels)}
         case ".csv":
             return read_csv(path)
         case ".parquet":
@@ -186,6 +190,12 @@ def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
         name: array.item() if name in _KNOWN and array.ndim == 0 else array
         for name, array in arrays.items()
     }
+
+
+def _labels(path: Path) -> Any:
+    if path.suffix not in (".npy", ".txt"):
+        raise DataError(f"{path}: expected labels in a file ending in .npy or .txt")
+    return read_text(path) if path.suffix == ".txt" else read_npy(path, False)
 
 
 def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> SourceTask:
@@ -210,5 +220,5 @@ def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> Sour
     wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
     raise DataError(
         f"{name}: found {described(arrays)}; expected {wanted} (n_test and n_classes may be "
-        "arguments)"
+        "options)"
     )
