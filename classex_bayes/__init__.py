@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         NotFittedError,
     )
     from classex_bayes.identification.encoding import EncodingModel
+    from classex_bayes.io.tasks import read_task
     from classex_bayes.plots.backtest import plot_backtest
     from classex_bayes.plots.checks import plot_ppc, plot_prior_predictive
     from classex_bayes.plots.classifiers import plot_classifiers
@@ -118,6 +119,7 @@ _WHERE = {
     "plot_prob_at_least": "plots.questions",
     "plot_sensitivity": "plots.sensitivity",
     "posterior_checks": "bayes.posterior_checks",
+    "read_task": "io.tasks",
     "save": "bayes.storage",
     "sensitivity": "bayes.sensitivity",
     "simulate": "data.simulate",
@@ -183,6 +185,7 @@ __all__ = [
     "plot_prob_at_least",
     "plot_sensitivity",
     "posterior_checks",
+    "read_task",
     "save",
     "sensitivity",
     "simulate",

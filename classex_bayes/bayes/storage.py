@@ -6,7 +6,7 @@ from typing import Any
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.tree import data_of, prior_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.io import read_tree, write_tree
+from classex_bayes.io.trees import read_tree, write_tree
 
 
 def save(model: BayesianExtrapolator, path: str | Path) -> Path:

@@ -84,7 +84,7 @@ def read(
         from classex_bayes.io import read_task
 
         task = read_task(
-            files[0],
+            files,
             labels,
             metric=metric,
             higher_is_better=False if distances else None,

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from classex_bayes.core.measured import AnswerDependence, typical_dependence
-from classex_bayes.data.validation import as_numeric, class_counts, number
+from classex_bayes.data.validation import as_numeric, as_vector, class_counts, number
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -33,6 +33,7 @@ class AccuracyCurve:
     ) -> Self:
         """Validate the arguments of `SourceTask.from_accuracies`."""
         counts = class_counts(k, largest=n_classes)
+        accuracy = as_vector(accuracy, "accuracy")
         values = np.atleast_1d(as_numeric(accuracy, "accuracy")).astype(float)
         if values.shape != counts.shape:
             raise DataError(f"accuracy: found shape {values.shape} for {counts.size} values of k")

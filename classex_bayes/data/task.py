@@ -8,7 +8,7 @@ import numpy as np
 from classex_bayes.core.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.scores import ScoreMatrix, ScoreSource
 from classex_bayes.core.ties import Ties
-from classex_bayes.data import validation
+from classex_bayes.data import frames, validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.distributed import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.data.evidence import LossEvidence
@@ -67,12 +67,14 @@ class SourceTask(TaskStatistics):
         ----------
         scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
-            `decision_function`. A DataFrame's columns name the classes. Memory maps, HDF5 and Zarr
+            `decision_function`. The columns of a pandas or polars frame name the classes, unless
+            `y` holds positions. Memory maps, HDF5 and Zarr
             arrays are read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX)
             are compared where they are; Dask arrays may be larger than memory (docs/dask.md). None
             is ever copied whole.
         y : array-like of shape (n,)
-            True classes: positions of columns, or names if the classes are named.
+            True classes: positions of columns, or names if the classes are named. Rows go by
+            position; an index of pandas that says otherwise is an error.
         classes : sequence of k1 names, optional
             Names of the columns.
         higher_is_better : bool
@@ -115,8 +117,9 @@ class SourceTask(TaskStatistics):
             source = DaskScores(scores, higher_is_better)
         else:
             validation.refuse_swapped(scores, y, ("scores", "y"))
-            if hasattr(scores, "columns"):
-                classes = validation.column_names(scores.columns, classes)
+            frames.refuse_disorder(scores, y, ("scores", "y"))
+            if frames.is_frame(scores):
+                classes = validation.column_names(scores.columns, classes, y)
             source = ScoreMatrix(validation.as_matrix_anywhere(scores, "scores"), higher_is_better)
         validation.enough_classes(source.shape[1], "scores")
         return cls._from_source(
@@ -187,6 +190,8 @@ class SourceTask(TaskStatistics):
         >>> task.losses.tolist()
         [0, 0, 0]
         """
+        frames.refuse_disorder(probes, y, ("probes", "y"))
+        frames.refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
         validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
         validation.one_of(reduce, ("max", "mean"), "reduce")
         in_dask = is_dask(probes) or is_dask(gallery)
@@ -203,7 +208,7 @@ class SourceTask(TaskStatistics):
         if gallery_y is None:
             template_class = np.arange(gallery.shape[0])
         else:
-            labels = validation.as_array(gallery_y, "gallery_y")
+            labels = validation.as_vector(gallery_y, "gallery_y")
             if classes is None:
                 try:
                     classes = np.unique(labels).tolist()
@@ -290,6 +295,7 @@ class SourceTask(TaskStatistics):
         >>> SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
         """
+        frames.refuse_disorder(losses, y, ("losses", "y"))
         n_classes = validation.class_count(n_classes, "n_classes")
         validation.enough_classes(n_classes, "n_classes")
         names = validation.class_names(classes, n_classes)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.core.stored import is_on_device, read_rows, row_slices
+from classex_bayes.data import frames
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -35,7 +36,9 @@ def matrix_shape(array: Any, name: str) -> None:
 
 def is_lazy(values: Any) -> bool:
     """Whether an array is not NumPy's and is left where it is: on a disk or on a device."""
-    if isinstance(values, np.ndarray | np.generic) or hasattr(values, "columns"):
+    if isinstance(values, np.ndarray | np.generic):
+        return False
+    if frames.is_frame(values) or frames.is_series(values):
         return False
     return is_on_device(values) or all(
         hasattr(values, name) for name in ("shape", "dtype", "ndim", "__getitem__")
@@ -55,10 +58,20 @@ def as_matrix_anywhere(values: Any, name: str) -> Any:
 
 def as_array(values: Any, name: str) -> Any:
     """Array of anything with rows of equal lengths."""
+    frames.refuse_unread(values, name)
+    if frames.is_frame(values):
+        return frames.from_frame(values, name)
+    if frames.is_series(values):
+        return frames.from_series(values)
     try:
         return np.asarray(values)
     except ValueError:
         raise DataError(f"{name}: rows have different lengths") from None
+
+
+def as_vector(values: Any, name: str) -> Any:
+    """Array of anything; of a frame, its only column."""
+    return as_array(frames.only_column(values, name) if frames.is_frame(values) else values, name)
 
 
 def as_numeric(values: Any, name: str) -> Any:
@@ -82,7 +95,9 @@ def numeric_type(array: Any, name: str) -> None:
 def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Raise where the label vector comes first and the matrix second."""
     shapes = tuple(
-        tuple(values.shape) if is_lazy(values) else as_array(values, name).shape
+        tuple(values.shape)
+        if is_lazy(values) or frames.is_frame(values)
+        else as_array(values, name).shape
         for values, name in zip((first, second), names, strict=True)
     )
     if tuple(map(len, shapes)) == (1, 2):
@@ -137,10 +152,12 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     return names
 
 
-def column_names(columns: Iterable[Any], classes: Any) -> Any:
-    """Names of the classes of a DataFrame, which `classes` may replace but not put in disorder."""
+def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
+    """Names of the classes of a frame, which `classes` may replace but not put in disorder."""
     own = list(columns)
-    given = own if classes is None else class_names(classes, len(own)) or own
+    if classes is None:
+        return frames.column_classes(own, as_vector(y, "y").dtype.kind in "iuf")
+    given = class_names(classes, len(own)) or own
     if given != own and set(given) == set(own):
         place = next(j for j, pair in enumerate(zip(own, given, strict=True)) if pair[0] != pair[1])
         raise DataError(
@@ -163,7 +180,7 @@ def encode_labels(
     y: Any, n: int | None, n_classes: int, classes: Sequence[Any] | None, name: str = "y"
 ) -> IntArray:
     """Positions 0..k1 - 1 of the true classes, from positions or from names."""
-    labels = as_array(y, name)
+    labels = as_vector(y, name)
     if labels.ndim != 1:
         raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
     if labels.size == 0:
@@ -207,7 +224,7 @@ def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -
 
 def loss_counts(losses: Any, n_classes: int) -> IntArray:
     """Losses as whole numbers in 0..n_classes - 1."""
-    array = as_numeric(losses, "losses")
+    array = as_numeric(as_vector(losses, "losses"), "losses")
     if array.ndim != 1:
         raise DataError(f"losses: expected one number per test instance, found shape {array.shape}")
     bad = ~((array >= 0) & (array < n_classes) & (array == np.floor(array)))
@@ -273,7 +290,7 @@ def class_weights(
 
 def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: int = 2) -> IntArray:
     """Numbers of classes as whole numbers in smallest..largest, none twice: shape (n_k,)."""
-    array = np.atleast_1d(as_array(k, name))
+    array = np.atleast_1d(as_vector(k, name))
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"{name}: expected one or more numbers of classes, found {array.shape}")
     if array.dtype.kind not in "iuf":

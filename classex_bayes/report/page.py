@@ -11,7 +11,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, probability, source_task
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
-from classex_bayes.io import write_text
+from classex_bayes.io.trees import write_text
 from classex_bayes.report import words
 from classex_bayes.report.contents import contents
 from classex_bayes.report.findings import Findings, find, usual_references

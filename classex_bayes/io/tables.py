@@ -1,0 +1,67 @@
+"""Tables in .csv and .parquet: one column for each class, or an accuracy curve."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.data.validation import as_array
+from classex_bayes.exceptions import DataError
+from classex_bayes.io.arrays import readable
+
+
+def read_csv(path: Path) -> dict[str, Any]:
+    """Read the arrays of a .csv file with a header."""
+    with readable(path):
+        # Names of classes are text, whatever they look like ("01", "NA").
+        table = pd.read_csv(path, dtype={"y": str}, keep_default_na=False, na_values=[""])
+    if "y" not in table.columns:
+        return _arrays(table, path)
+    for column in table.columns.drop("y"):
+        if not pd.api.types.is_numeric_dtype(table[column]):
+            numbers = pd.to_numeric(table[column], errors="coerce")
+            bad = (numbers.isna() & table[column].notna()).to_numpy()
+            if bad.any():
+                row = int(np.argmax(bad))
+                raise DataError(
+                    f"{path}: found {table[column].iloc[row]!r} in column {column!r}, row {row}; "
+                    "expected a number"
+                )
+            table[column] = numbers.astype(float)
+    return _arrays(table, path)
+
+
+def read_parquet(path: Path) -> dict[str, Any]:
+    """Read the arrays of a .parquet file."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            'reading .parquet needs pyarrow: pip install "classex-bayes[parquet]"'
+        ) from None
+    with readable(path):
+        table = pd.read_parquet(path, engine="pyarrow")
+    return _arrays(table, path)
+
+
+def _arrays(table: pd.DataFrame, path: Path) -> dict[str, Any]:
+    """Scores, labels and names of the classes, or k and accuracy."""
+    if {"k", "accuracy"} <= set(table.columns):
+        return {"k": table["k"].to_numpy(), "accuracy": table["accuracy"].to_numpy()}
+    if "y" not in table.columns:
+        raise DataError(f"{path}: expected a column y beside the scores, or columns k and accuracy")
+    if table["y"].isna().any():
+        raise DataError(
+            f"{path}: found no label in column y, row {int(table['y'].isna().argmax())}"
+        )
+    scores = table.drop(columns="y")
+    try:
+        matrix = as_array(scores, "scores")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return {
+        "scores": matrix,
+        "y": table["y"].to_numpy().astype(str),
+        "classes": np.array([str(column) for column in scores.columns]),
+    }

@@ -1,0 +1,470 @@
+"""Every format of file, one or many, gives the task of the arrays in it."""
+
+import json
+import pickle
+import sys
+import warnings
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import classex_bayes as cb
+from classex_bayes import SourceTask, read_task
+from classex_bayes.exceptions import DataError
+from classex_bayes.io.stacked import StackedRows
+
+RNG = np.random.default_rng(0)
+Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])
+SCORES = RNG.normal(size=(8, 5)) + 2 * np.eye(5)[Y]
+PROBES, GALLERY = RNG.normal(size=(8, 3)), RNG.normal(size=(5, 3))
+NAMES = np.array(["ant", "bee", "çat", "dog", "7"])
+CURVE = {"k": np.array([2, 3, 5]), "accuracy": np.array([0.9, 0.8, 0.7])}
+SIZES = {"n_test": 50, "n_classes": 5}
+
+
+def assert_same(task, other):
+    assert (task.kind, task.n_classes, task.n_tied) == (other.kind, other.n_classes, other.n_tied)
+    assert task.classes == other.classes
+    k = other.grid()
+    np.testing.assert_array_equal(task.accuracy(k), other.accuracy(k))
+    np.testing.assert_allclose(task.accuracy_cov(k), other.accuracy_cov(k), rtol=1e-9, atol=1e-14)
+    if task.kind != "accuracies":
+        assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+
+
+# Writers: arrays by name to a file, without its ending.
+
+
+def write_npz(stem, arrays):
+    np.savez(stem.with_suffix(".npz"), **arrays)
+    return stem.with_suffix(".npz")
+
+
+def write_hdf5(stem, arrays):
+    with h5py.File(stem.with_suffix(".h5"), "w") as file:
+        for name, array in arrays.items():
+            text = np.asarray(array).dtype.kind == "U"
+            file.create_dataset(name, data=np.asarray(array).astype("T") if text else array)
+    return stem.with_suffix(".h5")
+
+
+def write_hdf5_otherwise(stem, arrays):
+    """Chunks, numbers as attributes, text in bytes of fixed length."""
+    with h5py.File(stem.with_suffix(".hdf5"), "w") as file:
+        for name, array in arrays.items():
+            array = np.asarray(array)
+            if array.ndim == 0:
+                file.attrs[name] = array.item()
+            elif array.dtype.kind == "U":
+                file[name] = np.char.encode(array, "utf-8")
+            else:
+                file.create_dataset(name, data=array, chunks=True, compression="gzip")
+    return stem.with_suffix(".hdf5")
+
+
+def write_zarr(stem, arrays, store=None, zarr_format=3):
+    path = store or stem.with_suffix(".zarr")
+    with warnings.catch_warnings():
+        # zarr says that its text is not in the specification yet.
+        warnings.simplefilter("ignore")
+        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+        for name, array in arrays.items():
+            if np.ndim(array):
+                group.create_array(name, data=np.asarray(array))
+            else:
+                group.attrs[name] = np.asarray(array).item()
+    return path
+
+
+def write_zarr_zip(stem, arrays):
+    path = stem.with_suffix(".zarr.zip")
+    store = zarr.storage.ZipStore(path, mode="w")
+    write_zarr(stem, arrays, store)
+    store.close()
+    return path
+
+
+WRITERS = {
+    "npz": write_npz,
+    "hdf5": write_hdf5,
+    "hdf5 otherwise": write_hdf5_otherwise,
+    "zarr": write_zarr,
+    "zarr 2": lambda stem, arrays: write_zarr(stem, arrays, zarr_format=2),
+    "zarr.zip": write_zarr_zip,
+}
+
+
+def write_table(stem, ending, scores, y, names):
+    table = pd.DataFrame(scores, columns=names)
+    table.insert(1, "y", names[y])
+    path = stem.with_suffix(ending)
+    table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_layouts(write, tmp_path):
+    losses = SourceTask.from_scores(SCORES, Y).losses
+    twice, twice_y = np.vstack([GALLERY, GALLERY + 1]), NAMES[np.tile(np.arange(5), 2)]
+    cases = [
+        ({"scores": SCORES, "y": Y}, SourceTask.from_scores(SCORES, Y)),
+        (
+            {"scores": SCORES, "y": NAMES[Y], "classes": NAMES},
+            SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES),
+        ),
+        (
+            {"scores": -SCORES, "y": Y, "higher_is_better": False},
+            SourceTask.from_scores(-SCORES, Y, higher_is_better=False),
+        ),
+        (
+            {"probes": PROBES, "gallery": twice, "gallery_y": twice_y, "y": NAMES[Y]},
+            SourceTask.from_embeddings(PROBES, twice, NAMES[Y], gallery_y=twice_y),
+        ),
+        (
+            {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "cosine"},
+            SourceTask.from_embeddings(PROBES, GALLERY, Y, metric="cosine"),
+        ),
+        (
+            {"losses": losses, "y": Y, "n_classes": 5},
+            SourceTask.from_losses(losses, Y, n_classes=5),
+        ),
+        (CURVE | SIZES, SourceTask.from_accuracies(**CURVE, **SIZES)),
+    ]
+    for number, (arrays, expected) in enumerate(cases):
+        assert_same(read_task(write(tmp_path / f"task{number}", arrays)), expected)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables(ending, tmp_path):
+    expected = SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES)
+    assert_same(read_task(write_table(tmp_path / "a", ending, SCORES, Y, NAMES)), expected)
+    path = tmp_path / f"curve{ending}"
+    table = pd.DataFrame(CURVE)
+    table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+    assert_same(read_task(path, **SIZES), SourceTask.from_accuracies(**CURVE, **SIZES))
+
+
+def test_parquet_of_other_types(tmp_path):
+    # Whole numbers as names, categories, an index, single precision.
+    table = pd.DataFrame(SCORES.astype("f4"), columns=list("01234")).assign(y=Y)
+    expected = SourceTask.from_scores(SCORES.astype("f4"), Y.astype(str), classes=list("01234"))
+    for labels in (Y, Y.astype(str), pd.Categorical(Y.astype(str)), pd.array(Y)):
+        table.assign(y=labels).rename_axis("id").to_parquet(tmp_path / "a.parquet")
+        assert_same(read_task(tmp_path / "a.parquet"), expected)
+
+
+@pytest.mark.parametrize("write", list(WRITERS.values())[1:], ids=list(WRITERS)[1:])
+def test_matrices_stay_on_the_disk(write, tmp_path):
+    path = write(tmp_path / "a", {"scores": SCORES, "y": Y})
+    task = read_task(path)
+    assert isinstance(task.source.matrix, h5py.Dataset | zarr.Array)
+    # And can still be read.
+    np.testing.assert_array_equal(task.source.scores(np.array([5, 2])), SCORES[[5, 2]])
+
+
+def test_labels_in_files_of_their_own(tmp_path):
+    np.save(tmp_path / "scores.npy", SCORES)
+    np.save(tmp_path / "y.npy", Y)
+    (tmp_path / "y.txt").write_text("\n".join(map(str, Y)) + "\n")
+    (tmp_path / "names.txt").write_bytes("\r\n".join(NAMES[Y]).encode())
+    for labels in ("y.npy", "y.txt"):
+        task = read_task(str(tmp_path / "scores.npy"), tmp_path / labels)
+        assert_same(task, SourceTask.from_scores(SCORES, Y))
+    named = read_task(tmp_path / "scores.npy", tmp_path / "names.txt", classes=NAMES)
+    assert_same(named, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
+    with pytest.raises(DataError, match=r"expected labels in a file ending in \.npy or \.txt"):
+        read_task(tmp_path / "scores.npy", tmp_path / "y.csv")
+    (tmp_path / "y.txt").write_text("1\n\n2\n")
+    with pytest.raises(DataError, match="found none in line 2"):
+        read_task(tmp_path / "scores.npy", tmp_path / "y.txt")
+
+
+def test_arguments_go_before_the_file(tmp_path):
+    path = write_npz(
+        tmp_path / "a", {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "dot"}
+    )
+    expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, metric="cosine")
+    assert_same(read_task(path, metric="cosine"), expected)
+    assert cb.read_task is read_task
+
+
+# Many files
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),
+    layout=st.sampled_from(["scores", "probes", "losses"]),
+    named=st.booleans(),
+    n_files=st.integers(2, 5),
+)
+def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory):
+    """Any split, of a class in one file or all, ties included."""
+    folder = tmp_path_factory.mktemp("shards")
+    rng = np.random.default_rng(seed)
+    n, k1 = 12, 4
+    y = np.concatenate([np.arange(k1), rng.integers(0, k1, n - k1)])
+    y = np.sort(y) if rng.random() < 0.5 else rng.permutation(y)
+    scores, gallery = rng.integers(0, 4, (n, k1)), rng.normal(size=(k1, 3)).round(1)
+    probes = gallery[y] + rng.normal(size=(n, 3)).round(1)
+    names = NAMES[:k1]
+    labels = names[y] if named else y
+    options = {"classes": names} if named else {}
+    if kind in ("npy", ".csv", ".parquet"):
+        layout = "scores"
+    if layout == "scores":
+        arrays, same = {"scores": scores}, options
+        expected = SourceTask.from_scores(scores, labels, **options, random_seed=3)
+    elif layout == "probes":
+        arrays, same = {"probes": probes}, options | {"gallery": gallery}
+        expected = SourceTask.from_embeddings(probes, gallery, labels, **options, random_seed=3)
+    else:
+        lost = rng.integers(0, k1, n)
+        arrays, same = {"losses": lost}, options | {"n_classes": k1}
+        expected = SourceTask.from_losses(lost, labels, n_classes=k1, **options)
+    ends = np.sort(rng.choice(np.arange(1, n), n_files - 1, replace=False))
+    files, label_files = [], []
+    for number, rows in enumerate(np.split(np.arange(n), ends)):
+        stem = folder / f"part{number}"
+        if kind == "npy":
+            np.save(stem.with_suffix(".npy"), scores[rows])
+            np.save(folder / f"y{number}.npy", labels[rows])
+            files.append(stem.with_suffix(".npy"))
+            label_files.append(folder / f"y{number}.npy")
+        elif kind in (".csv", ".parquet"):
+            files.append(write_table(stem, kind, scores[rows], y[rows], names))
+        else:
+            own = {name: array[rows] for name, array in (arrays | {"y": labels}).items()}
+            files.append(WRITERS[kind](stem, own | same))
+    if kind == "npy":
+        found = read_task(files, label_files, **options, random_seed=3)
+    else:
+        found = read_task(files, random_seed=3)
+        if kind in (".csv", ".parquet"):
+            expected = SourceTask.from_scores(scores, names[y], classes=names, random_seed=3)
+    assert_same(found, expected)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_parts=st.integers(1, 5))
+def test_stacked_rows_are_those_of_one_matrix(seed, n_parts):
+    rng = np.random.default_rng(seed)
+    parts = [rng.normal(size=(rng.integers(1, 4), 3)).astype("f4") for _ in range(n_parts)]
+    parts[-1] = parts[-1].astype("f8")
+    whole, stacked = np.concatenate(parts), StackedRows(parts)
+    assert (stacked.shape, stacked.dtype, stacked.ndim) == (whole.shape, whole.dtype, 2)
+    for first in range(len(whole) + 1):
+        for last in range(first, len(whole) + 2):
+            for key in (slice(first, last), (slice(first, last), slice(None))):
+                np.testing.assert_array_equal(stacked[key], whole[key])
+                assert stacked[key].dtype == whole.dtype
+
+
+def shards(tmp_path, *parts):
+    """Write .npz files whose arrays differ from those of the scores as told."""
+    files = []
+    for number, changes in enumerate(parts):
+        rows = slice(4 * number, 4 * number + 4)
+        arrays = {"scores": SCORES[rows], "y": NAMES[Y][rows], "classes": NAMES} | changes
+        arrays = {name: array for name, array in arrays.items() if array is not None}
+        files.append(write_npz(tmp_path / f"part{number}", arrays))
+    return files
+
+
+def test_untested_classes(tmp_path):
+    files = shards(tmp_path, {"y": NAMES[[0, 1, 2, 0]]}, {"y": NAMES[[0, 2, 1, 1]]})
+    with pytest.raises(DataError, match=r"class 'dog' .* has no test instance"):
+        read_task(files)
+    assert read_task(files, untested="competitors").n_classes == 5
+
+
+HALF = slice(0, 4)
+OTHER = NAMES[[0, 1, 3, 2, 4]]
+BAD_SHARDS = {
+    "another order": (
+        {"classes": OTHER},
+        r"part0.npz, .*part1.npz: classes must be the same .*'çat' and 'dog' at position 2",
+    ),
+    "more classes": ({"classes": np.append(NAMES, "x")}, r"classes .*shapes \(5,\) and \(6,\)"),
+    "no classes": ({"classes": None}, "expected the same arrays in all files"),
+    "another kind": ({"losses": np.zeros(4, int), "scores": None}, "expected the same arrays"),
+    "columns": ({"scores": SCORES[HALF, :4]}, "scores have 5 and 4 columns"),
+    "labels too few": ({"y": NAMES[:3]}, "part1.npz: found 4 rows of scores and 3 rows of y"),
+    "text": ({"scores": SCORES[HALF].astype(str)}, "part1.npz: scores: expected real numbers"),
+    "positions": ({"y": Y[4:]}, "y holds .* expected names in all files or positions"),
+    "one axis": ({"scores": SCORES[HALF, 0]}, "part1.npz: scores: expected a matrix"),
+    "gap": (
+        {"scores": np.where(np.arange(20).reshape(4, 5) == 7, np.nan, SCORES[HALF])},
+        r"scores: found NaN at row 5, column 2.*\[this is row 1 of .*part1.npz\]",
+    ),
+    "unknown label": ({"y": np.array(["ant", "x", "ant", "bee"])}, "row 5 .*row 1 of .*part1.npz"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_SHARDS.values(), ids=BAD_SHARDS)
+def test_shards_that_do_not_fit(change, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        read_task(shards(tmp_path, {}, change))
+
+
+def test_shards_with_other_templates(tmp_path):
+    files = []
+    for number, gallery in enumerate([GALLERY, GALLERY + np.eye(5, 3, -1)]):
+        arrays = {"probes": PROBES, "gallery": gallery, "y": Y}
+        files.append(write_hdf5(tmp_path / f"part{number}", arrays))
+    with pytest.raises(DataError, match=r"gallery must be the same in all files.* at position 1"):
+        read_task(files)
+
+
+def test_what_makes_no_test(tmp_path):
+    curves = [write_npz(tmp_path / name, CURVE | SIZES) for name in "ab"]
+    with pytest.raises(DataError, match="an accuracy curve is one file, found 2"):
+        read_task(curves)
+    one = shards(tmp_path, {})[0]
+    for paths, message in (
+        ([], "paths: expected at least one file"),
+        ([one, one], "found more than once"),
+        (3, "paths: expected a path or several"),
+        ([one, 3], "paths: expected paths, found int"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_task(paths)
+    np.save(tmp_path / "a.npy", SCORES)
+    with pytest.raises(DataError, match="labels: found 1 files for 2 of scores"):
+        read_task([tmp_path / "a.npy", one], tmp_path / "a.npy")
+    with pytest.raises(DataError, match="has names of the classes; leave classes out"):
+        read_task(one, classes=NAMES)
+
+
+# Files that are no such files
+
+
+def damage(path, how):
+    content = path.read_bytes()
+    cut = {"empty": b"", "cut": content[: len(content) // 2], "other": b"y,a,b\n" * 99}
+    path.write_bytes(cut[how])
+    return path
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "other"])
+@pytest.mark.parametrize("ending", [".h5", ".parquet", ".zarr.zip", ".zip"])
+def test_damaged_files(ending, how, tmp_path):
+    if ending == ".parquet":
+        path = write_table(tmp_path / "a", ending, SCORES, Y, NAMES)
+    else:
+        write = write_hdf5 if ending == ".h5" else write_zarr_zip
+        path = write(tmp_path / "a", {"scores": SCORES, "y": Y})
+    with pytest.raises(DataError, match="not a readable"):
+        read_task(damage(path, how))
+
+
+@pytest.mark.parametrize("write", [write_hdf5_otherwise, write_zarr])
+def test_damaged_chunks(write, tmp_path):
+    # The file opens, and the scores turn out unreadable when their turn comes.
+    many = np.random.default_rng(1).normal(size=(200, 5))
+    path = write(tmp_path / "a", {"scores": many, "y": np.arange(200) % 5})
+    chunks = [path] if path.is_file() else list((path / "scores" / "c").rglob("*"))
+    for chunk in (chunk for chunk in chunks if chunk.is_file()):
+        content = bytearray(chunk.read_bytes())
+        middle = len(content) // 2
+        content[middle : middle + 400] = bytes(400)
+        chunk.write_bytes(content[: max(len(content), 400)] if path.is_file() else content[:60])
+    with pytest.raises(DataError, match=r"a\.(hdf5|zarr): not readable to its end"):
+        read_task(path)
+
+
+@pytest.mark.parametrize("write", list(WRITERS.values()), ids=list(WRITERS))
+def test_other_names(write, tmp_path):
+    path = write(tmp_path / "a", {"x": SCORES, "labels": Y})
+    with pytest.raises(DataError, match=r"found .*labels.*; expected scores, y; or probes"):
+        read_task(path)
+    if write is not write_npz:
+        with pytest.raises(DataError, match=r"x \(8, 5\)"):
+            read_task(path)
+
+
+class Bomb:
+    def __init__(self, harm):
+        self.harm = str(harm)
+
+    def __reduce__(self):
+        return open, (self.harm, "w")
+
+
+@pytest.mark.parametrize("codec", ["compressor", "filters"])
+@pytest.mark.parametrize("name", ["scores", "y"])
+def test_pickled_zarr_is_never_loaded(codec, name, tmp_path):
+    path = write_zarr(tmp_path / "a", {"scores": SCORES, "y": Y}, zarr_format=2)
+    for old in (path / ".zmetadata", *(path / name).glob("[0-9]*")):
+        old.unlink(missing_ok=True)
+    metadata = json.loads((path / name / ".zarray").read_text())
+    metadata |= {"compressor": None, "filters": None}
+    pickled = {"id": "pickle"}
+    metadata[codec] = (
+        pickled if codec == "compressor" else [{"id": "delta", "dtype": "<i8"}, pickled]
+    )
+    (path / name / ".zarray").write_text(json.dumps(metadata))
+    chunk = "0.0" if name == "scores" else "0"
+    (path / name / chunk).write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
+    with pytest.raises(DataError, match="pickle"):
+        read_task(path)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_references_in_hdf5(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["scores"] = SCORES
+        file.create_dataset("y", (8,), dtype=h5py.ref_dtype)
+    with pytest.raises(DataError, match="holds objects"):
+        read_task(tmp_path / "a.h5")
+
+
+def test_places_of_new_formats(tmp_path):
+    for name in ("a.h5", "a.parquet", "a.zarr.zip"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(DataError, match="no such file"):
+            read_task(tmp_path / name)
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "file.zarr").write_text("")
+    zarr.create_array(tmp_path / "array.zarr", data=SCORES)
+    for name in ("empty.zarr", "file.zarr", "array.zarr"):
+        with pytest.raises(DataError, match=r"not a readable \.zarr"):
+            read_task(tmp_path / name)
+    with h5py.File(tmp_path / "group.h5", "w") as file:
+        file["inside/scores"] = SCORES
+    with pytest.raises(DataError, match="found nothing; expected scores, y"):
+        read_task(tmp_path / "group.h5")
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.npz", "a.zarr", "a.csv"])
+def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
+    def refuse(self, **_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(DataError, match=rf"{name}: not a readable .* file .*Permission denied"):
+        read_task(tmp_path / name)
+
+
+def test_archives_larger_than_memory(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, scores=np.zeros((9, 4)), y=np.arange(9))
+    monkeypatch.setattr("classex_bayes.io.arrays._memory", lambda: 300.0)
+    with pytest.raises(DataError, match=r"unpacks to .* expected scores of such a size in .npy"):
+        read_task(path)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("zarr", "zarr"), ("pyarrow", "parquet")])
+def test_missing_extras_say_what_to_install(module, extra, tmp_path, monkeypatch):
+    (tmp_path / f"a.{extra}").write_text("")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf'pip install "classex-bayes\[{extra}\]"'):
+        read_task(tmp_path / f"a.{extra}")
