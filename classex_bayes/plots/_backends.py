@@ -10,8 +10,8 @@ from arviz_plots import PlotCollection
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _SIZE = (8.0, 5.5)  # inches
 _WIDE = (11.0, 4.8)
-_HEIGHT = 420  # pixels; the width is that of the page
-_ENTRY = 23  # height of an entry of the legend
+_LEGEND = {"frameon": False, "handlelength": 3.0}
+_FRAME = 320  # pixels inside the axes; the width is that of the page
 _LARGEST_COUNT = 10**7  # to here counts are written out, beyond as powers of 10
 
 
@@ -91,7 +91,7 @@ class Matplotlib(Arrays):
             scatteryoffsets=[0.5],
             loc="outside lower center",
             ncols=max(min(columns, 3, len(marks)), 1),
-            **({} if _set("legend.frameon") else {"frameon": False}),
+            **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
         )
 
 
@@ -114,7 +114,10 @@ class Plotly(Arrays):
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         # Ticks at 1, 2, 5, 10, or at each first digit where there is less than a decade.
-        counts = {"tickformat": ",d", "dtick": "D1" if largest < 10 * smallest else "D2"}
+        counts: dict[str, Any] = {
+            "tickformat": ",d",
+            "dtick": "D1" if smallest < largest < 10 * smallest else "D2",
+        }
         if largest > _LARGEST_COUNT:
             counts = {"exponentformat": "power", "dtick": 1}
         target.update_xaxes(type="log", **counts)
@@ -135,7 +138,7 @@ class Plotly(Arrays):
             figure.add_trace(entry)
         below = {"yref": "container", "y": 0.01, "yanchor": "bottom", "x": 0.5, "xanchor": "center"}
         figure.update_layout(
-            height=_HEIGHT + _ENTRY * len(marks) // 2,
+            height=_FRAME + 130 + 10 * len(marks),
             legend={"orientation": "h", **below},
             margin={"t": 60, "r": 20, "b": 40, "l": 60},
         )
@@ -148,7 +151,7 @@ class Bokeh(Arrays):
     line: ClassVar[dict[str, Any]] = {"width": 2}
 
     def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
-        settings = {"sizing_mode": "stretch_width", "height": _HEIGHT}
+        settings = {"sizing_mode": "stretch_width", "frame_height": _FRAME}
         if log_x:
             settings["x_axis_type"] = "log"
         return {"subplot_kws": settings, "sizing_mode": "stretch_width"}
@@ -165,16 +168,23 @@ class Bokeh(Arrays):
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         if largest <= _LARGEST_COUNT:
-            from bokeh.models import NumeralTickFormatter
+            from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter
 
             target.xaxis.formatter = NumeralTickFormatter(format="0,0")
+            target.xaxis.major_label_policy = NoOverlap()
+            if not smallest < largest < 10 * smallest:
+                # The library's own ticks may be two where the axis spans less than two decades.
+                ticks = [m * 10**power for power in range(8) for m in (1, 2, 5)]
+                target.xaxis.ticker = FixedTicker(ticks=ticks)
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         plots = [target.item() for target in collection.viz["plot"].dataset.values()]
         for other in plots[1:]:
             other.legend.visible = False
         (legend,) = plots[0].legend
+        entries = {entry.label.value: entry for entry in legend.items}
         legend.update(
+            items=[entries[series] for series in marks],
             click_policy="hide",
             location="top_left",
             border_line_alpha=0,
@@ -182,7 +192,6 @@ class Bokeh(Arrays):
             label_text_color=self.ink(),
         )
         plots[0].add_layout(legend, "below")
-        plots[0].height += _ENTRY * (len(marks) + 1)
 
 
 BACKENDS: Mapping[str, Arrays] = {

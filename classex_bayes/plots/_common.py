@@ -165,6 +165,7 @@ class Panels:
         drawn = {
             series: [collection.viz[visual][panel].item() for visual, panel in marks]
             for series, marks in self._marks.items()
+            if marks
         }
         self._backend.legend(collection, drawn)
         return collection
