@@ -95,7 +95,8 @@ class Panels:
                 color = palette[int(color[1:]) % len(palette)]
             self._looks[label] = {
                 "color": color,
-                "linestyle": f"C{number % _N_DASHES}",
+                # One further in each round of the palette: colours meet every style in turn.
+                "linestyle": f"C{(number + number // len(palette)) % _N_DASHES}",
                 "marker": _MARKERS[number % len(_MARKERS)],
             }
         self._names, self._log_x = tuple(names), log_x
