@@ -1,5 +1,6 @@
 """What differs between the plotting libraries: colours, sizes, counts on an axis and legends."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -113,14 +114,12 @@ class Plotly(Arrays):
         return {"name": series, "legendgroup": series}
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
-        # Ticks at 1, 2, 5, 10, or at each first digit where there is less than a decade.
-        counts: dict[str, Any] = {
-            "tickformat": ",d",
-            "dtick": "D1" if smallest < largest < 10 * smallest else "D2",
-        }
-        if largest > _LARGEST_COUNT:
-            counts = {"exponentformat": "power", "dtick": 1}
-        target.update_xaxes(type="log", **counts)
+        # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
+        decades = math.log10(largest / smallest) or math.inf
+        ticks = "D1" if decades < 1 else "D2" if decades < 2.5 else 1
+        short = largest <= _LARGEST_COUNT
+        numbers = {"tickformat": ",d"} if short else {"exponentformat": "power"}
+        target.update_xaxes(type="log", dtick=ticks, **numbers)
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         from plotly.graph_objects import Scatter
