@@ -211,7 +211,7 @@ def _set(name: str) -> bool:
 def _template() -> Any:
     from plotly import io
 
-    return io.templates[io.templates.default]
+    return io.templates[io.templates.default or "none"]
 
 
 def _theme(model: str, attribute: str) -> Any:

@@ -274,6 +274,9 @@ def test_templates_of_plotly_are_respected(inputs, monkeypatch):
     monkeypatch.setattr(io.templates, "default", "ggplot2")
     own = lines(inputs, "plotly").viz["line ClassExReg(0.5)"]["panel"].item()
     assert own.line.color == io.templates["ggplot2"].layout.colorway[0]
+    monkeypatch.setattr(io.templates, "default", None)
+    bare = lines(inputs, "plotly").viz["points observed (ATA)"]["panel"].item()
+    assert bare.marker.color == "black"
 
 
 def test_themes_of_bokeh_are_respected(inputs):
