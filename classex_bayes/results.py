@@ -374,7 +374,7 @@ class ClassesUntil:
         lower, upper = (self._text(k) for k in self.interval(prob))
         return (
             f"accuracy falls to {self.level:g} at {self._text(self.median)} classes "
-            f"(eti{100 * prob:g}: {lower} to {upper})"
+            f"({100 * prob:g}% credible interval: {lower} to {upper})"
         )
 
     def __repr__(self) -> str:

@@ -209,8 +209,13 @@ def test_classes_until_may_be_infinite():
     assert until.interval(0.5) == (10, np.inf)
     assert [until.prob_at_least(k) for k in (1, 15, 21, np.inf)] == [1, 0.6, 0.4, 0.4]
     with arviz_base.rc_context({"stats.ci_prob": 0.5}):
-        assert repr(until) == ("accuracy falls to 0.9 at 20 classes (eti50: 10 to more than 1e+12)")
-    assert until.describe(0.2) == "accuracy falls to 0.9 at 20 classes (eti20: 10 to 20)"
+        assert repr(until) == (
+            "accuracy falls to 0.9 at 20 classes (50% credible interval: 10 to more than 1e+12)"
+        )
+    assert (
+        until.describe(0.2)
+        == "accuracy falls to 0.9 at 20 classes (20% credible interval: 10 to 20)"
+    )
     far = ClassesUntil(0.5, xr.full_like(draws, np.inf), 10**12)
     assert far.median == np.inf and far.interval() == (np.inf, np.inf)
     assert "at more than 1e+12 classes" in repr(far)

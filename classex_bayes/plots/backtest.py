@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.data.validation import class_count, one_of
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import MUTED, Panels
 
 _LABELS = {
     "rmse": "root mean square error",
@@ -77,18 +76,20 @@ def plot_backtest(
         raise DataError(f"score: no estimator has a {score}, which needs draws")
     nominal = score.startswith("coverage")
     series: dict[str, str | None] = dict.fromkeys(names)
-    panel = Panel({**series, _NOMINAL: "gray"} if nominal else series, backend)
+    panel = Panels({**series, _NOMINAL: MUTED} if nominal else series, backend)
+    banded = False
     for name in names:
         rows = table.xs(name, level="estimator").sort_index()
         k, values = rows.index.to_numpy(), rows[score].to_numpy()
         error: Any = rows.get(f"{score}_se")
         if error is not None and error.notna().all():
-            reach = 2 * error.to_numpy()
-            panel.band(name, k, values - reach, values + reach, alpha=0.2)
+            reach, banded = 2 * error.to_numpy(), True
+            panel.band(name, k, values - reach, values + reach)
         panel.line(name, k, values)
     if nominal:
         level = float(score.removeprefix("coverage")) / 100
-        panel.line(_NOMINAL, np.array([table.index.unique("k").min(), k.max()]), np.full(2, level))
+        panel.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level)
     label = _LABELS.get(score, f"share of {score.removeprefix('coverage')}% intervals that held")
     title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
-    return panel.finish(title, "number of classes", label, log_x=True)
+    title += "\nbands: two Monte Carlo standard errors" * banded
+    return panel.finish(title, "number of classes", label)

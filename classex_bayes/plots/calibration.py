@@ -1,14 +1,11 @@
 """Ranks of simulation-based calibration."""
 
-from typing import Any
-
 import xarray as xr
-from arviz_base import rcParams
 from arviz_plots import PlotCollection, plot_ecdf_pit
 
-from classex_bayes.data.validation import one_of, probability
+from classex_bayes.data.validation import probability
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import BACKENDS
+from classex_bayes.plots._common import chosen_backend
 
 
 def plot_sbc(
@@ -44,9 +41,12 @@ def plot_sbc(
     if not groups:
         raise DataError("ranks: expected what sbc returns, found no group of ranks")
     probability(prob, "prob")
-    backend = rcParams["plot.backend"] if backend is None else backend
-    one_of(backend, BACKENDS, "backend")
-    settings: dict[str, Any] = {"envelope_prob": prob, "coverage": coverage, "backend": backend}
-    if backend == "matplotlib":
-        settings["figure_kwargs"] = {"figsize": (11.0, 5.5), "layout": "constrained"}
-    return plot_ecdf_pit(ranks, group=groups[0], **settings)
+    name, library = chosen_backend(backend)
+    return plot_ecdf_pit(
+        ranks,
+        group=groups[0],
+        envelope_prob=prob,
+        coverage=coverage,
+        backend=name,
+        figure_kwargs=library.figure(2, log_x=False),
+    )

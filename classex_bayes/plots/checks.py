@@ -12,7 +12,7 @@ from classex_bayes.bayes.replicates import Group, class_accuracies, seen_and_rep
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import one_of, source_task
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import INK, Panels, interval_words
 from classex_bayes.plots.curve import plot_accuracy
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
@@ -76,16 +76,15 @@ def plot_ppc(
     prob, interval = interval_settings(ci_prob, ci_kind)
     draws, seen, x, texts, log_x = compared(model, task, kind, group, random_seed)
     bounds = interval_of(draws, prob, interval)
-    source = "" if group == "posterior" else " from the prior"
-    label = f"replicated{source} ({interval}{100 * prob:g})"
-    panel = Panel({label: None, _OBSERVED: "black"}, backend)
+    label = f"replicated, {interval_words(prob, interval, f'{group} predictive')}"
+    panel = Panels({label: None, _OBSERVED: INK}, backend, log_x=log_x)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
-    panel.band(label, x, lower, upper, alpha=0.3)
+    panel.band(label, x, lower, upper)
     panel.line(label, x, draws.mean(SAMPLE_DIMS).values)
     panel.points(_OBSERVED, x, seen)
     title, x_label, y_label = texts
     title = f"{group.capitalize()} predictive check: {title}"
-    return panel.finish(title, x_label, y_label, log_x=log_x)
+    return panel.finish(title, x_label, y_label)
 
 
 def plot_prior_predictive(

@@ -9,11 +9,11 @@ from arviz_plots import PlotCollection
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import number, probability, source_task
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import INK, MUTED, Panels, series_label
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
 
 OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
-_COLORS = {OBSERVED: "black", TRUTH: "magenta", TARGET: "gray"}
+_COLORS = {OBSERVED: INK, TRUTH: INK, TARGET: MUTED}
 
 
 def plot_accuracy(
@@ -91,15 +91,13 @@ def plot_accuracy(
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels: dict[str, Extrapolation] = {}
     for prediction in predictions:
-        label = prediction.estimator
-        if prediction.interval_type != "none":
-            label = f"{label} ({kind}{100 * prob:g}, {prediction.interval_type})"
+        label = series_label(prediction.estimator, prediction, prob, kind)
         if label in labels:
             raise DataError(f"predictions: {prediction.estimator!r} appears twice")
         labels[label] = prediction
     given = {OBSERVED: task, TRUTH: truth, TARGET: target}
     marks = {name: _COLORS[name] for name, value in given.items() if value is not None}
-    panel = Panel({**dict.fromkeys(labels), **marks}, backend)
+    panel = Panels({**dict.fromkeys(labels), **marks}, backend)
 
     ends = []
     for label, prediction in labels.items():
@@ -108,7 +106,7 @@ def plot_accuracy(
         ends += [k[0], k[-1]]
         if prediction.interval_type != "none":
             bounds = prediction.interval(prob, kind).to_numpy()[order]
-            panel.band(label, k, bounds[:, 0], bounds[:, 1], alpha=0.3)
+            panel.band(label, k, bounds[:, 0], bounds[:, 1])
         panel.line(label, k, mean)
     if task is not None:
         k = task.grid(25)
@@ -117,14 +115,13 @@ def plot_accuracy(
     if truth is not None:
         _draw_truth(panel, truth, ends, best)
     if target is not None:
-        level = probability(target, "target")
-        panel.line(TARGET, np.array([min(ends), max(ends)]), np.array([level, level]))
+        panel.level(TARGET, np.array(ends), probability(target, "target"))
     label = quantity if best == 1 else f"top-{best} accuracy"
     title = f"{label.capitalize()} on more classes"
-    return panel.finish(title, "number of classes", label, log_x=True)
+    return panel.finish(title, "number of classes", label)
 
 
-def _draw_truth(panel: Panel, truth: Any, ends: list[Any], top: int) -> None:
+def _draw_truth(panel: Panels, truth: Any, ends: list[Any], top: int) -> None:
     if isinstance(truth, SourceTask):
         grid = np.geomspace(max(min(ends), 2), min(max(ends), truth.n_classes), 60)
         known = known_accuracy(truth, np.unique(np.rint(grid).astype(np.int64)))
@@ -133,4 +130,4 @@ def _draw_truth(panel: Panel, truth: Any, ends: list[Any], top: int) -> None:
         panel.line(TRUTH, k, values, linestyle="C1")
     else:
         known = known_accuracy(truth, None)
-        panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C2")
+        panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C4")

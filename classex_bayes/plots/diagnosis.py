@@ -5,7 +5,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.data.diagnosis.report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import MUTED, Panels
 from classex_bayes.typing import FloatArray
 
 _EQUAL = "equal shares"
@@ -48,13 +48,13 @@ def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCol
         effective: errors.influence,
     }
     drawn = {name: values for name, values in curves.items() if values.sum() > 0}
-    panel = Panel({**dict.fromkeys(drawn), _EQUAL: "gray"}, backend)
+    panel = Panels({**dict.fromkeys(drawn), _EQUAL: MUTED}, backend, log_x=False)
     for name, values in drawn.items():
         panel.line(name, *_lorenz(values))
     panel.line(_EQUAL, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     n = len(report.warnings)
     title = f"Who carries the errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
-    return panel.finish(title, "share of the classes, worst first", "share carried", log_x=False)
+    return panel.finish(title, "share of the classes, worst first", "share carried")
 
 
 def _lorenz(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import MUTED, Panels, interval_words
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
 
 _Z = np.linspace(-3.0, 6.0, 181)
@@ -43,13 +43,11 @@ def plot_discriminability(
     prob, kind = interval_settings(ci_prob, ci_kind)
     draws = model.discriminability(ndtr(_Z))
     bounds = interval_of(draws, prob, kind)
-    label, resolved = f"D(u) ({kind}{100 * prob:g}, credible)", "resolved by k1 classes"
-    panel = Panel({label: None, resolved: "gray"}, backend)
+    label, resolved = f"D(u), {interval_words(prob, kind)}", "resolved by k1 classes"
+    panel = Panels({label: None, resolved: MUTED}, backend, log_x=False)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
-    panel.band(label, _Z, lower, upper, alpha=0.3)
+    panel.band(label, _Z, lower, upper)
     panel.line(label, _Z, draws.mean(SAMPLE_DIMS).values)
     limit = -ndtri(1 / model.idata.attrs["n_classes"])
     panel.line(resolved, np.array([limit, limit]), np.array([0.0, 1.0]), linestyle="C2")
-    return panel.finish(
-        "Discriminability function", "z, where u = Phi(z)", "D(u) = P(U* <= u)", log_x=False
-    )
+    return panel.finish("Discriminability function", "z, where u = Phi(z)", "D(u) = P(U* <= u)")

@@ -5,7 +5,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.bayes.drift import Drift
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import INK, MUTED, Panels, series_label
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.typing import RandomSeed
 
@@ -59,22 +59,22 @@ def plot_drift(
         raise DataError(f"drift: expected what measure_drift returns, found {type(drift).__name__}")
     prob, kind = interval_settings(ci_prob, ci_kind)
     shown = [prediction, drift.apply(prediction, random_seed=random_seed)]
-    labels = [f"{one.estimator} ({kind}{100 * prob:g}, {one.interval_type})" for one in shown]
-    points = {_MEASURED: "black", _SUBSAMPLED: "gray"} if len(drift.table) else {}
-    panel = Panel({**dict.fromkeys(labels), **points, _SOURCE: "lightgray"}, backend)
+    labels = [series_label(one.estimator, one, prob, kind) for one in shown]
+    points = {_MEASURED: INK, _SUBSAMPLED: MUTED} if len(drift.table) else {}
+    panel = Panels({**dict.fromkeys(labels), **points, _SOURCE: MUTED}, backend)
     order = np.argsort(prediction.k)
     k = prediction.k[order]
     # The wider band first, so that the narrower one stays visible.
     for label, one in zip(labels[::-1], shown[::-1], strict=True):
         bounds = one.interval(prob, kind).to_numpy()[order]
-        panel.band(label, k, bounds[:, 0], bounds[:, 1], alpha=0.3)
+        panel.band(label, k, bounds[:, 0], bounds[:, 1])
         panel.line(label, k, one.mean.to_numpy()[order])
     lowest = min(float(one.interval(prob, kind)["lower"].min()) for one in shown)
-    panel.line(_SOURCE, np.full(2, drift.n_classes), np.array([lowest, 1.0]))
+    panel.line(_SOURCE, np.full(2, drift.n_classes), np.array([lowest, 1.0]), linestyle="C2")
     if points:
         sizes = drift.table.index.to_numpy()
-        panel.points(_SUBSAMPLED, sizes, drift.table["subsampled"].to_numpy())
+        panel.points(_SUBSAMPLED, sizes, drift.table["subsampled"].to_numpy(), marker="C4")
         panel.points(_MEASURED, sizes, drift.table["measured"].to_numpy())
     slope = drift.posterior.slope_mean
     title = f"Drift of retrained classifiers: {slope:+.3f} probits for each factor e"
-    return panel.finish(title, "number of classes", "accuracy", log_x=True)
+    return panel.finish(title, "number of classes", "accuracy")

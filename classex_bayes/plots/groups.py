@@ -5,7 +5,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.groups import OVERALL, GroupedExtrapolation
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import INK, Panels, series_label
 from classex_bayes.results import interval_settings
 
 
@@ -16,7 +16,7 @@ def plot_groups(
     ci_kind: str | None = None,
     backend: str | None = None,
 ) -> PlotCollection:
-    """Draw the accuracy of each group, and in black that of the mix.
+    """Draw the accuracy of each group, and in the colour of text that of the mix.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ def plot_groups(
         raise DataError(f"found: expected a GroupedExtrapolation, found {type(found).__name__}")
     prob, kind = interval_settings(ci_prob, ci_kind)
     curves = {
-        f"{name} (share {found.mix[name]:.2g})": prediction
+        series_label(f"{name} (share {found.mix[name]:.2g})", prediction, prob, kind): prediction
         for name, prediction in found.by_group.items()
     }
-    mixed = f"{OVERALL} ({kind}{100 * prob:g})"
-    panel = Panel({**dict.fromkeys(curves), mixed: "black"}, backend)
+    mixed = series_label(OVERALL, found.overall, prob, kind)
+    panel = Panels({**dict.fromkeys(curves), mixed: INK}, backend)
     for label, prediction in {**curves, mixed: found.overall}.items():
         order = np.argsort(prediction.k)
         bounds = prediction.interval(prob, kind).to_numpy()[order]
         k, mean = prediction.k[order], prediction.mean.to_numpy()[order]
-        panel.band(label, k, bounds[:, 0], bounds[:, 1], alpha=0.25)
+        panel.band(label, k, bounds[:, 0], bounds[:, 1])
         panel.line(label, k, mean)
-    return panel.finish("Expected accuracy by group", "number of classes", "accuracy", log_x=True)
+    return panel.finish("Expected accuracy by group", "number of classes", "accuracy")

@@ -9,6 +9,7 @@ from classex_bayes.data.simulate import BivariateNormal
 from classex_bayes.data.validation import number, seed_sequence
 from classex_bayes.evaluate.studies.gaussian import rmse_by_cell
 from classex_bayes.exceptions import DataError
+from classex_bayes.plots._backends import BACKENDS
 from classex_bayes.typing import RandomSeed
 
 _RHO = 0.7
@@ -16,12 +17,23 @@ _RHOS = (0.3, 0.5, 0.7, 0.9)
 _LARGEST_K = 10
 _POSTERIOR = "BayesianExtrapolator"
 _DASHES = ("-", "--", ":", "-.")
+_STYLE = BACKENDS["matplotlib"]
 
 
 def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
     from matplotlib import pyplot as plt
 
     return plt.subplots(rows, columns, figsize=(width, height), layout="constrained")
+
+
+def _style(place: int) -> dict[str, Any]:
+    """Colour and line style of a series; colours meet every style in turn."""
+    palette = _STYLE.palette()
+    turn = place // len(palette)
+    return {
+        "color": palette[place % len(palette)],
+        "linestyle": _DASHES[(place + turn) % len(_DASHES)],
+    }
 
 
 def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
@@ -51,9 +63,9 @@ def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
     drawn = [law.generalization_accuracy(rng.normal(size=(n, size))) for size in k]
     figure, axes = _axes(1, 1, 7.0, 4.5)
     axes.violinplot(drawn, k, widths=0.8, showextrema=False)
-    axes.plot(k, law.accuracy(k), color="tab:red", label="average, exact (AGA)")
+    axes.plot(k, law.accuracy(k), color=_STYLE.palette()[1], label="average, exact (AGA)")
     means = [values.mean() for values in drawn]
-    axes.plot(k, means, "o", mfc="none", color="black", label="mean of the drawn label sets")
+    axes.plot(k, means, "o", mfc="none", color=_STYLE.ink(), label="mean of the drawn label sets")
     axes.set(xlabel="number of classes k", ylabel="generalization accuracy", ylim=(0, 1))
     axes.set_title(f"Accuracy of random label sets, bivariate normal, rho = {_RHO}")
     axes.legend(frameon=False)
@@ -97,10 +109,10 @@ def figure6() -> Any:
     """
     figure, (left, right) = _axes(1, 2, 10.0, 4.5)
     k, u = np.arange(2, _LARGEST_K + 1), np.linspace(0, 1, 400)
-    for rho in _RHOS:
-        law = BivariateNormal(rho)
-        left.plot(k, law.accuracy(k), marker="o", label=f"rho = {rho}")
-        right.plot(u, law.discriminability(u), label=f"rho = {rho}")
+    for place, rho in enumerate(_RHOS):
+        law, style = BivariateNormal(rho), _style(place)
+        left.plot(k, law.accuracy(k), marker="o", **style, label=f"rho = {rho}")
+        right.plot(u, law.discriminability(u), **style, label=f"rho = {rho}")
     left.set(xlabel="number of classes k", ylabel="AGA", ylim=(0, 1), title="Average accuracy")
     right.set(xlabel="u", ylabel="D(u)", title="Discriminability function")
     right.legend(frameon=False)
@@ -164,9 +176,9 @@ def _against_truth(trials: pd.DataFrame, column: str, label: str) -> Any:
     figure, axes = _axes(-(-len(targets) // 2), min(len(targets), 2), 10.0, 9.5)
     panels = np.atleast_1d(axes).ravel()
     for place, name in enumerate(cells["estimator"].unique()):
-        style: dict[str, Any] = {"color": f"C{place % 10}", "linestyle": _DASHES[place // 10 % 4]}
+        style = _style(place)
         if name == _POSTERIOR:
-            style = {"color": "black", "linewidth": 3.0}
+            style = {"color": _STYLE.ink(), "linewidth": 3.0}
         for panel, k in zip(panels, targets, strict=False):
             rows = cells[(cells["k"] == k) & (cells["estimator"] == name)].sort_values("truth")
             panel.plot(rows["truth"], rows[column], marker=".", label=name, **style)

@@ -7,7 +7,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import MUTED, Panels, interval_words
 
 
 def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
@@ -40,18 +40,14 @@ def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
         for repeats, rows in table.groupby("repeats")
     }
     goal = f"wanted ({found.width:g})"
-    panel = Panel({**dict.fromkeys(lines), goal: "gray"}, backend)
+    panel = Panels({**dict.fromkeys(lines), goal: MUTED}, backend)
     for name, rows in lines.items():
         k, mean, sd = (rows[column].to_numpy() for column in ("classes", "width", "width_sd"))
         if found.n_pilots > 1:
-            panel.band(name, k, np.maximum(mean - sd, 0), mean + sd, alpha=0.2)
+            panel.band(name, k, np.maximum(mean - sd, 0), mean + sd)
         panel.line(name, k, mean)
-    sizes = table["classes"]
-    if sizes.nunique() > 1:
-        ends = np.array([sizes.min(), sizes.max()])
-        panel.line(goal, ends, np.full(2, found.width))
-    else:
-        panel.points(goal, sizes.to_numpy()[:1], np.array([found.width]))
-    title = f"Plan: accuracy at {found.k2} classes"
-    label = f"width of the interval (eti{100 * found.prob:g})"
-    return panel.finish(title, "number of classes of the pilot", label, log_x=True)
+    panel.level(goal, table["classes"].to_numpy(), found.width)
+    title = f"Plan: accuracy at {found.k2:,} classes"
+    title += "\nbands: one standard deviation over pilots" * (found.n_pilots > 1)
+    label = f"width of the {interval_words(found.prob, 'eti')}"
+    return panel.finish(title, "number of classes of the pilot", label)

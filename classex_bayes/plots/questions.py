@@ -6,7 +6,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import INK, Panels, interval_words
 from classex_bayes.results import ClassesUntil, Extrapolation, interval_settings
 from classex_bayes.typing import FloatArray
 
@@ -55,11 +55,12 @@ def plot_classes_until(
     prob, _ = interval_settings(ci_prob, "eti")
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
-    ends, edge = f"eti{100 * prob:g}", f"more than {result.largest:.0e}: {beyond:.0%} of the draws"
+    ends = interval_words(prob, "eti")
+    edge = f"more than {result.largest:.0e}: {beyond:.0%} of the draws"
     names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
-    names |= {_MEDIAN: "black"} if np.isfinite(result.median) else {}
+    names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
     names |= {edge: "C1"} if beyond else {}
-    panel = Panel(names, backend)
+    panel = Panels(names, backend)
     if finite.size:
         edges, height = _histogram(np.log10(finite), k.size)
         panel.line(_POSTERIOR, 10 ** np.repeat(edges, 2), np.r_[0, np.repeat(height, 2), 0])
@@ -68,14 +69,14 @@ def plot_classes_until(
         if inside.size > 1:
             parts = height[np.searchsorted(edges, inside[:-1], side="right").clip(1, _N_BINS) - 1]
             x, y = 10 ** np.repeat(inside, 2)[1:-1], np.repeat(parts, 2)
-            panel.band(ends, x, np.zeros(y.size), y, alpha=0.3)
+            panel.band(ends, x, np.zeros(y.size), y)
     if np.isfinite(result.median):
         at = int(np.searchsorted(edges, np.log10(result.median), side="right").clip(1, _N_BINS))
         panel.line(_MEDIAN, np.full(2, result.median), np.array([0, height[at - 1]]))
     if beyond:
         panel.line(edge, np.full(2, float(result.largest)), np.array([0, beyond]), width=3)
     title = result.describe(prob).capitalize().replace(" (", "\n(")
-    return panel.finish(title, "number of classes", "posterior probability", log_x=True)
+    return panel.finish(title, "number of classes", "posterior probability")
 
 
 def _histogram(log_k: FloatArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
@@ -127,9 +128,9 @@ def plot_prob_at_least(
     found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
     if not levels or len(found) < len(levels):
         raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
-    panel = Panel(dict.fromkeys(found), backend)
+    panel = Panels(dict.fromkeys(found), backend)
     order = np.argsort(prediction.k)
     for name, chance in found.items():
         panel.line(name, prediction.k[order], chance.to_numpy()[order])
     title = f"{prediction.estimator}: probability of an accuracy"
-    return panel.finish(title, "number of classes", "posterior probability", log_x=True)
+    return panel.finish(title, "number of classes", "posterior probability")

@@ -8,7 +8,7 @@ from arviz_plots import PlotCollection
 from classex_bayes.bayes.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.data.validation import one_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import Panel
+from classex_bayes.plots._common import Panels, series_label
 from classex_bayes.results import interval_settings
 
 ALPHAS = (0.8, 1.0, 1.25)
@@ -58,18 +58,18 @@ def plot_sensitivity(
         raise DataError(f"alphas: expected different powers, found {powers}")
     prob, kind = interval_settings(ci_prob, ci_kind)
     predictions = [result.scaled(power, component) for power in powers]
-    names = [f"{one.estimator} ({kind}{100 * prob:g})" for one in predictions]
-    panel = Panel(dict.fromkeys(names), backend)
+    names = [series_label(one.estimator, one, prob, kind) for one in predictions]
+    panel = Panels(dict.fromkeys(names), backend)
     order = np.argsort(result.prediction.k)
     for power, name, prediction in zip(powers, names, predictions, strict=True):
         k = prediction.k[order]
         lower, upper = prediction.interval(prob, kind).to_numpy()[order].T
         mean = prediction.mean.to_numpy()[order]
         if power == 1:
-            panel.band(name, k, lower, upper, alpha=0.2)
+            panel.band(name, k, lower, upper)
         # One line for all three, with gaps between them.
         gap = [np.nan]
         x = np.concatenate([k, gap, k, gap, k])
         panel.line(name, x, np.concatenate([mean, gap, lower, gap, upper]))
     title = f"Accuracy with the {component} scaled"
-    return panel.finish(title, "number of classes", "accuracy", log_x=True)
+    return panel.finish(title, "number of classes", "accuracy")

@@ -80,7 +80,7 @@ def test_table(run, scores, tmp_path):
     assert "SourceTask: 200 classes, 400 test instances" in err
     # The level asked for, everywhere.
     lower, upper = posterior.classes_until(0.5).interval(0.7)
-    assert f"eti70: {lower:,.0f} to {upper:,.0f}" in out
+    assert f"70% credible interval: {lower:,.0f} to {upper:,.0f}" in out
 
 
 def test_compare(run, embeddings, pilot, tmp_path, strict):

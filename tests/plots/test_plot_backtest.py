@@ -38,7 +38,9 @@ def test_draws_the_scores(with_draws, score, backend):
         axes = plot.get_viz("plot")
         _, y = axes.lines[0].get_data()
         np.testing.assert_allclose(y, expected)
-        assert axes.get_title() == "Back-test: 3 pilots of 20 classes"
+        assert axes.get_title() == (
+            "Back-test: 3 pilots of 20 classes\nbands: two Monte Carlo standard errors"
+        )
         assert len(axes.lines) == (2 if score == "coverage90" else 1)
     plt.close("all")
 

@@ -13,7 +13,8 @@ from classex_bayes.plots.checks import plot_ppc, plot_prior_predictive
 from classex_bayes.plots.sensitivity import plot_sensitivity
 
 BACKENDS = ["none", "matplotlib"]
-LABEL, PRIOR = "replicated (eti90)", "replicated from the prior (eti90)"
+LABEL = "replicated, 90% posterior predictive interval"
+PRIOR = "replicated, 90% prior predictive interval"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -81,9 +82,9 @@ def test_prior_beside_posterior(fitted, pilot, backend):
     )
     names = ("prior of BayesianExtrapolator", "BayesianExtrapolator")
     for name in names:
-        assert f"band {name} (eti90, credible)" in plot.viz.children
+        assert f"band {name}, 90% credible interval" in plot.viz.children
     if backend == "none":
-        prior, posterior = (marks(plot, f"band {name} (eti90, credible)") for name in names)
+        prior, posterior = (marks(plot, f"band {name}, 90% credible interval") for name in names)
         assert (prior["x"][0], prior["x"][-1]) == (2, 20_000)
         width = [(band["y_top"] - band["y_bottom"]).max() for band in (prior, posterior)]
         assert width[0] > width[1]
@@ -113,14 +114,14 @@ def test_sensitivity(fitted, backend, component):
         assert plot.get_viz("plot").get_title() == f"Accuracy with the {component} scaled"
         return
     for alpha in (0.8, 1.0, 1.25):
-        line = marks(plot, f"line {component}^{alpha:g} (eti90)")
+        line = marks(plot, f"line {component}^{alpha:g}, 90% credible interval")
         scaled = result.scaled(alpha, component)
         mean, limits = scaled.mean.sort_index(), scaled.interval(0.9, "eti").sort_index()
         for start, values in ((0, mean), (4, limits["lower"]), (8, limits["upper"])):
             assert_array_equal(line["x"][start : start + 3], mean.index)
             assert_array_equal(line["y"][start : start + 3], values)
     assert [name for name in plot.viz.children if name.startswith("band")] == [
-        f"band {component}^1 (eti90)"
+        f"band {component}^1, 90% credible interval"
     ]
 
 

@@ -40,10 +40,11 @@ def pyplot():
 def test_classifiers(predictions):
     found = ClassifierComparison(predictions, None, True)
     plot = plot_classifiers(found, ci_prob=0.9, backend="none")
-    curve = plot.viz["line_xy accuracy near"]["accuracy"].item()
+    curve = plot.viz["line accuracy near, 90% credible interval"]["accuracy"].item()
     assert_allclose(curve["x"], sorted(K))
     assert_allclose(curve["y"], predictions["near"].mean.sort_index())
-    best = plot.viz["line_xy probability of being best far"]["probability of being best"].item()
+    best = plot.viz["line probability of being best far, 90% credible interval"]
+    best = best["probability of being best"].item()
     assert_allclose(best["y"], found.prob_best()["far"].sort_index())
 
 
@@ -60,9 +61,9 @@ def test_groups(predictions):
     mix = pd.Series({"near": 0.25, "far": 0.75})
     found = GroupedExtrapolation(predictions, mix, mix, mix, None)
     plot = plot_groups(found, ci_prob=0.9, backend="none")
-    overall = plot.viz["line overall (eti90)"]["panel"].item()
+    overall = plot.viz["line overall, 90% credible interval"]["panel"].item()
     assert_allclose(overall["y"], found.overall.mean.sort_index())
-    assert "line near (share 0.25)" in plot.viz.children
+    assert "line near (share 0.25), 90% credible interval" in plot.viz.children
 
 
 def test_a_single_number_of_classes(predictions, pyplot, tmp_path):

@@ -12,8 +12,8 @@ from classex_bayes.plots.drift import plot_drift
 from classex_bayes.results import Extrapolation
 
 K = [400, 20, 100]
-NAME = "name (eti90, credible)"
-DRIFTED = "name + drift (eti90, credible)"
+NAME = "name, 90% credible interval"
+DRIFTED = "name + drift, 90% credible interval"
 POINTS = ["points subsampled to k", "points measured, retrained on k"]
 
 

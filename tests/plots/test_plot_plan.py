@@ -27,7 +27,9 @@ def test_lines(backend):
     assert plot.backend == backend
     if backend == "matplotlib":
         axes = plot.get_viz("plot")
-        assert axes.get_title() == "Plan: accuracy at 1000 classes"
+        assert axes.get_title() == (
+            "Plan: accuracy at 1,000 classes\nbands: one standard deviation over pilots"
+        )
         once, often, wanted = (line.get_data() for line in axes.lines)
         np.testing.assert_allclose(once, [[50, 100, 400], 1 / np.sqrt([50, 100, 400])])
         np.testing.assert_allclose(often[1], 0.5 * once[1])

@@ -48,8 +48,8 @@ def test_classes_until(backend):
         axes = plot.get_viz("plot")
         assert axes.get_xscale() == "log"
         assert axes.get_title().startswith("Accuracy falls to 0.8 at ")
-        texts = [text.get_text() for text in plot.viz["legend"]["series"].item().get_texts()]
-        assert texts == ["posterior", "eti80", "median", edge]
+        texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+        assert texts == ["posterior", "80% credible interval", "median", edge]
         return
     steps = marks(plot, "line posterior")
     heights = steps["y"][1:-1:2]
@@ -61,7 +61,7 @@ def test_classes_until(backend):
     assert_array_equal(last["x"], [LARGEST, LARGEST])
     assert_allclose(last["y"], [0, beyond])
     assert_allclose(marks(plot, "line median")["x"], result.median)
-    band, (lower, _) = marks(plot, "band eti80"), result.interval(0.8)
+    band, (lower, _) = marks(plot, "band 80% credible interval"), result.interval(0.8)
     assert band["x"].min() == pytest.approx(lower)
     assert band["x"].max() == pytest.approx(steps["x"].max())  # the upper end is infinite
     # The band follows the histogram.

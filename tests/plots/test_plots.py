@@ -16,7 +16,7 @@ from classex_bayes.plots.discriminability import plot_discriminability
 from classex_bayes.results import Extrapolation
 
 BACKENDS = ["none", "matplotlib"]
-BAYES = "BayesianExtrapolator (eti90, credible)"
+BAYES = "BayesianExtrapolator, 90% credible interval"
 K = [10, 200, 1000, 50]
 
 
@@ -84,7 +84,7 @@ def test_accuracy(fitted, pilot, prediction, backend):
             "Accuracy on more classes", "number of classes", "accuracy"
         )  # fmt: skip
         assert scale == "log"
-        legend = plot.viz["legend"]["series"].item()
+        (legend,) = plot.get_viz("figure").legends
         names = [BAYES, "ClassExReg", "observed (ATA)", "truth", "target"]
         assert [text.get_text() for text in legend.get_texts()] == names
 
@@ -94,7 +94,7 @@ def test_accuracy_draws_these_numbers(fitted, pilot, prediction):
         prediction, pilot.task, {1000: 0.5, 20: 0.9}, 0.7, ci_prob=0.8, ci_kind="hdi",
         backend="none",
     )  # fmt: skip
-    label, order = "BayesianExtrapolator (hdi80, credible)", np.argsort(K)
+    label, order = "BayesianExtrapolator, 80% credible interval (highest density)", np.argsort(K)
     line, band = marks(plot, f"line {label}"), marks(plot, f"band {label}")
     assert_array_equal(line["x"], np.sort(K))
     assert_array_equal(line["y"], prediction.mean.to_numpy()[order])
@@ -113,7 +113,7 @@ def test_settings_of_arviz_are_the_default(prediction):
     settings = {"stats.ci_prob": 0.5, "stats.ci_kind": "hdi", "plot.backend": "none"}
     with arviz_base.rc_context(settings):
         plot = plot_accuracy(prediction)
-    label = "BayesianExtrapolator (hdi50, credible)"
+    label = "BayesianExtrapolator, 50% credible interval (highest density)"
     assert plot.backend == "none" and drawn(plot) == {f"band {label}", f"line {label}"}
 
 
@@ -192,7 +192,7 @@ def test_top_m_is_drawn_beside_top_m(fitted, pilot):
 def test_measured_beside_expected(fitted):
     both = [fitted.predict(K), fitted.predict(K, kind="observed", repeats=5)]
     plot = plot_accuracy(both, ci_prob=0.9, ci_kind="eti", backend="none")
-    measured = "BayesianExtrapolator(measured, 5 a class) (eti90, credible)"
+    measured = "BayesianExtrapolator(measured, 5 a class), 90% credible interval"
     assert {f"line {BAYES}", f"line {measured}"} < drawn(plot)
 
 
@@ -208,7 +208,7 @@ def test_predictions_of_one_name():
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_discriminability(fitted, backend):
     plot = plot_discriminability(fitted, ci_prob=0.9, ci_kind="eti", backend=backend)
-    label = "D(u) (eti90, credible)"
+    label = "D(u), 90% credible interval"
     assert drawn(plot) == {f"band {label}", f"line {label}", "line resolved by k1 classes"}
     if backend == "matplotlib":
         assert labels(plot) == (
@@ -232,7 +232,7 @@ def test_discriminability(fitted, backend):
 @pytest.mark.parametrize("kind", ["losses", "accuracy"])
 def test_ppc(fitted, pilot, backend, kind):
     plot = plot_ppc(fitted, kind=kind, ci_prob=0.9, ci_kind="eti", random_seed=1, backend=backend)
-    label = "replicated (eti90)"
+    label = "replicated, 90% posterior predictive interval"
     assert drawn(plot) == {f"band {label}", f"line {label}", "points observed"}
     if backend == "matplotlib":
         assert labels(plot)[3] == "log"
@@ -256,7 +256,7 @@ def test_ppc_draws_replicates_once_or_for_a_seed(fit, pilot):
     lines = [
         marks(
             plot_ppc(model, ci_prob=0.9, ci_kind="eti", random_seed=seed, backend="none"),
-            "line replicated (eti90)",
+            "line replicated, 90% posterior predictive interval",
         )["y"]
         for seed in (None, 5, None, 6)
     ]

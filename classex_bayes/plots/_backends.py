@@ -1,0 +1,220 @@
+"""What differs between the plotting libraries: colours, sizes, counts on an axis and legends."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from arviz_plots import PlotCollection
+
+# Okabe and Ito's colours, told apart in every form of colour blindness; their yellow is left out,
+# which is too light for a line on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+_SIZE = (8.0, 5.5)  # inches
+_WIDE = (11.0, 4.8)
+_LEGEND = {"frameon": False, "handlelength": 3.0}
+_FRAME = 320  # pixels inside the axes; the width is that of the page
+_LARGEST_COUNT = 10**7  # to here counts are written out, beyond as powers of 10
+
+
+class Arrays:
+    """No library: what would be drawn is kept as arrays."""
+
+    point: ClassVar[dict[str, Any]] = {}
+    line: ClassVar[dict[str, Any]] = {}
+
+    def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
+        """Arguments of the figure; the size is the user's where one was set."""
+        return {}
+
+    def ink(self) -> str:
+        """Colour of the style's text."""
+        return "black"
+
+    def palette(self) -> tuple[str, ...]:
+        """Colours of the user's style, or ours where the library's own were left."""
+        return PALETTE
+
+    def tie(self, series: str) -> dict[str, Any]:
+        """Arguments that tie what is drawn to its entry in the legend."""
+        return {}
+
+    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+        """Write the numbers of a logarithmic axis out: 1,000 instead of a power."""
+
+    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
+        """Add a legend with the marks as they are drawn."""
+
+
+class Matplotlib(Arrays):
+    """Sizes, colours and frames yield to rcParams that were changed."""
+
+    point: ClassVar[dict[str, Any]] = {"size": 28}
+
+    def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
+        size = {} if _set("figure.figsize") else {"figsize": _SIZE if n_panels == 1 else _WIDE}
+        return {**size, "layout": "constrained"}
+
+    def ink(self) -> str:
+        from matplotlib import colors, rcParams
+
+        return colors.to_hex(rcParams["text.color"])
+
+    def palette(self) -> tuple[str, ...]:
+        from matplotlib import colors, rcParams
+
+        own = rcParams["axes.prop_cycle"].by_key().get("color")
+        return tuple(map(colors.to_hex, own)) if own and _set("axes.prop_cycle") else PALETTE
+
+    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+        if largest <= _LARGEST_COUNT:
+            from matplotlib.ticker import LogFormatter
+
+            class Counts(LogFormatter):
+                def __call__(self, x: float, pos: int | None = None) -> str:
+                    return f"{x:,.10g}" if super().__call__(x, pos) else ""
+
+            target.xaxis.set_major_formatter(Counts())
+            target.xaxis.set_minor_formatter(Counts(minor_thresholds=(1.5, 0.5)))
+
+    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
+        from matplotlib import rcParams
+        from matplotlib.legend_handler import HandlerTuple
+
+        figure = collection.get_viz("figure")
+        figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
+        # A letter is about half as wide as high; the mark and the gaps take the place of eight.
+        room = figure.get_figwidth() * 72 / (0.55 * rcParams["font.size"])
+        columns = int(room / (max(map(len, marks)) + 8))
+        figure.legend(
+            [tuple(drawn) for drawn in marks.values()],
+            list(marks),
+            handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
+            scatteryoffsets=[0.5],
+            loc="outside lower center",
+            ncols=max(min(columns, 3, len(marks)), 1),
+            **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
+        )
+
+
+class Plotly(Arrays):
+    """Figures as wide as the page; colours of the template."""
+
+    point: ClassVar[dict[str, Any]] = {"size": 49}
+
+    def ink(self) -> str:
+        return _template().layout.font.color or "black"
+
+    def palette(self) -> tuple[str, ...]:
+        from plotly import io
+
+        own = _template().layout.colorway
+        return own if own and own != io.templates["plotly"].layout.colorway else PALETTE
+
+    def tie(self, series: str) -> dict[str, Any]:
+        return {"name": series, "legendgroup": series}
+
+    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+        # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
+        decades = math.log10(largest / smallest) or math.inf
+        ticks = "D1" if decades < 1 else "D2" if decades < 2.5 else 1
+        short = largest <= _LARGEST_COUNT
+        numbers = {"tickformat": ",d"} if short else {"exponentformat": "power"}
+        target.update_xaxes(type="log", dtick=ticks, **numbers)
+
+    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
+        from plotly.graph_objects import Scatter
+
+        figure = collection.get_viz("figure")
+        for series, drawn in marks.items():
+            # An entry shows one trace: this one has no data and the looks of all of the series.
+            entry = Scatter(x=[None], y=[None], mode="none", showlegend=True, **self.tie(series))
+            modes = {trace.mode for trace in drawn} - {"none"}
+            entry.mode = "+".join(sorted(modes)) or "none"
+            for trace in drawn:
+                if trace.mode == "none":
+                    entry.update(fill="toself", fillcolor=trace.fillcolor)
+                entry.update(line=trace.line, marker=trace.marker)
+            figure.add_trace(entry)
+        below = {"yref": "container", "y": 0.01, "yanchor": "bottom", "x": 0.5, "xanchor": "center"}
+        figure.update_layout(
+            height=_FRAME + 130 + 10 * len(marks),
+            legend={"orientation": "h", **below},
+            margin={"t": 60, "r": 20, "b": 40, "l": 60},
+        )
+
+
+class Bokeh(Arrays):
+    """Figures as wide as the page; colours of the document's theme."""
+
+    point: ClassVar[dict[str, Any]] = {"size": 7}
+    line: ClassVar[dict[str, Any]] = {"width": 2}
+
+    def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
+        settings = {"sizing_mode": "stretch_width", "frame_height": _FRAME}
+        if log_x:
+            settings["x_axis_type"] = "log"
+        return {"subplot_kws": settings, "sizing_mode": "stretch_width"}
+
+    def ink(self) -> str:
+        return _theme("Title", "text_color") or "black"
+
+    def palette(self) -> tuple[str, ...]:
+        own = _theme("Cycler", "colors")
+        return tuple(own) if own else PALETTE
+
+    def tie(self, series: str) -> dict[str, Any]:
+        return {"legend_label": series}
+
+    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+        if largest <= _LARGEST_COUNT:
+            from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter
+
+            target.xaxis.formatter = NumeralTickFormatter(format="0,0")
+            target.xaxis.major_label_policy = NoOverlap()
+            if not smallest < largest < 10 * smallest:
+                # The library's own ticks may be two where the axis spans less than two decades.
+                ticks = [m * 10**power for power in range(8) for m in (1, 2, 5)]
+                target.xaxis.ticker = FixedTicker(ticks=ticks)
+
+    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
+        plots = [target.item() for target in collection.viz["plot"].dataset.values()]
+        for other in plots[1:]:
+            other.legend.visible = False
+        (legend,) = plots[0].legend
+        entries = {entry.label.value: entry for entry in legend.items}
+        legend.update(
+            items=[entries[series] for series in marks],
+            click_policy="hide",
+            location="top_left",
+            border_line_alpha=0,
+            background_fill_alpha=0,
+            label_text_color=self.ink(),
+        )
+        plots[0].add_layout(legend, "below")
+
+
+BACKENDS: Mapping[str, Arrays] = {
+    "matplotlib": Matplotlib(),
+    "plotly": Plotly(),
+    "bokeh": Bokeh(),
+    "none": Arrays(),
+}
+
+
+def _set(name: str) -> bool:
+    """Whether the user changed a parameter of matplotlib, by hand or by a style."""
+    from matplotlib import rcParams, rcParamsDefault
+
+    return rcParams[name] != rcParamsDefault[name]
+
+
+def _template() -> Any:
+    from plotly import io
+
+    return io.templates[io.templates.default or "none"]
+
+
+def _theme(model: str, attribute: str) -> Any:
+    from bokeh.io import curdoc
+
+    return curdoc().theme._json.get("attrs", {}).get(model, {}).get(attribute)

@@ -1,0 +1,390 @@
+"""Every public plot on every library: legends, labels, axes, colours and the user's settings."""
+
+import itertools
+
+import arviz_base
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import classex_bayes as cb
+from classex_bayes.bayes.drift import measure_drift
+from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.evaluate.classifiers import ClassifierComparison
+from classex_bayes.evaluate.groups import GroupedExtrapolation
+from classex_bayes.evaluate.plan import Plan
+from classex_bayes.plots._backends import BACKENDS, PALETTE
+from classex_bayes.plots._common import interval_words
+from classex_bayes.plots.calibration import plot_sbc
+from classex_bayes.results import ClassesUntil, Extrapolation
+
+DRAWN = ["matplotlib", "plotly", "bokeh"]
+INTERVAL = "90% credible interval"
+WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    from matplotlib import pyplot as plt
+
+    backend = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    plt.close("all")
+    mpl.use(backend)
+
+
+@pytest.fixture(scope="module")
+def inputs(fitted, pilot):
+    """What the plots take."""
+    k = [10, 200, 1000]
+    predictions = {
+        name: Extrapolation.from_draws(
+            k, np.random.default_rng(1).beta(a, 3, (2, 50, 3)), name, "credible", 10
+        )
+        for name, a in (("near", 9), ("far", 5))
+    }
+    mix = pd.Series({"near": 0.25, "far": 0.75})
+    table = pd.DataFrame({"classes": [50, 400], "repeats": 1, "width": [0.2, 0.1]})
+    plan = Plan(table.assign(width_sd=0.01, reached=0.5, error=0.1), 1000, 0.08, 0.9, 5, (0.8, 0.1))
+    until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
+    ranks = xr.Dataset({"mu": (("chain", "draw"), np.random.default_rng(2).uniform(size=(1, 50)))})
+    few = pilot.task.subsample(60, random_seed=1)
+    return {
+        "model": fitted,
+        "task": pilot.task,
+        "prediction": fitted.predict(k),
+        "point": cb.ClassExReg(0.5).fit(pilot.task).predict(k),
+        "classifiers": ClassifierComparison(predictions, None, True),
+        "groups": GroupedExtrapolation(predictions, mix, mix, mix, None),
+        "plan": plan,
+        "until": ClassesUntil(0.8, until, 10**12),
+        "ranks": xr.DataTree.from_dict({"prior_sbc": ranks}),
+        "drift": measure_drift(pilot.task, {20: 0.9, 50: 0.8}),
+        "backtest": backtest(few, 20, [cb.ClassExReg(0.5)], n_pilots=2, progressbar=False),
+        "sensitivity": cb.sensitivity(fitted, k),
+        "report": cb.diagnose(few, random_seed=1),
+    }
+
+
+# How each is drawn, and its legend.
+PLOTS = {
+    cb.plot_accuracy: (
+        lambda i: ([i["prediction"], i["point"]], i["task"], {1000: 0.5}, 0.7),
+        WORDS,
+        [
+            f"BayesianExtrapolator, {INTERVAL}", "ClassExReg(0.5)",
+            "observed (ATA)", "truth", "target",
+        ],
+    ),
+    cb.plot_prior_predictive: (
+        lambda i: (i["model"],),
+        {**WORDS, "draws": 50, "random_seed": 1},
+        [
+            f"prior of BayesianExtrapolator, {INTERVAL}", f"BayesianExtrapolator, {INTERVAL}",
+            "observed (ATA)",
+        ],
+    ),
+    cb.plot_ppc: (
+        lambda i: (i["model"],),
+        {**WORDS, "random_seed": 1},
+        ["replicated, 90% posterior predictive interval", "observed"],
+    ),
+    cb.plot_classifiers: (
+        lambda i: (i["classifiers"],), WORDS, [f"near, {INTERVAL}", f"far, {INTERVAL}"]
+    ),
+    cb.plot_groups: (
+        lambda i: (i["groups"],),
+        WORDS,
+        [f"near (share 0.25), {INTERVAL}", f"far (share 0.75), {INTERVAL}", f"overall, {INTERVAL}"],
+    ),
+    cb.plot_diagnosis: (lambda i: (i["report"],), {}, None),
+    cb.plot_discriminability: (
+        lambda i: (i["model"],), WORDS, [f"D(u), {INTERVAL}", "resolved by k1 classes"]
+    ),
+    cb.plot_drift: (
+        lambda i: (i["drift"], i["prediction"]),
+        WORDS,
+        [
+            f"BayesianExtrapolator, {INTERVAL}", f"BayesianExtrapolator + drift, {INTERVAL}",
+            "measured, retrained on k", "subsampled to k", "source classes",
+        ],
+    ),
+    cb.plot_plan: (lambda i: (i["plan"],), {}, ["1 instance of each class", "wanted (0.08)"]),
+    cb.plot_classes_until: (
+        lambda i: (i["until"],), {"ci_prob": 0.9}, ["posterior", INTERVAL, "median"]
+    ),
+    cb.plot_prob_at_least: (
+        lambda i: (i["prediction"], [0.5, 0.7]), {}, ["at least 0.5", "at least 0.7"]
+    ),
+    cb.plot_sensitivity: (
+        lambda i: (i["sensitivity"],), WORDS, [f"prior^{a}, {INTERVAL}" for a in (0.8, 1, 1.25)]
+    ),
+    cb.plot_backtest: (lambda i: (i["backtest"],), {}, ["ClassExReg(0.5)"]),
+    plot_sbc: (lambda i: (i["ranks"],), {}, None),
+}  # fmt: skip
+
+
+def legend(plot):
+    """Texts of the legend with the marks drawn before them: line, points or band."""
+    if plot.backend == "matplotlib":
+        (found,) = plot.get_viz("figure").legends
+        kinds = {"Line2D": "line", "Rectangle": "band", "PathCollection": "points"}
+        return {
+            text.get_text(): {kinds[type(artist).__name__] for artist in row}
+            for text, row in zip(found.get_texts(), rows(found), strict=True)
+        }
+    if plot.backend == "plotly":
+        return {
+            trace.name: {"lines": {"line"}, "markers": {"points"}, "none": set()}.get(
+                trace.mode, {"line", "points"}
+            )
+            | ({"band"} if trace.fill else set())
+            for trace in plot.get_viz("figure").data
+            if trace.showlegend
+        }
+    (first, *_) = (target.item() for target in plot.viz["plot"].dataset.values())
+    kinds = {"Line": "line", "Segment": "line", "Scatter": "points", "VArea": "band"}
+    return {
+        entry.label.value: {kinds[type(one.glyph).__name__] for one in entry.renderers}
+        for entry in first.legend[0].items
+    }
+
+
+def rows(found):
+    """Artists of each entry of a legend of matplotlib."""
+    boxes = [
+        entry for box in found._legend_handle_box.get_children() for entry in box.get_children()
+    ]
+    return [entry.get_children()[0].get_children() for entry in boxes]
+
+
+@pytest.mark.parametrize("backend", ["none", *DRAWN])
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
+def test_every_plot(inputs, plot, backend):
+    arguments, settings, texts = PLOTS[plot]
+    drawn = plot(*arguments(inputs), **settings, backend=backend)
+    assert drawn.backend == backend
+    if backend != "none" and texts is not None:
+        assert list(legend(drawn)) == texts
+
+
+def test_no_plot_is_left_out():
+    public = {name for name in cb.__all__ if name.startswith("plot_")}
+    assert public == {plot.__name__ for plot in PLOTS} - {"plot_sbc"}
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_marks_of_the_legend(inputs, backend):
+    given = [inputs["prediction"], inputs["point"]], inputs["task"]
+    marks = legend(cb.plot_accuracy(*given, inputs["task"], 0.7, **WORDS, backend=backend))
+    assert list(marks.values()) == [{"line", "band"}, {"line"}, {"points"}, {"line"}, {"line"}]
+    marks = legend(cb.plot_accuracy(*given, {1000: 0.5}, **WORDS, backend=backend))
+    assert marks["truth"] == {"points"}
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_a_single_number_of_classes(inputs, backend):
+    one = Extrapolation(inputs["prediction"].values.isel(k=[2]), "one", "bootstrap", 200)
+    drawn = cb.plot_accuracy(one, target=0.6, ci_prob=0.5, ci_kind="hdi", backend=backend)
+    bar = "one, 50% bootstrap interval (highest density)"
+    assert legend(drawn) == {bar: {"line", "points"}, "target": {"line"}}
+    if backend == "matplotlib":
+        x = drawn.viz["line target"]["panel"].item().get_xdata()
+        assert x[0] < 1000 < x[1]
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_counts_are_written_out_on_a_logarithmic_axis(inputs, backend):
+    target = cb.plot_accuracy(inputs["prediction"], backend=backend).get_viz("plot", "panel")
+    if backend == "matplotlib":
+        axis = target.xaxis
+        target.figure.canvas.draw()
+        assert target.get_xscale() == "log"
+        assert {"10", "100", "1,000"} <= {text.get_text() for text in axis.get_ticklabels()}
+    elif backend == "plotly":
+        axis = target.figure.layout.xaxis
+        assert (axis.type, axis.tickformat) == ("log", ",d")
+    else:
+        assert type(target.x_scale).__name__ == "LogScale"
+        assert target.xaxis[0].formatter.format == "0,0"
+        assert {10, 100, 1000} <= set(target.xaxis[0].ticker.ticks)
+
+
+def test_powers_where_counts_are_too_long(inputs):
+    far = xr.DataArray([[1e3, 1e11, np.inf]], dims=("chain", "draw"))
+    axes = cb.plot_classes_until(ClassesUntil(0.8, far, 10**12), backend="matplotlib").get_viz(
+        "plot"
+    )
+    axes.figure.canvas.draw()
+    assert any("10^{" in text.get_text() for text in axes.get_xticklabels())
+
+
+# Settings of the user
+
+
+def lines(inputs, backend="matplotlib", **given):
+    return cb.plot_accuracy(inputs["point"], inputs["task"], **given, backend=backend)
+
+
+def test_rcparams_of_matplotlib_are_respected(inputs):
+    plain = lines(inputs)
+    settings = {
+        "figure.figsize": (5, 3),
+        "axes.prop_cycle": mpl.cycler(color=["#123456", "red"]),
+        "legend.frameon": False,
+        "font.size": 17,
+        "savefig.dpi": 40,
+        "lines.linewidth": 5,
+    }
+    with mpl.rc_context(settings):
+        own = lines(inputs)
+    figure, line = own.get_viz("figure"), own.viz["line ClassExReg(0.5)"]["panel"].item()
+    assert figure.get_size_inches().tolist() == [5, 3]
+    assert (line.get_color(), line.get_linewidth()) == ("#123456", 5)
+    assert figure.axes[0].xaxis.label.get_size() == 17
+    assert plain.get_viz("figure").get_size_inches().tolist() == [8, 5.5]
+    assert plain.viz["line ClassExReg(0.5)"]["panel"].item().get_color() == PALETTE[0]
+
+
+def test_resolution_of_saved_figures(inputs, tmp_path):
+    from matplotlib import image
+
+    with mpl.rc_context({"figure.figsize": (5, 3), "savefig.dpi": 40}):
+        lines(inputs).savefig(tmp_path / "small.png")
+    assert image.imread(tmp_path / "small.png").shape[:2] == (120, 200)
+
+
+def test_points_are_seen_on_dark_styles(inputs):
+    with mpl.rc_context():
+        mpl.style.use("dark_background")
+        points = lines(inputs).viz["points observed (ATA)"]["panel"].item()
+    np.testing.assert_array_equal(points.get_facecolor()[0], [1, 1, 1, 1])
+
+
+def test_templates_of_plotly_are_respected(inputs, monkeypatch):
+    from plotly import io
+
+    monkeypatch.setattr(io.templates, "default", "plotly_dark")
+    dark = lines(inputs, "plotly").viz
+    assert dark["points observed (ATA)"]["panel"].item().marker.color == "#f2f5fa"
+    assert dark["line ClassExReg(0.5)"]["panel"].item().line.color == PALETTE[0]
+    monkeypatch.setattr(io.templates, "default", "ggplot2")
+    own = lines(inputs, "plotly").viz["line ClassExReg(0.5)"]["panel"].item()
+    assert own.line.color == io.templates["ggplot2"].layout.colorway[0]
+    monkeypatch.setattr(io.templates, "default", None)
+    bare = lines(inputs, "plotly").viz["points observed (ATA)"]["panel"].item()
+    assert bare.marker.color == "black"
+
+
+def test_themes_of_bokeh_are_respected(inputs):
+    from bokeh import io as bokeh_io
+    from bokeh import themes
+
+    before = bokeh_io.curdoc().theme
+    attributes = {"Title": {"text_color": "#fafafa"}, "Cycler": {"colors": ["#010203"]}}
+    try:
+        bokeh_io.curdoc().theme = themes.Theme(json={"attrs": attributes})
+        own = lines(inputs, "bokeh").viz
+    finally:
+        bokeh_io.curdoc().theme = before
+    assert own["points observed (ATA)"]["panel"].item().glyph.fill_color == "#fafafa"
+    assert own["line ClassExReg(0.5)"]["panel"].item().glyph.line_color == "#010203"
+
+
+def test_the_library_of_arviz_settings(inputs):
+    with arviz_base.rc_context({"plot.backend": "plotly", "stats.ci_prob": 0.5}):
+        drawn = cb.plot_accuracy(inputs["prediction"])
+    assert drawn.backend == "plotly" and "BayesianExtrapolator, 50%" in str(legend(drawn))
+
+
+@pytest.mark.parametrize("plot", [cb.plot_plan, plot_sbc])
+def test_a_library_that_is_missing_is_told(inputs, plot, monkeypatch):
+    import builtins
+    import sys
+
+    real = builtins.__import__
+
+    def without(name, *arguments, **settings):
+        if name.split(".")[0] == "bokeh":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *arguments, **settings)
+
+    for name in [n for n in sys.modules if n.startswith("arviz_plots.backend.bokeh")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"needs bokeh.*classex-bayes\[plots\]"):
+        plot(*PLOTS[plot][0](inputs), backend="bokeh")
+
+
+# Colours and words
+
+# Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009: complete loss of one kind of cones.
+BLINDNESS = {
+    "none": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+XYZ = [
+    [0.4124564, 0.3575761, 0.1804375],
+    [0.2126729, 0.7151522, 0.0721750],
+    [0.0193339, 0.1191920, 0.9503041],
+]
+
+
+def lab(color, seen_by):
+    """CIE L*a*b* of a colour as someone sees it (D65)."""
+    srgb = np.array(mpl.colors.to_rgb(color))
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(BLINDNESS[seen_by]) @ linear, 0, 1)
+    xyz = np.array(XYZ) @ seen / np.sum(XYZ, axis=1)
+    f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("seen_by", BLINDNESS)
+def test_colours_are_told_apart(seen_by):
+    # 2.3 is just noticeable side by side; matplotlib's own first six come to 4.6 (protanopia).
+    seen = [lab(color, seen_by) for color in (*PALETTE, "black")]
+    closest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
+    assert closest > 15
+
+
+@pytest.mark.parametrize("color", PALETTE)
+def test_colours_are_seen_on_white_and_on_black(color):
+    srgb = np.array(mpl.colors.to_rgb(color))
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ XYZ[1]
+    assert 1.05 / (luminance + 0.05) > 2 and (luminance + 0.05) / 0.05 > 2
+
+
+def test_many_series_differ_in_colour_or_line_style(inputs):
+    many = [
+        Extrapolation.from_point([10, 100], [0.9, 0.8], f"estimator {i}", 10) for i in range(24)
+    ]
+    drawn = cb.plot_accuracy(many, backend="matplotlib")
+    looks = {(line.get_color(), line.get_linestyle()) for line in drawn.get_viz("plot").lines}
+    assert len(looks) == 24
+
+
+def test_intervals_in_words():
+    assert interval_words(0.9, "eti") == INTERVAL
+    assert interval_words(0.125, "hdi", "bootstrap") == (
+        "12.5% bootstrap interval (highest density)"
+    )
+    assert set(BACKENDS) == {"none", "matplotlib", "plotly", "bokeh"}
