@@ -1,4 +1,4 @@
-"""How results show themselves, as text and as HTML that takes its colours from the page around it."""
+"""How results show themselves: as text, and as HTML with the colours of the page around it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

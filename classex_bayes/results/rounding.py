@@ -47,7 +47,7 @@ class DrawsTable:
 
     @classmethod
     def of_draws(
-        cls, draws: xr.DataArray, ci_prob: float | None, ci_kind: str | None
+        cls, draws: xr.DataArray, ci_prob: float | None = None, ci_kind: str | None = None
     ) -> "DrawsTable":
         """Mean, sd and limits of draws with dimensions (chain, draw, k).
 
@@ -138,11 +138,11 @@ def _errors(draws: xr.DataArray, method: str) -> FloatArray:
         return mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values
 
 
-def _errors_of_limits(draws: xr.DataArray, limits: xr.DataArray) -> list[float]:
+def _errors_of_limits(draws: xr.DataArray, limits: xr.DataArray) -> FloatArray:
     """Monte Carlo standard errors of limits: of the quantiles that they are, of either kind."""
     below = (draws <= limits).mean(SAMPLE_DIMS).values
     values = draws.transpose("k", *SAMPLE_DIMS).values
-    return [
-        float(mcse(one, method="quantile", prob=share))
-        for one, share in zip(values, below, strict=True)
+    errors = [
+        mcse(one, method="quantile", prob=share) for one, share in zip(values, below, strict=True)
     ]
+    return np.array(errors)
