@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 WIDTH = 100
 _LONGEST_VALUE = 60
 _PICTURE = 260, 64
+# Outside of notebooks tables have no form at all; colours are those around them.
+_CLASS = "classex-bayes"
+_STYLE = (
+    f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0}}"
+    f".{_CLASS} :is(th,td){{text-align:right;padding:.1em .6em;vertical-align:top}}"
+    f".{_CLASS} :is(tbody th,.words){{text-align:left}}</style>"
+)
 _FEWEST_POINTS = 3
 
 
@@ -94,14 +101,14 @@ def folded(text: str, indent: int = 2) -> str:
 def html_block(header: str, *parts: str, notes: tuple[str, ...] = ()) -> str:
     """Header and notes, escaped, around parts that are HTML."""
     below = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
-    return f"<div><div><b>{escape(header)}</b></div>{''.join(parts)}{below}</div>"
+    title = f"<div><b>{escape(header)}</b></div>"
+    return f'<div class="{_CLASS}">{_STYLE}{title}{"".join(parts)}{below}</div>'
 
 
 def html_facts(facts: Mapping[str, str]) -> str:
     """Table of names and what is to be said of them."""
-    cell = '<t{0} style="text-align:left">{1}</t{0}>'
     rows = (
-        f"<tr>{cell.format('h', escape(name))}{cell.format('d', escape(fact))}</tr>"
+        f'<tr><th>{escape(name)}</th><td class="words">{escape(fact)}</td></tr>'
         for name, fact in facts.items()
     )
     return f'<table class="dataframe">{"".join(rows)}</table>'
@@ -134,18 +141,18 @@ def _same(value: Any, default: Any) -> bool:
         return False
 
 
-def plus_minus(value: float, error: float) -> str:
+def with_error(value: float, error: float) -> str:
     """A number with its standard error, which has two digits.
 
     Examples
     --------
-    >>> plus_minus(0.73123, 0.02149), plus_minus(0.5, 0.0)
-    ('0.731 +- 0.021', '0.5000')
+    >>> with_error(0.73123, 0.02149), with_error(0.5, 0.0)
+    ('0.731 (se 0.021)', '0.5000')
     """
     if not error > 0:
         return f"{value:.4f}"
     decimals = max(1 - int(np.floor(np.log10(error))), 0)
-    return f"{value:.{decimals}f} +- {error:.{decimals}f}"
+    return f"{value:.{decimals}f} (se {error:.{decimals}f})"
 
 
 def sparkline(k: NumberArray, mean: FloatArray, lower: FloatArray, upper: FloatArray) -> str:

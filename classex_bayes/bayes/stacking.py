@@ -273,6 +273,11 @@ class StackedExtrapolator(Parameters):
         """Fitted models and weights."""
         return self._require("_stack")
 
+    def __repr__(self) -> str:
+        """Return the class with its arguments and, once fitted, the weights."""
+        fitted = getattr(self, "_stack", None)
+        return super().__repr__() + ("" if fitted is None else f"\n{fitted!r}")
+
     def predict(self, k: ClassCounts) -> Extrapolation:
         """Mixture of the posteriors of the accuracy on k classes, as of `Stack.predict`.
 

@@ -11,7 +11,7 @@ from classex_bayes.core.top import average_top_accuracy
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.evidence import LossEvidence
-from classex_bayes.display import folded, html_block, html_facts, plus_minus
+from classex_bayes.display import folded, html_block, html_facts, with_error
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -259,7 +259,7 @@ class TaskStatistics:
         """Accuracy at k1, or at the largest known k, with its standard error."""
         grid = self.grid()
         error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
-        text = plus_minus(float(self.accuracy(grid)[-1]), error)
+        text = with_error(float(self.accuracy(grid)[-1]), error)
         return text if grid[-1] == self.n_classes else f"{text} at k = {grid[-1]}"
 
     def __repr__(self) -> str:

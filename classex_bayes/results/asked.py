@@ -29,7 +29,7 @@ class Asked:
     >>> Asked(top=5).words()
     'expected top-5 accuracy'
     >>> Asked(kind="observed", repeats=2).words()
-    'measured accuracy, 2 instances a class'
+    'measured accuracy (2 instances a class)'
     """
 
     top: int = 1
@@ -40,12 +40,16 @@ class Asked:
 
     def words(self, quantity: Quantity = "accuracy") -> str:
         """In words, for headers and legends."""
-        found = self.label(quantity)
+        found, details = self.label(quantity), []
         if self.kind == "observed":
-            found += f", {self.repeats} instance{'s' if self.repeats > 1 else ''} a class"
-            return f"{found}, source classes included" if self.nested else found
-        among = "" if self.population is None else f", {self.population} classes in all"
-        return f"expected {found}{among}"
+            details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
+        else:
+            found = f"expected {found}"
+        if self.nested:
+            details.append("source classes included")
+        if self.population is not None:
+            details.append(f"{self.population} classes in all")
+        return f"{found} ({', '.join(details)})" if details else found
 
     def label(self, quantity: Quantity = "accuracy") -> str:
         """The quantity alone, for axes."""
