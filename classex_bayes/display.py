@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WIDTH = 100
+ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
 _LONGEST_VALUE = 60
 _PICTURE = 260, 64
 # Outside of notebooks tables have no form at all; colours are those around them.
@@ -22,7 +23,7 @@ _CLASS = "classex-bayes"
 _STYLE = (
     f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0}}"
     f".{_CLASS} :is(th,td){{text-align:right;padding:.1em .6em;vertical-align:top}}"
-    f".{_CLASS} :is(tbody th,.words){{text-align:left}}</style>"
+    f".{_CLASS} .words{{text-align:left}}</style>"
 )
 _FEWEST_POINTS = 3
 
@@ -108,7 +109,7 @@ def html_block(header: str, *parts: str, notes: tuple[str, ...] = ()) -> str:
 def html_facts(facts: Mapping[str, str]) -> str:
     """Table of names and what is to be said of them."""
     rows = (
-        f'<tr><th>{escape(name)}</th><td class="words">{escape(fact)}</td></tr>'
+        f'<tr><th class="words">{escape(name)}</th><td class="words">{escape(fact)}</td></tr>'
         for name, fact in facts.items()
     )
     return f'<table class="dataframe">{"".join(rows)}</table>'
@@ -149,7 +150,7 @@ def with_error(value: float, error: float) -> str:
     >>> with_error(0.73123, 0.02149), with_error(0.5, 0.0)
     ('0.731 (se 0.021)', '0.5000')
     """
-    if not error > 0:
+    if not error > ROUNDING:
         return f"{value:.4f}"
     decimals = max(1 - int(np.floor(np.log10(error))), 0)
     return f"{value:.{decimals}f} (se {error:.{decimals}f})"

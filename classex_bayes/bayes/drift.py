@@ -16,7 +16,7 @@ from classex_bayes.data.statistics import TaskStatistics
 from classex_bayes.data.task import SourceTask
 from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Extrapolation, expected_accuracy
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 _DEFAULT_PRIOR = DriftPrior()
@@ -108,12 +108,7 @@ class Drift(Shown):
                 f"prediction: {prediction.estimator} gives points without draws, which the drift "
                 "could not widen; use BayesianExtrapolator or bootstrap"
             )
-        accuracy, asked = prediction.accuracy, prediction.asked
-        if asked.top > 1 or asked.kind != "expected":
-            raise DataError(
-                f"prediction: found {prediction.what}; the drift was measured on expected "
-                "accuracies with top=1, predict these"
-            )
+        accuracy = expected_accuracy(prediction, "prediction")
         shape = accuracy.shape
         delta = self.draws(prediction.k, shape[0] * shape[1], random_seed).reshape(shape)
         return replace(

@@ -5,7 +5,12 @@ from classex_bayes.results.classes_until import ClassesUntil
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
 from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
 from classex_bayes.results.rounding import DrawsTable, RoundTo
-from classex_bayes.results.together import distinct_names, one_quantity, one_top
+from classex_bayes.results.together import (
+    distinct_names,
+    expected_accuracy,
+    one_quantity,
+    one_top,
+)
 from classex_bayes.results.truth import known_accuracy
 
 __all__ = [
@@ -18,6 +23,7 @@ __all__ = [
     "Quantity",
     "RoundTo",
     "distinct_names",
+    "expected_accuracy",
     "interval_of",
     "interval_settings",
     "known_accuracy",

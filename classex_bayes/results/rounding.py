@@ -11,6 +11,7 @@ import xarray as xr
 from arviz_stats import mcse
 
 from classex_bayes.data.validation import one_of
+from classex_bayes.display import ROUNDING
 from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
 from classex_bayes.typing import FloatArray
 
@@ -128,7 +129,7 @@ class DrawsTable:
 
 def _places(error: float) -> int | None:
     """Decimals that a standard error leaves; None where there is none."""
-    known = np.isfinite(error) and error > 0
+    known = np.isfinite(error) and error > ROUNDING
     return max(-math.floor(math.log10(2 * error)), 0) if known else None
 
 

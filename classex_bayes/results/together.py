@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import xarray as xr
+
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.asked import Quantity
 from classex_bayes.results.extrapolation import Extrapolation
@@ -23,6 +25,14 @@ def one_top(predictions: Sequence[Extrapolation]) -> int:
             f"predictions: found top={found[0]} beside top={found[1]}, expected one of the two"
         )
     return found[0]
+
+
+def expected_accuracy(prediction: Extrapolation, name: str) -> xr.DataArray:
+    """Draws of an expected accuracy; raise where the argument `name` predicts anything else."""
+    asked = prediction.asked
+    if asked.top > 1 or asked.kind != "expected":
+        raise DataError(f"{name}: found {prediction.what}, expected top=1 and kind='expected'")
+    return prediction.accuracy
 
 
 def distinct_names(predictions: Sequence[Extrapolation]) -> list[str]:
