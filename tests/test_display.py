@@ -90,9 +90,9 @@ def test_task():
     losses, y = np.repeat([0, 3], [60, 40]), np.arange(100) // 5 % 20
     task = SourceTask.from_losses(losses, y, n_classes=20)
     error = np.sqrt(task.accuracy_cov(20).item())
-    assert f"accuracy 0.600 (se {error:.3f})>" in repr(task)
+    assert f"accuracy 0.60 (se {error:.2f})>" in repr(task)
     html = task._repr_html_()
-    for fact in ("20", "100", "losses", f"0.600 (se {error:.3f})", f"{task.design_effect():.3g}"):
+    for fact in ("20", "100", "losses", f"0.60 (se {error:.2f})", f"{task.design_effect():.3g}"):
         assert f">{fact}</td>" in html
     large = SourceTask.from_losses([0, 1] * 100_000, range(200_000), n_classes=200_000)
     assert "200,000 classes" in repr(large) and max(map(len, repr(large).splitlines())) <= 100

@@ -1,6 +1,7 @@
 """How models with draws show themselves: parameters, data, sampler and convergence."""
 
 import json
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from classex_bayes.bayes.priors import Prior
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class Described(Parameters):
+class Described(Parameters, ABC):
     """A model that shows its parameters and, once fitted, its data and convergence."""
 
     prior: Prior
@@ -26,9 +27,9 @@ class Described(Parameters):
         return getattr(self, "_tree", None) is not None
 
     @property
+    @abstractmethod
     def _is_current(self) -> bool:
         """Whether the parameters are those of the fit."""
-        raise NotImplementedError
 
     def _title(self) -> str:
         changed = self.is_fitted and not self._is_current

@@ -258,9 +258,7 @@ def test_units_of_the_standard_error():
         (lambda: implied_information(FakeModel(2.0), k=1), "k: expected numbers in 2"),
         (lambda: implied_information(FakeModel(2.0).predict([2, 5]), k=2), "leave k out"),
         (
-            lambda: implied_information(
-                replace(FakeModel(2.0).predict([2, 5]), asked=Asked(top=2))
-            ),
+            lambda: implied_information(replace(FakeModel(2.0).predict(5), asked=Asked(top=2))),
             "source: found expected top-2 accuracy",
         ),
         (lambda: implied_information(law_task()).to("bytes"), "unit: found"),
