@@ -61,9 +61,10 @@ if TYPE_CHECKING:
     from classex_bayes.plots.questions import plot_classes_until, plot_prob_at_least
     from classex_bayes.plots.sensitivity import plot_sensitivity
     from classex_bayes.report.page import write_report
-    from classex_bayes.results import ClassesUntil, Extrapolation
+    from classex_bayes.results import Asked, ClassesUntil, Extrapolation
 
 _WHERE = {
+    "Asked": "results",
     "BayesianExtrapolator": "bayes.extrapolator",
     "BayesianRisk": "bayes.risk",
     "ClassExReg": "estimators.classexreg",
@@ -130,6 +131,7 @@ _MODULES = ("identification", "information", "simulate")
 
 __all__ = [
     "KDE",
+    "Asked",
     "BayesianExtrapolator",
     "BayesianRisk",
     "ClassExReg",

@@ -7,6 +7,9 @@ import pytest
 
 from classex_bayes.exceptions import ConvergenceWarning
 
+# Fixtures have no doctests, and folders may each have a file of them.
+collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
+
 
 @pytest.fixture(scope="session")
 def fit():

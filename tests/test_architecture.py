@@ -16,7 +16,7 @@ PACKAGE = Path(classex_bayes.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"exceptions", "typing"},
-    {"core"},
+    {"core", "display"},
     {"data"},
     {"results", "io"},
     {"estimators"},

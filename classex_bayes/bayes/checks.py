@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from classex_bayes.bayes.description import Described
 from classex_bayes.bayes.likelihoods import BernsteinData, LikelihoodData, PooledData
 from classex_bayes.bayes.priors import Prior, checked_prior
 from classex_bayes.bayes.tree import described, log_likelihood_group, predictive_group, seeds_of
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import number, seed_sequence, source_task
-from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import RandomSeed
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does w
 _PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE = 1, 2
 
 
-class PredictiveChecks(Parameters):
+class PredictiveChecks(Described):
     """Draws, data and checks of a fitted `BayesianExtrapolator`; it adds fit and predictions."""
 
     prior: Prior

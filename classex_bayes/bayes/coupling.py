@@ -51,6 +51,12 @@ class JointPosterior:
     n_classes: dict[Any, int]
     notes: dict[Any, tuple[str, ...]]
 
+    def __repr__(self) -> str:
+        """Names and number of draws; the draws themselves would fill the screen."""
+        chains, draws, _ = next(iter(self.weights.values())).shape
+        names = ", ".join(map(str, self.weights))
+        return f"<JointPosterior of {names}: {chains} x {draws} draws>"
+
     def expected(self, k: FloatArray | IntArray) -> dict[Any, FloatArray]:
         """Draws of the expected accuracy of each task, shape (chain, draw, n_k)."""
         elements = self.basis.accuracy(k).T

@@ -14,8 +14,9 @@ from classex_bayes.data import validation
 from classex_bayes.data.diagnosis.marginality import remeasure, smaller_than
 from classex_bayes.data.statistics import TaskStatistics
 from classex_bayes.data.task import SourceTask
+from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Extrapolation, expected_accuracy
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 _DEFAULT_PRIOR = DriftPrior()
@@ -25,7 +26,7 @@ _UNSEEN_COMPETITORS = 1.25
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Drift:
+class Drift(Shown):
     r"""Drift of a retrained classifier, :math:`\delta(k)` in probits; made by `measure_drift`.
 
     .. math:: \delta(k) = \Phi^{-1}(\text{accuracy of the classifier trained on k classes})
@@ -90,7 +91,8 @@ class Drift:
         Raises
         ------
         DataError
-            A point estimate, a risk, or a prediction from another number of classes.
+            A point estimate, a risk, a top-m or measured accuracy, or a prediction from another
+            number of classes.
         """
         if not isinstance(prediction, Extrapolation):
             raise DataError(
@@ -106,7 +108,7 @@ class Drift:
                 f"prediction: {prediction.estimator} gives points without draws, which the drift "
                 "could not widen; use BayesianExtrapolator or bootstrap"
             )
-        accuracy = prediction.accuracy
+        accuracy = expected_accuracy(prediction, "prediction")
         shape = accuracy.shape
         delta = self.draws(prediction.k, shape[0] * shape[1], random_seed).reshape(shape)
         return replace(
@@ -127,17 +129,15 @@ class Drift:
             f"+- {found.slope_sd:.3f} probits for each factor e in k"
         )
 
-    def __repr__(self) -> str:
-        """Header, table and slope."""
-        lines = [f"Drift from {self.n_classes} classes, in probits of accuracy"]
-        if len(self.table):
-            lines.append(self.table.to_string(float_format=lambda value: f"{value:.4f}"))
+    def _display(self) -> Display:
         found = self.posterior
-        lines.append(
-            f"slope: {found.slope_mean:+.3f} +- {found.slope_sd:.3f} for each factor e in k"
-            + ("" if len(self.table) else " (prior: no smaller task)")
+        slope = f"slope: {found.slope_mean:+.3f} +- {found.slope_sd:.3f} for each factor e in k"
+        known = len(self.table) > 0
+        return Display(
+            f"Drift from {self.n_classes} classes, in probits of accuracy",
+            self.table if known else None,
+            (slope if known else f"{slope} (prior: no smaller task)",),
         )
-        return "\n".join(lines)
 
 
 def measure_drift(

@@ -37,7 +37,7 @@ from classex_bayes.data.validation import (
     truth_value,
 )
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.results import Asked, ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
@@ -183,11 +183,6 @@ class BayesianExtrapolator(PredictiveChecks):
         self._diagnosis = diagnose(tree, accuracies)
 
     @property
-    def is_fitted(self) -> bool:
-        """Whether there are draws."""
-        return getattr(self, "_tree", None) is not None
-
-    @property
     def is_loaded(self) -> bool:
         """Whether the draws were read from a file, so that there is no task."""
         return self.is_fitted and not self._tasks
@@ -293,7 +288,7 @@ class BayesianExtrapolator(PredictiveChecks):
         """
         counts, best = class_counts(k), int(number(top, "top", 1, whole=True))
         one_of(kind, ("expected", "observed"), "kind")
-        name = self.name if best == 1 else f"{self.name}(top {best})"
+        asked = Asked(top=best)
         if population is None:
             draws = self._expected(counts, best)
         else:
@@ -303,15 +298,18 @@ class BayesianExtrapolator(PredictiveChecks):
             draws = population_accuracy(
                 self._weights.values, self._basis, self.idata, counts, size, rng
             )
-            name = f"{self.name}(population {size})"
+            asked = Asked(population=size)
         if kind == "observed":
             if best > 1:
                 raise DataError(f"top: found {best}, expected 1 for a measured accuracy")
-            each = int(number(repeats, "repeats", 1, whole=True))
-            draws = self._measured(draws, counts, each, truth_value(nested, "nested"), random_seed)
-            name = f"{self.name}(measured{', nested' if nested else ''}, {each} a class)"
+            each, held = (
+                int(number(repeats, "repeats", 1, whole=True)),
+                truth_value(nested, "nested"),
+            )
+            draws = self._measured(draws, counts, each, held, random_seed)
+            asked = Asked(kind="observed", repeats=each, nested=held)
         prediction = Extrapolation.from_draws(
-            counts, draws, name, "credible", self._n_classes, self._notes()
+            counts, draws, self.name, "credible", self._n_classes, self._notes(), asked=asked
         )
         what = {"top": best, "kind": kind, "population": population}
         known = {name: value for name, value in what.items() if value is not None}
@@ -395,19 +393,3 @@ class BayesianExtrapolator(PredictiveChecks):
         level = probability(accuracy, "accuracy")
         k = predictive.classes_until(level, self._weights.values, self._basis, LARGEST_K)
         return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
-
-    def __repr__(self) -> str:
-        """Parameters and, once fitted, data size and convergence."""
-        text = super().__repr__()
-        if not self.is_fitted:
-            return text
-        text += "" if self._is_current else " (changed since the fit)"
-        pool = self.idata.attrs.get("n_tasks", 1)
-        of = f" in {pool} tasks" if pool > 1 else ""
-        found, size = self.diagnosis_, self.idata["posterior"].sizes
-        return (
-            f"<{text}, fitted to {self._n_classes} classes and {self.idata.attrs['n_test']} "
-            f"instances{of}, design effect {self.idata.attrs['design_effect']:g}; "
-            f"{size['chain']} x {size['draw']} draws, r_hat {found.r_hat:.3f}, "
-            f"ess {found.ess_bulk:.0f}, {found.divergences} divergent>"
-        )

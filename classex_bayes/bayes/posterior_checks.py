@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from classex_bayes.bayes.replicates import (
 from classex_bayes.bayes.tree import data_of, task_sizes
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import probability
+from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -32,7 +32,7 @@ _LEVEL = 0.01
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PredictiveReport:
+class PredictiveReport(Shown):
     """Discrepancies between a task and its replicates; made by `posterior_checks`.
 
     Attributes
@@ -81,15 +81,9 @@ class PredictiveReport:
         found = ", ".join(self.unusual)
         return f"{self.title}: {f'unusual: {found}' if found else 'nothing unusual'}"
 
-    def __repr__(self) -> str:
-        """Header, table and notes."""
-        table = self.table.to_string(float_format=lambda value: f"{value:.3f}")
-        return "\n".join([self._header, table, *(f"note: {note}" for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format=lambda value: f"{value:.3f}")
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        return f"<div><p><b>{escape(self._header)}</b></p>{table}{notes}</div>"
+    def _display(self) -> Display:
+        notes = tuple(f"note: {note}" for note in self.notes)
+        return Display(self._header, self.table, notes, decimals=3)
 
 
 def posterior_checks(

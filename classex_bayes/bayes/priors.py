@@ -3,13 +3,14 @@
 PyMC is imported where a graph is built, since a fit does without it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.validation import truth_value
+from classex_bayes.display import call
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
@@ -33,7 +34,7 @@ class Prior(Protocol):
         """Register the parameters in the current PyMC model; unnormalised log weights."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class _OnKnots:
     """Knots from `lower` to `upper` in steps of `bandwidth`, on the scale of Z = Phi^-1(U*)."""
 
@@ -51,13 +52,18 @@ class _OnKnots:
                 f"{self.lower}..{self.upper}"
             )
 
+    def __repr__(self) -> str:
+        """Return the class with the fields that are not at their defaults."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return call(type(self).__name__, vars(self), defaults)
+
     @property
     def basis(self) -> RadialBasis:
         """Knots and bandwidth that the weights belong to."""
         return RadialBasis.regular(self.lower, self.upper, self.bandwidth)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MixturePrior(_OnKnots):
     r"""One or two normal groups of instances on the scale of Z = Phi^-1(U*), bent by a smooth g.
 
@@ -218,7 +224,7 @@ class MixturePrior(_OnKnots):
         return functions @ np.linalg.svd(products)[2][3:].T
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DirichletPrior(_OnKnots):
     """Exchangeable weights: w ~ Dirichlet(concentration, ..., concentration).
 

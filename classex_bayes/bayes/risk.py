@@ -7,6 +7,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
+from classex_bayes.bayes.description import Described
 from classex_bayes.bayes.model import build_model
 from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.risk_model import MonotoneRiskData, ObservedRisk, RiskData, element_risk
@@ -23,14 +24,13 @@ from classex_bayes.bayes.tree import provenance
 from classex_bayes.data.risk import cost_matrix
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, seed_sequence, shares, truth_value
-from classex_bayes.estimators.base import Parameters
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 
 
-class BayesianRisk(Parameters):
+class BayesianRisk(Described):
     r"""Posterior of the average risk on more classes, from the confusions on k1 classes.
 
     The average risk on k classes is a moment of one function, the conditional risk
@@ -171,6 +171,7 @@ class BayesianRisk(Parameters):
             n_classes=task.n_classes,
             n_test=task.n_test,
             task_kind=task.kind,
+            design_effect=task.design_effect(),
         )
         posterior = tree["posterior"].to_dataset()
         errors = np.cumsum(posterior["weights"].values, axis=-1)
@@ -198,8 +199,10 @@ class BayesianRisk(Parameters):
         -------
         bool
         """
-        if getattr(self, "_tree", None) is None or self._task is not task:
-            return False
+        return self.is_fitted and self._task is task and self._is_current
+
+    @property
+    def _is_current(self) -> bool:
         now = self.prior, self.monotone
         return self._fitted_cost is self.cost and self._fitted_parameters == now
 
@@ -226,10 +229,6 @@ class BayesianRisk(Parameters):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the PyMC model out, which can be built again but not pickled."""
         return {name: value for name, value in self.__dict__.items() if name != "model"}
-
-    def __repr__(self) -> str:
-        """Return the name; the cost matrix would fill the screen."""
-        return self.name
 
     @property
     def _steps(self) -> xr.DataArray:

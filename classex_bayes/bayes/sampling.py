@@ -192,6 +192,18 @@ class Diagnosis:
     divergences: int
     problems: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """Verdict, then the numbers; those that are not known are left out."""
+        verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
+        numbers = {
+            "r_hat": f"{self.r_hat:.3f}",
+            "bulk ess": f"{self.ess_bulk:.0f}",
+            "tail ess": f"{self.ess_tail:.0f}",
+            "divergent": str(self.divergences),
+        }
+        known = [f"{name} {number}" for name, number in numbers.items() if number != "nan"]
+        return f"{verdict} ({', '.join(known)})"
+
 
 def diagnosed_classes(n_classes: int) -> IntArray:
     """Numbers of classes whose predictions are looked at: 1, 10 and 100 times k1."""

@@ -12,6 +12,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.predictive import log_likelihood
 from classex_bayes.bayes.tree import data_of
 from classex_bayes.data.validation import number, one_of
+from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.typing import ClassCounts
@@ -25,7 +26,7 @@ _FEWEST_EFFECTIVE = 100
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Sensitivity:
+class Sensitivity(Shown):
     r"""Sensitivity of extrapolated accuracy to prior and likelihood; made by `sensitivity`.
 
     Attributes
@@ -109,18 +110,9 @@ class Sensitivity:
             for diagnosis, first, last in runs
         )
 
-    def __repr__(self) -> str:
-        """Header, table, sentences."""
-        lines = [f"Sensitivity of accuracy, from {self.prediction.n_classes} source classes"]
-        lines.append(self.table.to_string(float_format=lambda value: f"{value:.3f}"))
-        lines.extend(self.sentences)
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
+    def _display(self) -> Display:
         header = f"Sensitivity of accuracy, from {self.prediction.n_classes} source classes"
-        table = self.table.to_html(float_format=lambda value: f"{value:.3f}")
-        words = "".join(f"<p><small>{sentence}</small></p>" for sentence in self.sentences)
-        return f"<div><p><b>{header}</b></p>{table}{words}</div>"
+        return Display(header, self.table, self.sentences, decimals=3)
 
 
 def sensitivity(

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import seed_sequence
+from classex_bayes.display import Display, Shown
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
@@ -24,7 +24,7 @@ _COLUMNS = ["weight", "elpd", "se", "p", "elpd_diff", "dse"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Stack:
+class Stack(Shown):
     r"""Fitted models and their stacking weights; made by `stack`.
 
     Attributes
@@ -93,16 +93,10 @@ class Stack:
             notes=(f"stacking weights: {mixed}", *notes, *self.notes),
         )
 
-    def __repr__(self) -> str:
-        """Header, table and notes."""
-        lines = ["Stacking weights, from the densities of classes left out"]
-        lines.append(self.table.to_string(float_format=lambda value: f"{value:.2f}"))
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format=lambda value: f"{value:.2f}")
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        return f"<div>{table}{notes}</div>"
+    def _display(self) -> Display:
+        header = "Stacking weights, from the densities of classes left out"
+        notes = tuple(f"note: {note}" for note in self.notes)
+        return Display(header, self.table, notes, decimals=2)
 
 
 def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
@@ -278,6 +272,11 @@ class StackedExtrapolator(Parameters):
     def stack_(self) -> Stack:
         """Fitted models and weights."""
         return self._require("_stack")
+
+    def __repr__(self) -> str:
+        """Return the class with its arguments and, once fitted, the weights."""
+        fitted = getattr(self, "_stack", None)
+        return super().__repr__() + ("" if fitted is None else f"\n{fitted!r}")
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         """Mixture of the posteriors of the accuracy on k classes, as of `Stack.predict`.

@@ -11,6 +11,7 @@ from classex_bayes.core.top import average_top_accuracy
 from classex_bayes.data import validation
 from classex_bayes.data.curve import AccuracyCurve
 from classex_bayes.data.evidence import LossEvidence
+from classex_bayes.display import folded, html_block, html_facts, with_error
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -254,13 +255,29 @@ class TaskStatistics:
         """
         return type(self)(self.loss_evidence.without_source(), self.kind, self.classes)
 
+    def _accuracy_text(self) -> str:
+        """Accuracy at k1, or at the largest known k, with its standard error."""
+        grid = self.grid()
+        error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
+        text = with_error(float(self.accuracy(grid)[-1]), error)
+        return text if grid[-1] == self.n_classes else f"{text} at k = {grid[-1]}"
+
     def __repr__(self) -> str:
-        """One line: size, accuracy, and what the user should know about the data."""
-        last = self.grid()[-1]
-        text = (
-            f"<SourceTask: {self.n_classes} classes, {self.n_test} test instances from "
-            f"{self.kind}, accuracy {self.accuracy(last)[0]:.4f} at k = {last}"
+        """Size, accuracy with its standard error, and ties."""
+        ties = f", {self.n_tied:,} ties ({self.ties})" if self.n_tied else ""
+        return folded(
+            f"<SourceTask: {self.n_classes:,} classes, {self.n_test:,} test instances from "
+            f"{self.kind}, accuracy {self._accuracy_text()}{ties}>"
         )
-        if isinstance(self._evidence, LossEvidence) and self.n_tied:
-            text += f", {self.n_tied} ties broken ({self._evidence.ties})"
-        return text + ">"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "classes": f"{self.n_classes:,}",
+            "test instances": f"{self.n_test:,}",
+            "made from": self.kind,
+            "accuracy": self._accuracy_text(),
+            "design effect": f"{self.design_effect():.3g}",
+        }
+        if self.n_tied:
+            facts["ties"] = f"{self.n_tied:,} ({self.ties})"
+        return html_block("SourceTask", html_facts(facts))

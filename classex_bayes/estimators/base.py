@@ -9,6 +9,7 @@ import numpy as np
 
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import as_array
+from classex_bayes.display import call
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -72,9 +73,10 @@ class Parameters:
         return value
 
     def __repr__(self) -> str:
-        """Return the class with its arguments."""
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({arguments})"
+        """Return the class with the arguments that are not at their defaults."""
+        arguments = inspect.signature(type(self)).parameters.values()
+        defaults = {a.name: a.default for a in arguments if a.default is not a.empty}
+        return call(type(self).__name__, self.get_params(), defaults)
 
 
 def get_parameters(estimator: Any) -> dict[str, Any]:

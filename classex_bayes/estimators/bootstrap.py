@@ -144,7 +144,12 @@ def bootstrap(
             draws[draw] = prediction.accuracy.values.mean(axis=(0, 1))
         draws = point.mean.to_numpy() + way.scale * (draws - draws.mean(axis=0))
         result = Extrapolation.from_draws(
-            counts, np.clip(draws, 0.0, 1.0)[None], point.estimator, "bootstrap", task.n_classes
+            counts,
+            np.clip(draws, 0.0, 1.0)[None],
+            point.estimator,
+            "bootstrap",
+            task.n_classes,
+            asked=point.asked,
         )
     return replace(result, notes=(*point.notes, way.note))
 

@@ -30,10 +30,6 @@ class LinearRisk(Parameters, ABC):
     _spread: StreamedCosts
     _n_classes: int
 
-    def __repr__(self) -> str:
-        """Return the name; the cost matrix would fill the screen."""
-        return self.name
-
     @abstractmethod
     def _moments(self, k: IntArray) -> FloatArray:
         """Risk on k classes of each function of the basis: array of shape (n_k, m)."""

@@ -16,6 +16,7 @@ from classex_bayes.data.validation import (
     probability,
     source_task,
 )
+from classex_bayes.display import Display, Shown
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
@@ -46,7 +47,7 @@ class Pilots:
 
 
 @dataclass(frozen=True, repr=False)
-class Backtest:
+class Backtest(Shown):
     """Predictions from many pilots, and how good they were.
 
     Attributes
@@ -65,17 +66,15 @@ class Backtest:
     scores: pd.DataFrame
     ci_prob: float
 
-    def __repr__(self) -> str:
-        """Root mean square error, bias, CRPS and coverage in one table."""
+    def _display(self) -> Display:
         wanted = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width"]
         names = self.scores.columns
         covered = names[names.str.startswith("coverage") & ~names.str.endswith("_se")]
-        return self.scores[[*wanted, *covered]].to_string(
-            float_format=lambda value: f"{value:.3f}", na_rep="-"
+        return Display(
+            f"Errors and coverage of predictions; widths of {100 * self.ci_prob:g}% intervals",
+            self.scores[[*wanted, *covered]],
+            decimals=3,
         )
-
-    def _repr_html_(self) -> str:
-        return self.scores.to_html(float_format=lambda value: f"{value:.3f}", na_rep="-")
 
 
 def backtest(

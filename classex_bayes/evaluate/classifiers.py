@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +19,7 @@ from classex_bayes.data.validation import (
     source_task,
     truth_value,
 )
+from classex_bayes.display import Display, Shown
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -28,7 +28,7 @@ from classex_bayes.evaluate.crossing import (
 )
 from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, RoundTo
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -36,7 +36,7 @@ _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ClassifierComparison:
+class ClassifierComparison(Shown):
     """Joint posterior of the accuracies of several classifiers.
 
     Attributes
@@ -101,14 +101,18 @@ class ClassifierComparison:
         DataFrame
             Indexed by k, one column a classifier; equal draws share. Rows sum to 1.
         """
-        accuracy = self.accuracy
-        best = accuracy == accuracy.max("classifier")
-        share = (best / best.sum("classifier")).mean(SAMPLE_DIMS)
+        share = self._best().mean(SAMPLE_DIMS)
         return pd.DataFrame(
             share.transpose("k", "classifier").values,
             index=pd.Index(self.k, name="k"),
             columns=pd.Index(self.classifiers, name="classifier"),
         )
+
+    def _best(self) -> xr.DataArray:
+        """Share of each classifier in being the best one, draw by draw."""
+        accuracy = self.accuracy
+        best = accuracy == accuracy.max("classifier")
+        return best / best.sum("classifier")
 
     def crossing(
         self, first: str, second: str, *, between: tuple[int, int] | None = None
@@ -141,23 +145,34 @@ class ClassifierComparison:
             first, second, k.rename("k"), ahead.rename("ahead"), limits, self._largest_pilot
         )
 
-    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        parts = {
+            name: DrawsTable.of_draws(found.values, ci_prob, ci_kind)
+            for name, found in self.predictions.items()
+        }
+        return DrawsTable.stacked(parts, ["classifier", "k"]).with_shares("prob_best", self._best())
+
+    def summary(
+        self,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        round_to: RoundTo = "auto",
+    ) -> pd.DataFrame:
         """Table indexed by classifier and k.
 
         Parameters
         ----------
         ci_prob, ci_kind : optional
             Level and kind of the intervals; ArviZ's rcParams by default.
+        round_to : {"auto", "none"} or None
+            As for `Extrapolation.summary`.
 
         Returns
         -------
         DataFrame
             Columns "mean", "sd", the limits of the interval, and "prob_best".
         """
-        tables = {name: p.summary(ci_prob, ci_kind) for name, p in self.predictions.items()}
-        table = pd.concat(tables, names=["classifier", "k"])
-        table["prob_best"] = self.prob_best().T.stack()
-        return table
+        return self._table(ci_prob, ci_kind).frame(round_to)
 
     def _two(self, first: str, second: str) -> None:
         for name, argument in ((first, "first"), (second, "second")):
@@ -175,15 +190,9 @@ class ClassifierComparison:
     def _largest_pilot(self) -> int:
         return max(found.n_classes for found in self.predictions.values())
 
-    def __repr__(self) -> str:
-        """Header, table and notes as plain text."""
-        table = self.summary().to_string(float_format="{:.4f}".format)
-        return "\n".join([self._header(), table, *(f"note: {note}" for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        table = self.summary().to_html(float_format="{:.4f}".format)
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        return f"<div><p><b>{escape(self._header())}</b></p>{table}{notes}</div>"
+    def _display(self) -> Display:
+        notes = tuple(f"note: {note}" for note in self.notes)
+        return Display(self._header(), self._table().text(), notes)
 
 
 def compare_classifiers(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -11,6 +10,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.risk import BayesianRisk
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, seed_sequence, source_task, truth_value
+from classex_bayes.display import Display, Shown
 from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.evaluate.progress import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
@@ -19,7 +19,7 @@ from classex_bayes.typing import ClassCounts, RandomSeed
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Shown):
     """Predictions of several estimators from one task.
 
     Attributes
@@ -40,14 +40,11 @@ class Comparison:
     estimators: list[Estimator]
     skipped: dict[str, str]
 
-    def __repr__(self) -> str:
-        """Table, notes and what was left out."""
-        table = self.table.to_string(float_format=lambda value: f"{value:.4f}", na_rep="-")
-        return "\n".join([table, *self._notes()])
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format=lambda value: f"{value:.4f}", na_rep="-")
-        return table + "".join(f"<p><small>{escape(line)}</small></p>" for line in self._notes())
+    def _display(self) -> Display:
+        # With the same decimals in all rows, so that estimators and truth can be set side by side.
+        whole = self.predictions[0]
+        header = f"{whole.what}, from {whole.n_classes} source classes"
+        return Display(header.capitalize(), self.table, tuple(self._notes()))
 
     def _notes(self) -> list[str]:
         notes = [f"note ({p.estimator}): {note}" for p in self.predictions for note in p.notes]
@@ -138,7 +135,7 @@ def compare(
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
-            rows = prediction.summary(prob, kind).drop(columns="sd", errors="ignore")
+            rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
             rows["interval_type"] = prediction.interval_type
             if truth is not None:
                 _set_truth(rows, prediction, known_accuracy(truth, counts), columns)

@@ -1,13 +1,13 @@
 """The number of classes at which one classifier overtakes another."""
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from classex_bayes.data.validation import class_counts, number
+from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import interval_settings
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -17,7 +17,7 @@ _FARTHEST_FACTOR = 100  # beyond so many times k1 the model decides rather than 
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Crossing:
+class Crossing(Shown):
     """Posterior of the first number of classes at which two accuracy curves cross.
 
     Attributes
@@ -110,17 +110,13 @@ class Crossing:
             f"{self._text(self.median)} (eti{100 * prob:g}: {lower} to {upper})"
         )
 
-    def __repr__(self) -> str:
-        """Sentence and table of the outcomes."""
-        table = self.outcomes().to_string(formatters=_FORMATS, na_rep="-")
-        return f"{self.describe()}\n{table}"
-
-    def _repr_html_(self) -> str:
-        table = self.outcomes().to_html(formatters=_FORMATS, na_rep="-")
-        return f"<div><p>{escape(self.describe())}</p>{table}</div>"
-
-
-_FORMATS = {"probability": "{:.3f}".format, "k": lambda k: "-" if np.isnan(k) else f"{k:,.0f}"}
+    def _display(self) -> Display:
+        table = self.outcomes()
+        cells = {
+            "probability": table["probability"].map("{:.3f}".format),
+            "k": table["k"].map(lambda k: "-" if np.isnan(k) else f"{k:,.0f}"),
+        }
+        return Display(self.describe(), table.assign(**cells))
 
 
 def search_grid(low: int, high: int) -> FloatArray:

@@ -1,18 +1,18 @@
 """How much better one classifier is than another."""
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.results import SAMPLE_DIMS, DrawsTable, RoundTo, interval_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class AccuracyDifference:
+class AccuracyDifference(Shown):
     """Posterior of the accuracy of one classifier less that of another.
 
     Attributes
@@ -58,13 +58,24 @@ class AccuracyDifference:
             raise DataError(f"margin: expected a difference of accuracies, found {margin}")
         return self._series((self.draws > margin).mean(SAMPLE_DIMS))
 
-    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        table = DrawsTable.of_draws(self.draws, ci_prob, ci_kind)
+        return table.with_shares("prob_above", self.draws > 0)
+
+    def summary(
+        self,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        round_to: RoundTo = "auto",
+    ) -> pd.DataFrame:
         """Table indexed by k.
 
         Parameters
         ----------
         ci_prob, ci_kind : optional
             Level and kind of the interval; ArviZ's rcParams by default.
+        round_to : {"auto", "none"} or None
+            As for `Extrapolation.summary`.
 
         Returns
         -------
@@ -72,28 +83,11 @@ class AccuracyDifference:
             Columns "mean", "sd", the limits of the interval, and "prob_above", the probability
             that the first is better.
         """
-        prob, kind = interval_settings(ci_prob, ci_kind)
-        bounds, label = self.interval(prob, kind), f"{kind}{100 * prob:g}"
-        return pd.DataFrame(
-            {
-                "mean": self.mean,
-                "sd": self._series(self.draws.std(SAMPLE_DIMS, ddof=1)),
-                f"{label}_lb": bounds["lower"],
-                f"{label}_ub": bounds["upper"],
-                "prob_above": self.prob_above(),
-            }
-        )
+        return self._table(ci_prob, ci_kind).frame(round_to)
 
     def _series(self, values: xr.DataArray) -> pd.Series:
         return pd.Series(values.values, index=pd.Index(self.draws["k"].values, name="k"))
 
-    def _header(self) -> str:
-        return f"expected accuracy of {self.first} less that of {self.second}"
-
-    def __repr__(self) -> str:
-        """Header and table as plain text."""
-        return f"{self._header()}\n{self.summary().to_string(float_format='{:.4f}'.format)}"
-
-    def _repr_html_(self) -> str:
-        table = self.summary().to_html(float_format="{:.4f}".format)
-        return f"<div><p><b>{escape(self._header())}</b></p>{table}</div>"
+    def _display(self) -> Display:
+        header = f"expected accuracy of {self.first} less that of {self.second}"
+        return Display(header, self._table().text())

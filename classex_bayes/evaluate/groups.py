@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -21,8 +20,9 @@ from classex_bayes.data.validation import (
     source_task,
     truth_value,
 )
+from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import DrawsTable, Extrapolation, RoundTo
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -31,7 +31,7 @@ OVERALL = "overall"  # in tables and plots, beside the names of the groups
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class GroupedExtrapolation:
+class GroupedExtrapolation(Shown):
     r"""Accuracy of every group of instances, and of a mix of them.
 
     Attributes
@@ -61,9 +61,8 @@ class GroupedExtrapolation:
         parts = [self.mix[name] * found.values for name, found in self.by_group.items()]
         first = next(iter(self.by_group.values()))
         values = sum(parts[1:], parts[0]).rename("accuracy")
-        return Extrapolation(
-            values, "post-stratified", "credible", first.n_classes, notes_of(self.by_group)
-        )
+        notes = notes_of(self.by_group)
+        return replace(first, values=values, estimator="post-stratified", notes=notes)
 
     def with_mix(self, mix: Mapping[Any, float]) -> "GroupedExtrapolation":
         """The same draws for a deployment with another mix.
@@ -84,40 +83,45 @@ class GroupedExtrapolation:
         """
         return replace(self, mix=_shares(mix, list(self.by_group)))
 
-    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        found = {**self.by_group, OVERALL: self.overall}
+        parts = {
+            name: DrawsTable.of_draws(part.values, ci_prob, ci_kind) for name, part in found.items()
+        }
+        table = DrawsTable.stacked(parts, ["group", "k"])
+        shares = {**self.mix.to_dict(), OVERALL: 1.0}
+        groups = table.numbers.index.get_level_values("group")
+        return table.with_constants("share", groups.map(shares))
+
+    def summary(
+        self,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        round_to: RoundTo = "auto",
+    ) -> pd.DataFrame:
         """Table indexed by group and k; the mix comes last, as "overall".
 
         Parameters
         ----------
         ci_prob, ci_kind : optional
             Level and kind of the intervals; ArviZ's rcParams by default.
+        round_to : {"auto", "none"} or None
+            As for `Extrapolation.summary`; shares are never rounded.
 
         Returns
         -------
         DataFrame
             Columns "share", "mean", "sd" and the limits of the interval.
         """
-        found = {**self.by_group, OVERALL: self.overall}
-        tables = {name: part.summary(ci_prob, ci_kind) for name, part in found.items()}
-        table = pd.concat(tables, names=["group", "k"])
-        shares = {**self.mix.to_dict(), OVERALL: 1.0}
-        table.insert(0, "share", table.index.get_level_values("group").map(shares))
-        return table
+        return self._table(ci_prob, ci_kind).frame(round_to)
 
-    def _header(self) -> str:
-        n_classes = self.overall.n_classes
-        return f"expected accuracy of {len(self.by_group)} groups, from {n_classes} source classes"
-
-    def __repr__(self) -> str:
-        """Header, table and notes as plain text."""
-        table = self.summary().to_string(float_format="{:.4f}".format)
-        notes = (f"note: {note}" for note in self.overall.notes)
-        return "\n".join([self._header(), table, *notes])
-
-    def _repr_html_(self) -> str:
-        table = self.summary().to_html(float_format="{:.4f}".format)
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.overall.notes)
-        return f"<div><p><b>{escape(self._header())}</b></p>{table}{notes}</div>"
+    def _display(self) -> Display:
+        whole = self.overall
+        return Display(
+            f"{whole.what} of {len(self.by_group)} groups, from {whole.n_classes} source classes",
+            self._table().text(),
+            tuple(f"note: {note}" for note in whole.notes),
+        )
 
 
 def extrapolate_groups(

@@ -30,6 +30,7 @@ from classex_bayes.data.validation import (
     share,
     truth_value,
 )
+from classex_bayes.display import Display, Shown
 from classex_bayes.evaluate.progress import with_progress
 from classex_bayes.exceptions import ConvergenceWarning, DataError
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -42,7 +43,7 @@ Source = KnownLaw | Mapping[int, float] | SourceTask | BayesianExtrapolator
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Plan:
+class Plan(Shown):
     """Widths of the intervals that pilots of several designs would give; made by `plan`.
 
     Attributes
@@ -128,14 +129,8 @@ class Plan:
             f"{best['instances']:.0f} in all"
         )
 
-    def __repr__(self) -> str:
-        """Header, table and the design with fewest instances."""
-        text = self.table.to_string(index=False, float_format=lambda value: f"{value:.3f}")
-        return f"{self._header()}\n{text}\n{self._advice()}"
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(index=False, float_format=lambda value: f"{value:.3f}")
-        return f"<div><p><b>{self._header()}</b></p>{table}<p>{self._advice()}</p></div>"
+    def _display(self) -> Display:
+        return Display(self._header(), self.table, (self._advice(),), decimals=3, index=False)
 
 
 class _Truth(NamedTuple):

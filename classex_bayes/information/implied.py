@@ -18,6 +18,7 @@ from classex_bayes.results import (
     SAMPLE_DIMS,
     Extrapolation,
     IntervalType,
+    expected_accuracy,
     interval_of,
     interval_settings,
 )
@@ -156,7 +157,8 @@ def implied_information(
     Raises
     ------
     DataError
-        `source` is none of these; `k` out of range, or given together with an Extrapolation.
+        `source` is none of these, or predicts top-m or measured accuracy; `k` out of range, or
+        given together with an Extrapolation.
 
     Notes
     -----
@@ -244,7 +246,7 @@ def _of_prediction(
     prediction: Extrapolation, sizes: IntArray, weight: FloatArray
 ) -> ImpliedInformation:
     """Draws of the information from draws of the accuracy."""
-    accuracy = prediction.accuracy.sel(k=sizes)
+    accuracy = expected_accuracy(prediction, "source").sel(k=sizes)
     curves = accuracy.transpose(*SAMPLE_DIMS, "k").values
     signal = fit_signal(sizes, curves.reshape(-1, sizes.size), weight)
     information = accuracy.isel(k=0, drop=True).copy(data=(signal**2 / 2).reshape(curves.shape[:2]))

@@ -7,10 +7,17 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import number, probability, source_task
+from classex_bayes.data.validation import probability, source_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import INK, MUTED, Panels, series_label
-from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
+from classex_bayes.results import (
+    Extrapolation,
+    distinct_names,
+    interval_settings,
+    known_accuracy,
+    one_quantity,
+    one_top,
+)
 
 OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
 _COLORS = {OBSERVED: INK, TRUTH: INK, TARGET: MUTED}
@@ -22,7 +29,6 @@ def plot_accuracy(
     truth: Any = None,
     target: float | None = None,
     *,
-    top: int = 1,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     backend: str | None = None,
@@ -32,17 +38,15 @@ def plot_accuracy(
     Parameters
     ----------
     predictions : Extrapolation or sequence of Extrapolation
-        Ribbon and mean for those with draws, a line for point estimates. Their names tell expected
-        accuracies from those a test will measure (`kind="observed"`).
+        Ribbon and mean for those with draws, a line for point estimates. Where they answer to
+        different questions (expected, or measured in a test), the legend says what each one does.
     task : SourceTask, optional
-        Source task, whose average test accuracies are drawn as points.
+        Source task, whose average test accuracies (top-m, where the predictions are) are drawn as
+        points.
     truth : SourceTask or mapping from k to accuracy, optional
-        Known accuracy, drawn as a line (a task) or points.
+        Known accuracy, drawn as a line (a task; top-m likewise) or points.
     target : float, optional
         Accuracy wanted, drawn as a level.
-    top : int
-        m of the predictions, where these are of top-m accuracy: `task` and a task as `truth` are
-        drawn likewise.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
@@ -56,8 +60,8 @@ def plot_accuracy(
     Raises
     ------
     DataError
-        Nothing to draw, two predictions of the same name, accuracies beside risks, a task or top
-        above 1 beside risks, or top above 1 of a task without losses.
+        Nothing to draw, two predictions of the same name, accuracies beside risks, a task beside
+        risks, different m of top-m accuracy, or m above 1 beside a task without losses.
 
     Examples
     --------
@@ -80,9 +84,7 @@ def plot_accuracy(
     if task is not None:
         source_task(task)
     quantity = one_quantity(predictions)
-    best = int(number(top, "top", 1, whole=True))
-    if quantity == "risk" and best > 1:
-        raise DataError(f"top: found {best}, expected 1 where the predictions are risks")
+    best = one_top(predictions)
     if quantity == "risk" and (task is not None or isinstance(truth, SourceTask)):
         raise DataError(
             "task, truth: a task knows accuracies and the predictions are risks; give known risks "
@@ -90,10 +92,8 @@ def plot_accuracy(
         )
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels: dict[str, Extrapolation] = {}
-    for prediction in predictions:
-        label = series_label(prediction.estimator, prediction, prob, kind)
-        if label in labels:
-            raise DataError(f"predictions: {prediction.estimator!r} appears twice")
+    for name, prediction in zip(distinct_names(predictions), predictions, strict=True):
+        label = series_label(name, prediction, prob, kind)
         labels[label] = prediction
     given = {OBSERVED: task, TRUTH: truth, TARGET: target}
     marks = {name: _COLORS[name] for name, value in given.items() if value is not None}
@@ -116,7 +116,8 @@ def plot_accuracy(
         _draw_truth(panel, truth, ends, best)
     if target is not None:
         panel.level(TARGET, np.array(ends), probability(target, "target"))
-    label = quantity if best == 1 else f"top-{best} accuracy"
+    names = {prediction.asked.label(quantity) for prediction in predictions}
+    label = names.pop() if len(names) == 1 else quantity
     title = f"{label.capitalize()} on more classes"
     return panel.finish(title, "number of classes", label)
 

@@ -252,7 +252,7 @@ def test_not_fitted(plane):
     ):
         with pytest.raises(NotFittedError, match=r"BayesianRisk: call fit\(task\) first"):
             verb()
-    assert repr(model) == model.name == "BayesianRisk"
+    assert repr(model) == "BayesianRisk(cost=<ndarray 100 x 100>)"
     assert clone(model).set_params(monotone=True).name == "BayesianRisk(monotone)"
 
 

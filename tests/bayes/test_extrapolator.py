@@ -18,6 +18,7 @@ from classex_bayes.bayes.storage import load, save
 from classex_bayes.data.simulate import GaussianNearestNeighbor
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
+from classex_bayes.results import Asked
 
 K = np.array([2, 3, 7, 40, 200, 1000, 20_000])
 
@@ -222,8 +223,18 @@ def test_what_is_not_a_prior(small_task, prior):
 
 
 def test_repr_of_a_fit(fitted):
-    text = repr(fitted)
-    assert "fitted to 200 classes and 400 instances" in text and "2 x 500 draws, r_hat" in text
+    first, data, *convergence = repr(fitted).splitlines()
+    assert first == "BayesianExtrapolator()"
+    assert data.startswith("fitted to 200 classes and 400 instances, from embeddings, design eff")
+    assert convergence[0].startswith("2 x 500 draws: ") and "r_hat 1.0" in "".join(convergence)
+    html = fitted._repr_html_()
+    assert "200 classes and 400 instances" in html and "nutpie, 2 x 500 draws after 500" in html
+    assert "prior" in BayesianExtrapolator()._repr_html_()
+
+
+def test_repr_of_a_single_chain(fit, small_task):
+    text = repr(fit(small_task(), draws=50, chains=1))
+    assert "nan" not in text and "a single chain cannot show whether it converged" in text
 
 
 def test_model_of_the_fitted_task(fitted, pilot):
@@ -242,7 +253,7 @@ def test_top_m_accuracy_is_the_mixture_of_its_elements(fitted, pilot):
     cdf = fitted.discriminability(u).values.mean(axis=(0, 1))
     for top, k in ((2, 10), (5, 1000)):
         found = fitted.predict(k, top=top)
-        assert found.estimator == f"BayesianExtrapolator(top {top})"
+        assert found.asked == Asked(top=top)
         middle, step = (u[1:] + u[:-1]) / 2, np.diff(cdf)
         exact = step @ binom.cdf(top - 1, k - 1, 1 - middle)
         assert found.mean[k] == pytest.approx(exact, abs=2e-4)
@@ -271,7 +282,7 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
     spreads = []
     for repeats in (50, 5, 1):
         found = fitted.predict(k, kind="observed", repeats=repeats)
-        assert found.estimator == f"BayesianExtrapolator(measured, {repeats} a class)"
+        assert found.asked == Asked(kind="observed", repeats=repeats)
         size = found.accuracy.sizes["chain"] * found.accuracy.sizes["draw"]
         noise = found.accuracy.std(["chain", "draw"]).values / np.sqrt(size)
         assert np.all(np.abs(found.mean - expected.mean) < 5 * noise)

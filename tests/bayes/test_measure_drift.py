@@ -1,5 +1,6 @@
 """Drift of tasks: measured on retrained classifiers, and applied to predictions."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from classex_bayes.core.drift import DriftPrior
 from classex_bayes.data.simulate import GaussianClasses, lda_scores, naive_bayes_scores
 from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Asked, Extrapolation
 
 SIZE = 80
 
@@ -204,6 +205,8 @@ def test_predictions_refused(task, prediction):
         (point, "points gives points without draws"),
         (risk, "predicts risk and not accuracy"),
         (elsewhere, "made from 50 classes, expected the 80"),
+        (replace(prediction, asked=Asked(top=5)), "prediction: found expected top-5 accuracy"),
+        (replace(prediction, asked=Asked(kind="observed")), "prediction: found measured accuracy"),
         (0.5, "prediction: expected what predict"),
     ):
         with pytest.raises(DataError, match=message):

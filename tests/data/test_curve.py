@@ -75,5 +75,6 @@ def test_a_curve_knows_nothing_else():
 def test_repr():
     curve = SourceTask.from_accuracies([2, 5], [0.9, 0.8], n_test=10, n_classes=9)
     assert repr(curve) == (
-        "<SourceTask: 9 classes, 10 test instances from accuracies, accuracy 0.8000 at k = 5>"
+        "<SourceTask: 9 classes, 10 test instances from accuracies, "
+        "accuracy 0.80 (se 0.19) at k = 5>"
     )

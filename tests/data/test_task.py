@@ -216,7 +216,7 @@ def test_tied_pairs_are_reported():
     for ties, losses in (("optimistic", [0, 0, 0, 1]), ("pessimistic", [2, 1, 0, 3])):
         task = SourceTask.from_scores(scores, y, ties=ties)
         assert task.losses.tolist() == losses and task.n_tied == 5
-        assert f"5 ties broken ({ties})" in repr(task)
+        assert f"5 ties ({ties})" in repr(task)
     random = [SourceTask.from_scores(scores, y, random_seed=1).losses.tolist() for _ in range(2)]
     assert random[0] == random[1]
     seed = np.random.SeedSequence(1)
@@ -348,7 +348,7 @@ def test_subsample_without_weight_is_refused():
 def test_repr():
     task = SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4)
     assert repr(task) == (
-        "<SourceTask: 4 classes, 4 test instances from losses, accuracy 0.5000 at k = 4>"
+        "<SourceTask: 4 classes, 4 test instances from losses, accuracy 0.50 (se 0.32)>"
     )
 
 

@@ -174,7 +174,7 @@ def test_an_estimator_like_others():
             {"k": [2, 5], "weights": [1, 2]},
         )
     }
-    assert len(names) == 7 and repr(model) == model.name
+    assert len(names) == 7 and repr(model) == "MomentRisk(cost=<ndarray 40 x 40>)"
     # What was fitted stays, whatever becomes of the parameters.
     before = clone(model).fit(task)
     expected = before.predict([10, 100]).mean

@@ -148,7 +148,9 @@ def test_an_estimator_like_others():
     for verb in (model.predict, model.standard_error, model.variance_bound):
         with pytest.raises(NotFittedError, match=r"call fit\(task\) first"):
             verb(10)
-    assert repr(model) == model.name == "PolynomialRisk(degree 3, u_statistic)"
+    assert model.name == "PolynomialRisk(degree 3, u_statistic)"
+    shown = "cost=<ndarray 25 x 25>, degree=3, covariate='u_statistic'"
+    assert repr(model) == f"PolynomialRisk({shown})"
     other = clone(model).set_params(degree=2, covariate="calibrated")
     assert other.name == "PolynomialRisk(degree 2)"
     assert other.fit(task) is other

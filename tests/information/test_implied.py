@@ -1,5 +1,7 @@
 """Implied information: recovery where the high-dimensional law holds, errors and intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from arviz_base import rc_context
@@ -13,7 +15,7 @@ from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Asked, Extrapolation
 
 BITS = np.log(2)
 
@@ -255,6 +257,10 @@ def test_units_of_the_standard_error():
         (lambda: implied_information(law_task(), k=101), "k: expected numbers in 2..100"),
         (lambda: implied_information(FakeModel(2.0), k=1), "k: expected numbers in 2"),
         (lambda: implied_information(FakeModel(2.0).predict([2, 5]), k=2), "leave k out"),
+        (
+            lambda: implied_information(replace(FakeModel(2.0).predict(5), asked=Asked(top=2))),
+            "source: found expected top-2 accuracy",
+        ),
         (lambda: implied_information(law_task()).to("bytes"), "unit: found"),
         (lambda: implied_information(law_task()).interval(1.5), "ci_prob"),
     ],

@@ -88,7 +88,7 @@ def test_prob_at_least(backend):
     if backend == "matplotlib":
         axes = plot.get_viz("plot")
         assert (axes.get_xscale(), axes.get_ylabel()) == ("log", "posterior probability")
-        assert axes.get_title() == "name: probability of an accuracy"
+        assert axes.get_title() == "name: expected accuracy"
         return
     for level in (0.4, 0.6):
         line = marks(plot, f"line at least {level}")

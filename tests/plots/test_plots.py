@@ -164,7 +164,6 @@ def test_figures_are_written(prediction, pilot, tmp_path):
         ({"truth": {"many": 0.5, 3: 0.2}}, "truth: "),
         ({"truth": {100: 5}}, "truth: "),
         ({"target": 90}, "target: "),
-        ({"top": 0}, "top: "),
         ({"ci_prob": 1}, "ci_prob: "),
         ({"ci_kind": "central"}, "ci_kind: "),
         ({"backend": "gnuplot"}, "backend: found 'gnuplot'"),
@@ -178,7 +177,7 @@ def test_bad_arguments(prediction, arguments, message):
 
 def test_top_m_is_drawn_beside_top_m(fitted, pilot):
     few = pilot.task.subsample(50, random_seed=1)
-    given = {"task": few, "truth": pilot.task, "top": 3}
+    given = {"task": few, "truth": pilot.task}
     plot = plot_accuracy(fitted.predict(K, top=3), **given, backend="none")
     for name, task in (("points observed (ATA)", few), ("line truth", pilot.task)):
         drawn_here = marks(plot, name)
@@ -192,8 +191,15 @@ def test_top_m_is_drawn_beside_top_m(fitted, pilot):
 def test_measured_beside_expected(fitted):
     both = [fitted.predict(K), fitted.predict(K, kind="observed", repeats=5)]
     plot = plot_accuracy(both, ci_prob=0.9, ci_kind="eti", backend="none")
-    measured = "BayesianExtrapolator(measured, 5 a class), 90% credible interval"
-    assert {f"line {BAYES}", f"line {measured}"} < drawn(plot)
+    words = "expected accuracy", "measured accuracy (5 instances a class)"
+    names = {f"line BayesianExtrapolator: {found}, 90% credible interval" for found in words}
+    assert names < drawn(plot)
+    plot = plot_accuracy(both[1], backend="matplotlib")
+    assert labels(plot)[0] == "Measured accuracy on more classes"
+    with pytest.raises(DataError, match="appears twice"):
+        plot_accuracy([both[0], both[0], both[1]], backend="none")
+    with pytest.raises(DataError, match="found top=1 beside top=2"):
+        plot_accuracy([both[0], fitted.predict(K, top=2)], backend="none")
 
 
 def test_predictions_of_one_name():
@@ -303,5 +309,3 @@ def test_risks_are_drawn_as_risks(pilot):
         plot_accuracy([risk, accuracy], backend="none")
     with pytest.raises(DataError, match="predictions are risks"):
         plot_accuracy(risk, pilot.task, backend="none")
-    with pytest.raises(DataError, match="top: found 2, expected 1"):
-        plot_accuracy(risk, top=2, backend="none")

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 
 import numpy as np
 import pandas as pd
 
+from classex_bayes.display import folded, html_block, html_facts
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
@@ -39,7 +39,7 @@ class Check:
 
     def __repr__(self) -> str:
         """One line: the verdict, the name and the sentence."""
-        return f"{_WORDS[self.passed]:<11}  {self.name}: {self.sentence}"
+        return folded(f"{_WORDS[self.passed]:<11}  {self.name}: {self.sentence}", indent=13)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +135,8 @@ class TaskReport:
         return "\n".join([self._header, *map(repr, self.checks)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{_WORDS[check.passed]}</td><td>{escape(check.name)}</td>"
-            f"<td style='text-align:left'>{escape(check.sentence)}</td></tr>"
-            for check in self.checks
-        )
-        return f"<div><p><b>{escape(self._header)}</b></p><table>{rows}</table></div>"
+        facts = {check.name: f"{_WORDS[check.passed]}: {check.sentence}" for check in self.checks}
+        return html_block(self._header, html_facts(facts))
 
 
 def participation(squares: FloatArray) -> float:

@@ -1,44 +1,28 @@
 """Extrapolation: the one result type of every estimator, with or without draws."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_base import rcParams
-from arviz_stats import eti, hdi
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, one_of, probability
+from classex_bayes.data.validation import probability
+from classex_bayes.display import Display, Shown, sparkline
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
+from classex_bayes.results.asked import Asked, Quantity
+from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of
+from classex_bayes.results.rounding import DrawsTable, RoundTo
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]
-Quantity = Literal["accuracy", "risk"]
-SAMPLE_DIMS = ["chain", "draw"]
 # Studies of calibration reach factors of 10 to 70; beyond 100 the prior decides.
 _FARTHEST_FACTOR = 100
-
-
-def interval_settings(ci_prob: float | None, ci_kind: str | None) -> tuple[float, str]:
-    """Level and kind of intervals, from ArviZ's rcParams where they are not given."""
-    prob = rcParams["stats.ci_prob"] if ci_prob is None else probability(ci_prob, "ci_prob")
-    kind = rcParams["stats.ci_kind"] if ci_kind is None else ci_kind
-    one_of(kind, ("eti", "hdi"), "ci_kind")
-    return float(prob), kind
-
-
-def interval_of(draws: xr.DataArray, ci_prob: float | None, ci_kind: str | None) -> xr.DataArray:
-    """Credible interval over chains and draws, with dimension `ci_bound` (lower, upper)."""
-    prob, kind = interval_settings(ci_prob, ci_kind)
-    return (eti if kind == "eti" else hdi)(draws, prob=prob, dim=SAMPLE_DIMS)
+_ACCURACY = Asked()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Extrapolation:
+class Extrapolation(Shown):
     """Accuracy or risk predicted by one estimator at some numbers of classes.
 
     Attributes
@@ -54,7 +38,9 @@ class Extrapolation:
     notes : tuple of str
         What the reader of the numbers must know; printed below every table.
     quantity : {"accuracy", "risk"}
-        What is predicted: the expected share of correct answers, or the expected cost of an answer.
+        What is predicted: the share of correct answers, or the cost of an answer.
+    asked : Asked
+        Which accuracy: top-m, expected or measured in one test, of a finite population.
 
     Examples
     --------
@@ -68,6 +54,7 @@ class Extrapolation:
     n_classes: int
     notes: tuple[str, ...] = ()
     quantity: Quantity = "accuracy"
+    asked: Asked = _ACCURACY
 
     @classmethod
     def from_point(
@@ -113,6 +100,7 @@ class Extrapolation:
         n_classes: int,
         notes: tuple[str, ...] = (),
         quantity: Quantity = "accuracy",
+        asked: Asked = _ACCURACY,
     ) -> "Extrapolation":
         """Wrap draws of the accuracy, or of the risk.
 
@@ -132,6 +120,8 @@ class Extrapolation:
             What the reader must know; one is added where k is far beyond k1.
         quantity : {"accuracy", "risk"}
             What is predicted.
+        asked : Asked
+            Which accuracy.
 
         Returns
         -------
@@ -155,7 +145,7 @@ class Extrapolation:
             },
             name=quantity,
         )
-        return cls(array, estimator, interval_type, n_classes, notes, quantity)
+        return cls(array, estimator, interval_type, n_classes, notes, quantity, asked)
 
     @property
     def accuracy(self) -> xr.DataArray:
@@ -174,6 +164,11 @@ class Extrapolation:
                 f"read .{self.quantity}"
             )
         return self.values
+
+    @property
+    def what(self) -> str:
+        """What is predicted, in words."""
+        return self.asked.words(self.quantity)
 
     @property
     def k(self) -> IntArray:
@@ -228,13 +223,26 @@ class Extrapolation:
             raise DataError(f"{self.estimator} is a point estimate and has no probabilities")
         return self._series(event.mean(SAMPLE_DIMS))
 
-    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        if self.interval_type == "none":
+            return DrawsTable.of_points(self.mean)
+        return DrawsTable.of_draws(self.values, ci_prob, ci_kind)
+
+    def summary(
+        self,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        round_to: RoundTo = "auto",
+    ) -> pd.DataFrame:
         """Table of the prediction, indexed by k.
 
         Parameters
         ----------
         ci_prob, ci_kind : optional
             Level and kind of the interval; ArviZ's rcParams by default.
+        round_to : {"auto", "none"} or None
+            Whether every number is rounded to the digits that its Monte Carlo standard error
+            supports, or has them all. Points are never rounded.
 
         Returns
         -------
@@ -242,15 +250,7 @@ class Extrapolation:
             Columns "mean", "sd" and the limits, whose names carry kind and level
             ("eti89_lb", "eti89_ub"); "mean" alone for point estimates.
         """
-        table = pd.DataFrame({"mean": self.mean})
-        if self.interval_type == "none":
-            return table
-        prob, kind = interval_settings(ci_prob, ci_kind)
-        bounds = self.interval(prob, kind)
-        label = f"{kind}{100 * prob:g}"
-        table["sd"] = self._series(self.values.std(SAMPLE_DIMS, ddof=1))
-        table[f"{label}_lb"], table[f"{label}_ub"] = bounds["lower"], bounds["upper"]
-        return table
+        return self._table(ci_prob, ci_kind).frame(round_to)
 
     def to_dataframe(self) -> pd.DataFrame:
         """All draws as a table with columns chain, draw, k and the quantity."""
@@ -259,22 +259,18 @@ class Extrapolation:
     def _series(self, values: xr.DataArray) -> pd.Series:
         return pd.Series(values.values, index=pd.Index(self.k, name="k"), name=self.quantity)
 
-    def __repr__(self) -> str:
-        """Header, table and notes as plain text."""
-        lines = [
-            f"{self.estimator}: expected {self.quantity}, from {self.n_classes} source classes"
-        ]
-        lines.append(self.summary().to_string(float_format=lambda value: f"{value:.4f}"))
-        lines.extend(f"note: {note}" for note in self.notes)
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        header = (
-            f"{escape(self.estimator)}: expected {self.quantity}, from {self.n_classes} classes"
+    def _display(self) -> Display:
+        limits = [self.mean] * 2
+        if self.interval_type != "none":
+            bounds = self.interval()
+            limits = [bounds["lower"], bounds["upper"]]
+        curves = [curve.to_numpy() for curve in (self.mean, *limits)]
+        return Display(
+            f"{self.estimator}: {self.what}, from {self.n_classes} source classes",
+            self._table().text(),
+            tuple(f"note: {note}" for note in self.notes),
+            picture=sparkline(self.k, *curves),
         )
-        table = self.summary().to_html(float_format=lambda value: f"{value:.4f}")
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        return f"<div><p><b>{header}</b></p>{table}{notes}</div>"
 
 
 def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
@@ -287,96 +283,3 @@ def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
     )
     warn(note, ExtrapolationWarning)
     return (note,)
-
-
-def one_quantity(predictions: Sequence[Extrapolation]) -> Quantity:
-    """What all the predictions are of; raise where some are of accuracy and some of risk."""
-    quantities = {prediction.quantity for prediction in predictions}
-    if len(quantities) > 1:
-        raise DataError("predictions: found accuracies beside risks, expected one of the two")
-    return quantities.pop()
-
-
-def known_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
-    """Known accuracies at those of `k` where they are known, indexed by k.
-
-    Parameters
-    ----------
-    truth : SourceTask or mapping from k to accuracy or Series indexed by k
-        A task on more classes, whose average test accuracy is taken, or numbers.
-    k : int array of shape (n_k,) or None
-        Numbers of classes asked for; None for all that a mapping knows.
-    """
-    if isinstance(truth, SourceTask):
-        k = truth.grid(60) if k is None else k
-        covered = k[k <= truth.n_classes]
-        if truth.kind == "accuracies":
-            covered = np.intersect1d(covered, truth.grid())
-        values = truth.accuracy(covered) if covered.size else np.empty(0)
-        return pd.Series(values, index=pd.Index(covered, name="k"), dtype=float)
-    if not isinstance(truth, Mapping | pd.Series):
-        raise DataError(
-            "truth: expected a SourceTask or a mapping from k to accuracy, found "
-            f"{type(truth).__name__}"
-        )
-    try:
-        known = pd.Series(truth, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"truth: expected accuracies as numbers ({error})") from None
-    known.index = pd.Index(class_counts(list(known.index), "truth"), name="k")
-    if not known.between(0, 1).all():
-        raise DataError(f"truth: expected accuracies in [0, 1], found {known.tolist()}")
-    known = known.sort_index()
-    return known if k is None else known[known.index.isin(k)]
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class ClassesUntil:
-    """Number of classes at which expected accuracy falls to a level.
-
-    Attributes
-    ----------
-    level : float
-        The accuracy.
-    k : DataArray with dimensions (chain, draw)
-        Largest number of classes whose expected accuracy is at least `level`, interpolated; 1
-        where even two classes are too many, infinite beyond `largest`.
-    largest : int
-        Where the search stopped.
-    """
-
-    level: float
-    k: xr.DataArray
-    largest: int
-
-    @property
-    def median(self) -> float:
-        """Posterior median; may be infinite."""
-        return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
-
-    def interval(self, prob: float | None = None) -> tuple[float, float]:
-        """Equal-tailed credible interval; its ends are draws, so they may be infinite."""
-        level, _ = interval_settings(prob, "eti")
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        lower, upper = np.quantile(self.k.values, tails, method="inverted_cdf")
-        return float(lower), float(upper)
-
-    def prob_at_least(self, k: float) -> float:
-        """Posterior probability that at least `k` classes keep the accuracy above the level."""
-        return float((self.k.values >= k).mean())
-
-    def _text(self, k: float) -> str:
-        return f"more than {self.largest:.0e}" if np.isinf(k) else f"{k:,.0f}"
-
-    def describe(self, prob: float | None = None) -> str:
-        """One sentence with the median and an interval of the level `prob`."""
-        prob, _ = interval_settings(prob, "eti")
-        lower, upper = (self._text(k) for k in self.interval(prob))
-        return (
-            f"accuracy falls to {self.level:g} at {self._text(self.median)} classes "
-            f"({100 * prob:g}% credible interval: {lower} to {upper})"
-        )
-
-    def __repr__(self) -> str:
-        """Return `describe()`."""
-        return self.describe()

@@ -1,0 +1,68 @@
+"""How models with draws show themselves: parameters, data, sampler and convergence."""
+
+import json
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from classex_bayes.bayes.priors import Prior
+from classex_bayes.bayes.sampling import Diagnosis
+from classex_bayes.display import folded, html_block, html_facts
+from classex_bayes.estimators.base import Parameters
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Described(Parameters, ABC):
+    """A model that shows its parameters and, once fitted, its data and convergence."""
+
+    prior: Prior
+    _tree: "xr.DataTree"
+    _fitted_prior: Prior
+    _diagnosis: Diagnosis
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are draws."""
+        return getattr(self, "_tree", None) is not None
+
+    @property
+    @abstractmethod
+    def _is_current(self) -> bool:
+        """Whether the parameters are those of the fit."""
+
+    def _title(self) -> str:
+        changed = self.is_fitted and not self._is_current
+        return super().__repr__() + (" (changed since the fit)" if changed else "")
+
+    def __repr__(self) -> str:
+        """Parameters and, once fitted, data, number of draws and convergence."""
+        if not self.is_fitted:
+            return self._title()
+        sampler = json.loads(self._tree.attrs["sampler"])
+        draws = f"{sampler['chains']} x {sampler['draws']} draws: {self._diagnosis}"
+        return "\n".join(map(folded, (self._title(), f"fitted to {self._data_text()}", draws)))
+
+    def _repr_html_(self) -> str:
+        if not self.is_fitted:
+            return html_block(self._title(), html_facts({"prior": repr(self.prior)}))
+        sampler = json.loads(self._tree.attrs["sampler"])
+        facts = {
+            "fitted to": self._data_text(),
+            "prior": repr(self._fitted_prior),
+            "sampler": (
+                f"{sampler['nuts_sampler']}, {sampler['chains']} x {sampler['draws']} draws after "
+                f"{sampler['tune']} to adapt, target_accept {sampler['target_accept']:g}"
+            ),
+            "convergence": repr(self._diagnosis),
+        }
+        return html_block(self._title(), html_facts(facts))
+
+    def _data_text(self) -> str:
+        data = self._tree.attrs
+        pool = data.get("n_tasks", 1)
+        return (
+            f"{data['n_classes']} classes and {data['n_test']} instances"
+            f"{f' in {pool} tasks' if pool > 1 else ''}, from {data['task_kind']}, design effect "
+            f"{data['design_effect']:g}"
+        )

@@ -1,0 +1,180 @@
+"""How results show themselves: as text, and as HTML with the colours of the page around it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from classex_bayes.typing import FloatArray, NumberArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 100
+ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
+_LONGEST_VALUE = 60
+_PICTURE = 260, 64
+# Outside of notebooks tables have no form at all; colours are those around them.
+_CLASS = "classex-bayes"
+_STYLE = (
+    f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0}}"
+    f".{_CLASS} :is(th,td){{text-align:right;padding:.1em .6em;vertical-align:top}}"
+    f".{_CLASS} .words{{text-align:left}}</style>"
+)
+_FEWEST_POINTS = 3
+
+
+@dataclass(frozen=True)
+class Display:
+    """What is shown of a result.
+
+    Attributes
+    ----------
+    header : str
+        What it is.
+    table : DataFrame or None
+        Numbers, shown with so many `decimals`, or text, shown as it is.
+    notes : tuple of str
+        What the reader must know; below the table.
+    decimals : int
+        Of the numbers in the table.
+    index : bool
+        Whether the index of the table is shown.
+    picture : str
+        HTML between header and table.
+    """
+
+    header: str
+    table: "pd.DataFrame | None" = None
+    notes: tuple[str, ...] = ()
+    decimals: int = 4
+    index: bool = True
+    picture: str = ""
+
+    def text(self) -> str:
+        """Header, table and notes in lines of at most 100 columns, where no cell is longer."""
+        parts = [folded(self.header)]
+        if self.table is not None:
+            parts.append(self._compact().to_string(**self._format(), line_width=WIDTH))
+        return "\n".join([*parts, *map(folded, self.notes)])
+
+    def html(self) -> str:
+        """The same as HTML, without colours of its own."""
+        table = "" if self.table is None else self._compact().to_html(**self._format(), border=0)
+        return html_block(self.header, self.picture, table, notes=self.notes)
+
+    def _compact(self) -> Any:
+        """The table with the name of its index in the corner, which saves a row."""
+        table = self.table
+        if table is None or table.index.nlevels > 1 or not self.index:
+            return table
+        return table.rename_axis(index=None, columns=str(table.index.name or ""))
+
+    def _format(self) -> dict[str, Any]:
+        number = f"{{:.{self.decimals}f}}".format
+        return {"float_format": number, "na_rep": "-", "index": self.index}
+
+
+class Shown(ABC):
+    """A result that shows itself as a header, a table and notes."""
+
+    @abstractmethod
+    def _display(self) -> Display:
+        """What is shown."""
+
+    def __repr__(self) -> str:
+        """Header, table and notes as plain text."""
+        return self._display().text()
+
+    def _repr_html_(self) -> str:
+        return self._display().html()
+
+
+def folded(text: str, indent: int = 2) -> str:
+    """Text in lines of at most 100 columns."""
+    return fill(text, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False)
+
+
+def html_block(header: str, *parts: str, notes: tuple[str, ...] = ()) -> str:
+    """Header and notes, escaped, around parts that are HTML."""
+    below = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
+    title = f"<div><b>{escape(header)}</b></div>"
+    return f'<div class="{_CLASS}">{_STYLE}{title}{"".join(parts)}{below}</div>'
+
+
+def html_facts(facts: Mapping[str, str]) -> str:
+    """Table of names and what is to be said of them."""
+    rows = (
+        f'<tr><th class="words">{escape(name)}</th><td class="words">{escape(fact)}</td></tr>'
+        for name, fact in facts.items()
+    )
+    return f'<table class="dataframe">{"".join(rows)}</table>'
+
+
+def brief(value: Any) -> str:
+    """Value of a parameter; an array by its shape, anything long by its beginning."""
+    if getattr(value, "shape", ()):
+        return f"<{type(value).__name__} {' x '.join(map(str, value.shape))}>"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
+def call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """What makes an object: its class with those arguments that are not at their defaults."""
+    changed = (
+        f"{argument}={brief(value)}"
+        for argument, value in values.items()
+        if argument not in defaults or not _same(value, defaults[argument])
+    )
+    return f"{name}({', '.join(changed)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    try:
+        return bool(value == default)
+    except (TypeError, ValueError):  # an array
+        return False
+
+
+def with_error(value: float, error: float) -> str:
+    """A number with its standard error, which has two digits.
+
+    Examples
+    --------
+    >>> with_error(0.73123, 0.02149), with_error(0.5, 0.0)
+    ('0.731 (se 0.021)', '0.5000')
+    """
+    if not error > ROUNDING:
+        return f"{value:.4f}"
+    decimals = max(1 - int(np.floor(np.log10(error))), 0)
+    return f"{value:.{decimals}f} (se {error:.{decimals}f})"
+
+
+def sparkline(k: NumberArray, mean: FloatArray, lower: FloatArray, upper: FloatArray) -> str:
+    """Small picture of a curve with its band against log k; nothing for fewer than 3 points."""
+    if np.unique(k).size < _FEWEST_POINTS:
+        return ""
+    order = np.argsort(k)
+    x, curves = np.log(k[order]), np.array([mean, lower, upper])[:, order]
+    width, height = _PICTURE
+    low, high = curves.min(), curves.max()
+    x = width * (x - x[0]) / (x[-1] - x[0])
+    y = height * (1 - (curves - low) / ((high - low) or 1.0))
+
+    def path(x: FloatArray, y: FloatArray) -> str:
+        return " ".join(f"{one:.1f},{other:.1f}" for one, other in zip(x, y, strict=True))
+
+    band = path(np.append(x, x[::-1]), np.append(y[1], y[2][::-1]))
+    words = f"from {mean[order][0]:.3g} at {k.min():,} classes to {mean[order][-1]:.3g} at"
+    return (
+        f'<svg viewBox="-2 -2 {width + 4} {height + 4}" width="{width + 4}" height="{height + 4}" '
+        f'style="display:block;margin:.4em 0" role="img"><title>{words} {k.max():,}</title>'
+        f'<polygon points="{band}" fill="currentColor" fill-opacity="0.2"/><polyline '
+        f'points="{path(x, y[0])}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
+    )

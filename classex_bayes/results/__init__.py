@@ -1,0 +1,32 @@
+"""What predictions are: draws or points at numbers of classes, with intervals and tables."""
+
+from classex_bayes.results.asked import Asked, Quantity
+from classex_bayes.results.classes_until import ClassesUntil
+from classex_bayes.results.extrapolation import Extrapolation, IntervalType
+from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.results.rounding import DrawsTable, RoundTo
+from classex_bayes.results.together import (
+    distinct_names,
+    expected_accuracy,
+    one_quantity,
+    one_top,
+)
+from classex_bayes.results.truth import known_accuracy
+
+__all__ = [
+    "SAMPLE_DIMS",
+    "Asked",
+    "ClassesUntil",
+    "DrawsTable",
+    "Extrapolation",
+    "IntervalType",
+    "Quantity",
+    "RoundTo",
+    "distinct_names",
+    "expected_accuracy",
+    "interval_of",
+    "interval_settings",
+    "known_accuracy",
+    "one_quantity",
+    "one_top",
+]

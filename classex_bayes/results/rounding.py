@@ -1,0 +1,149 @@
+"""Tables of draws whose numbers have the digits that their Monte Carlo errors support."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from arviz_stats import mcse
+
+from classex_bayes.data.validation import one_of
+from classex_bayes.display import ROUNDING
+from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.typing import FloatArray
+
+RoundTo = Literal["auto", "none"] | None
+# Of numbers without a Monte Carlo error, where they are shown.
+_USUAL_PLACES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class DrawsTable:
+    r"""Numbers and their Monte Carlo standard errors.
+
+    Attributes
+    ----------
+    numbers : DataFrame
+        With all digits.
+    errors : DataFrame
+        Of the same form; 0 or NaN for numbers that have none.
+
+    Notes
+    -----
+    A number with the error s has :math:`-\lfloor\log_{10}(2 s)\rfloor` decimals, the first digit
+    that may change with other draws being the last, as in the tables of ArviZ.
+    """
+
+    numbers: pd.DataFrame
+    errors: pd.DataFrame
+
+    @classmethod
+    def of_points(cls, mean: pd.Series) -> "DrawsTable":
+        """Table of numbers that do not come from draws."""
+        table = pd.DataFrame({"mean": mean})
+        return cls(table, table * np.nan)
+
+    @classmethod
+    def of_draws(
+        cls, draws: xr.DataArray, ci_prob: float | None = None, ci_kind: str | None = None
+    ) -> "DrawsTable":
+        """Mean, sd and limits of draws with dimensions (chain, draw, k).
+
+        Parameters
+        ----------
+        draws : DataArray
+            The draws.
+        ci_prob, ci_kind : optional
+            Level and kind of the interval; ArviZ's rcParams by default.
+
+        Returns
+        -------
+        DrawsTable
+            Columns "mean", "sd" and the limits ("eti89_lb", "eti89_ub"), indexed by k.
+        """
+        prob, kind = interval_settings(ci_prob, ci_kind)
+        bounds, label = interval_of(draws, prob, kind), f"{kind}{100 * prob:g}"
+        numbers = {
+            "mean": draws.mean(SAMPLE_DIMS).values,
+            "sd": draws.std(SAMPLE_DIMS, ddof=1).values,
+        }
+        errors = {name: _errors(draws, name) for name in numbers}
+        for side, end in (("lower", "lb"), ("upper", "ub")):
+            limit = bounds.sel(ci_bound=side)
+            numbers[f"{label}_{end}"] = limit.values
+            errors[f"{label}_{end}"] = _errors_of_limits(draws, limit)
+        index = pd.Index(draws["k"].values, name="k")
+        return cls(pd.DataFrame(numbers, index), pd.DataFrame(errors, index))
+
+    @classmethod
+    def stacked(cls, parts: Mapping[Any, "DrawsTable"], names: list[str]) -> "DrawsTable":
+        """Tables one below the other, under their names."""
+        numbers = pd.concat({name: part.numbers for name, part in parts.items()}, names=names)
+        errors = pd.concat({name: part.errors for name, part in parts.items()}, names=names)
+        return cls(numbers, errors)
+
+    def with_shares(self, name: str, shares: xr.DataArray) -> "DrawsTable":
+        """The table with one column more, the mean of draws with a value for every row."""
+        shares = shares.astype(float)
+        return DrawsTable(
+            self.numbers.assign(**{name: shares.mean(SAMPLE_DIMS).values.ravel()}),
+            self.errors.assign(**{name: _errors(shares, "mean").ravel()}),
+        )
+
+    def with_constants(self, name: str, values: Any) -> "DrawsTable":
+        """The table with one column more, the first, without Monte Carlo errors."""
+        numbers, errors = self.numbers.copy(), self.errors.copy()
+        numbers.insert(0, name, values)
+        errors.insert(0, name, np.nan)
+        return DrawsTable(numbers, errors)
+
+    def frame(self, round_to: RoundTo) -> pd.DataFrame:
+        """The numbers, rounded ("auto"; those without an error keep all digits) or not."""
+        one_of(round_to, ("auto", "none", None), "round_to")
+        if round_to != "auto":
+            return self.numbers
+        return self._each(
+            lambda number, places: number if places is None else round(number, places)
+        )
+
+    def text(self) -> pd.DataFrame:
+        """The rounded numbers as text; those without an error have 4 decimals."""
+        usual = _USUAL_PLACES
+        return self._each(
+            lambda number, places: f"{number:.{usual if places is None else places}f}"
+        )
+
+    def _each(self, cell: Callable[[float, int | None], Any]) -> pd.DataFrame:
+        columns = {
+            name: [
+                cell(float(number), _places(error))
+                for number, error in zip(self.numbers[name], self.errors[name], strict=True)
+            ]
+            for name in self.numbers
+        }
+        return pd.DataFrame(columns, self.numbers.index)
+
+
+def _places(error: float) -> int | None:
+    """Decimals that a standard error leaves; None where there is none."""
+    known = np.isfinite(error) and error > ROUNDING
+    return max(-math.floor(math.log10(2 * error)), 0) if known else None
+
+
+def _errors(draws: xr.DataArray, method: str) -> FloatArray:
+    """Monte Carlo standard errors; 0 or NaN where all draws are the same, or too few."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values
+
+
+def _errors_of_limits(draws: xr.DataArray, limits: xr.DataArray) -> FloatArray:
+    """Monte Carlo standard errors of limits: of the quantiles that they are, of either kind."""
+    below = (draws <= limits).mean(SAMPLE_DIMS).values
+    values = draws.transpose("k", *SAMPLE_DIMS).values
+    errors = [
+        mcse(one, method="quantile", prob=share) for one, share in zip(values, below, strict=True)
+    ]
+    return np.array(errors)

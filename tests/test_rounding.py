@@ -1,0 +1,131 @@
+"""Rounding by Monte Carlo error, against the errors of independent draws of a known law."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Asked, DrawsTable, Extrapolation
+
+N = 40_000
+SDS = np.array([0.1, 0.003, 0.03])
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Independent normal draws with a mean of 0.5 and these sds, in 4 chains."""
+    draws = 0.5 + SDS * np.random.default_rng(0).standard_normal((4, N // 4, SDS.size))
+    return DrawsTable.of_draws(
+        xr.DataArray(draws, dims=("chain", "draw", "k"), coords={"k": [10, 20, 30]}), 0.9, "eti"
+    )
+
+
+def test_errors_are_those_of_independent_draws(table):
+    tail = norm.ppf(0.05)
+    of_quantile = SDS * np.sqrt(0.05 * 0.95 / N) / norm.pdf(tail)
+    exact = [SDS / np.sqrt(N), SDS / np.sqrt(2 * N), of_quantile, of_quantile]
+    np.testing.assert_allclose(table.errors.T, exact, rtol=0.2)
+
+
+def test_errors_of_dependent_draws_are_larger():
+    rng, n = np.random.default_rng(1), 5000
+    noise = rng.standard_normal((4, n, 1))
+    walk = np.empty_like(noise)
+    walk[:, 0] = noise[:, 0]
+    for place in range(1, n):
+        walk[:, place] = 0.9 * walk[:, place - 1] + np.sqrt(1 - 0.81) * noise[:, place]
+    draws = xr.DataArray(walk, dims=("chain", "draw", "k"), coords={"k": [10]})
+    error = DrawsTable.of_draws(draws).errors["mean"].item()
+    # The variance of the mean of such draws is (1 + 0.9) / (1 - 0.9) = 19 times as large.
+    assert error == pytest.approx(np.sqrt(19 / (4 * n)), rel=0.25)
+
+
+def test_limits_of_either_kind_have_errors(table):
+    draws = np.random.default_rng(2).gamma(2.0, size=(2, 2000, 1))
+    array = xr.DataArray(draws, dims=("chain", "draw", "k"), coords={"k": [10]})
+    errors = DrawsTable.of_draws(array, 0.9, "hdi").errors
+    assert np.all(errors > 0) and errors.columns.tolist()[2:] == ["hdi90_lb", "hdi90_ub"]
+    # The upper limit, far out in the tail, is known less well than the lower one.
+    assert errors["hdi90_ub"].item() > 2 * errors["hdi90_lb"].item()
+
+
+@given(st.floats(-1, 1), st.floats(1e-11, 0.5))
+def test_what_rounding_takes_is_below_the_error(number, error):
+    one = DrawsTable(pd.DataFrame({"a": [number]}), pd.DataFrame({"a": [error]}))
+    rounded, text = one.frame("auto")["a"].item(), one.text()["a"].item()
+    assert abs(rounded - number) <= error * (1 + 1e-9) and float(text) == rounded
+    # One digit less would take more than the error from some number.
+    last_place = 10.0 ** -len(text.partition(".")[2])
+    assert 10 * last_place > 2 * error * (1 - 1e-9) or last_place == 1
+
+
+def test_numbers_without_an_error_keep_all_digits():
+    draws = np.full((2, 50, 1), 1 / 3)
+    for found in (
+        Extrapolation.from_point([10], [1 / 3], "point", 5),
+        Extrapolation.from_draws([10], draws, "constant", "credible", 5),
+        Extrapolation.from_draws([10], np.full((1, 2, 1), 1 / 3), "few", "credible", 5),
+    ):
+        assert found.summary()["mean"].item() == pytest.approx(1 / 3, abs=1e-15)
+        assert re.search(r"\b0\.3333\b", repr(found))
+        assert "0.33333" not in repr(found) and "0.33333" not in found._repr_html_()
+
+
+def test_full_precision_is_asked_for(table):
+    draws = np.random.default_rng(3).beta(20, 5, (1, 400, 2))
+    found = Extrapolation.from_draws([10, 20], draws, "bootstrapped", "bootstrap", 5)
+    for none in ("none", None):
+        full = found.summary(0.9, "eti", none)
+        np.testing.assert_array_equal(full["mean"], found.mean)
+        np.testing.assert_array_equal(full.iloc[:, 2:], found.interval(0.9, "eti"))
+    rounded = found.summary(0.9, "eti")
+    assert rounded["mean"].tolist() != found.mean.tolist()
+    assert abs(rounded - full).max(axis=None) < 0.02
+    assert rounded.index.equals(full.index) and rounded.columns.equals(full.columns)
+    with pytest.raises(DataError, match="round_to: found 'all'"):
+        found.summary(round_to="all")
+
+
+def test_probabilities_are_rounded_too():
+    draws = np.random.default_rng(4).normal(size=(4, 1000, 1))
+    array = xr.DataArray(draws, dims=("chain", "draw", "k"), coords={"k": [10]})
+    found = DrawsTable.of_draws(array).with_shares("positive", array > 0)
+    assert found.errors["positive"].item() == pytest.approx(np.sqrt(0.25 / 4000), rel=0.2)
+    assert found.text()["positive"].item() == f"{(draws > 0).mean():.2f}"
+    first = found.with_constants("share", [0.125]).text()
+    assert first.columns[0] == "share" and first["share"].item() == "0.1250"
+
+
+# What was asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "words", "label"),
+    [
+        (Asked(), "expected accuracy", "accuracy"),
+        (Asked(top=3), "expected top-3 accuracy", "top-3 accuracy"),
+        (Asked(population=400), "expected accuracy (400 classes in all)", "accuracy"),
+        (
+            Asked(kind="observed"),
+            "measured accuracy (1 instance a class)",
+            "measured accuracy",
+        ),
+        (
+            Asked(kind="observed", repeats=5, nested=True),
+            "measured accuracy (5 instances a class, source classes included)",
+            "measured accuracy",
+        ),
+    ],
+)
+def test_what_was_asked_is_said(asked, words, label):
+    draws = np.random.default_rng(5).uniform(size=(2, 100, 1))
+    found = Extrapolation.from_draws([10], draws, "model", "credible", 5, asked=asked)
+    assert (found.what, found.asked.label()) == (words, label)
+    header = f"model: {words}, from 5 source classes"
+    assert repr(found).startswith(header) and header in found._repr_html_()
