@@ -23,9 +23,10 @@ Untested = Literal["error", "competitors"]
 class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
-    Make one by `from_scores`, `from_embeddings`, `from_losses` or `from_accuracies`. Losses and
-    the covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the scores; the
-    task keeps a reference to what it was made from, never a copy.
+    Make one by `from_scores`, `from_embeddings`, `from_losses` or `from_accuracies`, or from files
+    by `classex_bayes.read_task`. Losses and the covariance of ATA_k at 12 log-spaced k are computed
+    once, in one pass over the scores; the task keeps a reference to what it was made from, never a
+    copy.
 
     Attributes
     ----------

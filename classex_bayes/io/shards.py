@@ -16,11 +16,21 @@ from classex_bayes.io.stacked import StackedRows
 _BY_INSTANCE = ("scores", "probes", "losses", "y")
 
 
+def refuse_mixed(layouts: Sequence[tuple[str, ...]], files: Sequence[Path]) -> None:
+    """Raise where files hold different kinds of arrays, or accuracy curves."""
+    if "accuracy" in layouts[0]:
+        raise DataError(f"{files[0]}: an accuracy curve is one file, found {len(files)} files")
+    for layout, file in zip(layouts, files, strict=True):
+        if layout != layouts[0]:
+            raise DataError(
+                f"{files[0]}, {file}: found {', '.join(layouts[0])} in the one and "
+                f"{', '.join(layout)} in the other; expected the same kind in all files"
+            )
+
+
 def joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
     """Arrays of all files together; what is not of test instances must be the same in all."""
     first = parts[0]
-    if "accuracy" in first:
-        raise DataError(f"{files[0]}: an accuracy curve is one file, found {len(files)} files")
     for part, file in zip(parts[1:], files[1:], strict=True):
         if part.keys() != first.keys():
             raise DataError(
@@ -90,15 +100,14 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
         )
 
 
-def place_in_files(message: str, parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> str:
-    """Where the test instance that a message names by its row is found, to be appended."""
+def place_in_files(message: str, rows: Sequence[int], files: Sequence[Path]) -> str:
+    """Where the test instance is found that a message names by its row, to be appended.
+
+    `rows` are the numbers of test instances in the files.
+    """
     found = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
-    if not found:
+    ends = np.cumsum(rows)
+    if not found or int(found[2]) >= ends[-1]:
         return ""
-    row = int(found[2])
-    for part, file in zip(parts, files, strict=True):
-        n = part["y"].shape[0]
-        if row < n:
-            return f" [this is row {row} of {file}]"
-        row -= n
-    return ""
+    number = int(np.searchsorted(ends, int(found[2]), side="right"))
+    return f" [this is row {int(found[2]) - ends[number] + rows[number]} of {files[number]}]"

@@ -2,10 +2,13 @@
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from classex_bayes.core.embeddings import Reduce
 from classex_bayes.core.ties import Ties
@@ -20,7 +23,7 @@ from classex_bayes.io.arrays import (
     read_zarr,
     readable,
 )
-from classex_bayes.io.shards import joined, place_in_files
+from classex_bayes.io.shards import joined, place_in_files, refuse_mixed
 from classex_bayes.io.tables import read_csv, read_parquet
 from classex_bayes.typing import RandomSeed
 
@@ -124,16 +127,24 @@ def read_task(
     options = {name: value for name, value in options.items() if value is not None}
     if not files:
         raise DataError("paths: expected at least one file, found none")
+    twice = [file for file, times in Counter(files).items() if times > 1]
+    if twice:
+        raise DataError(f"{twice[0]}: found more than once among the files")
     if label_files and len(label_files) != len(files):
         raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
     parts = [_arrays(file, label) for file, label in zip_longest(files, label_files)]
     if len(files) == 1:
         return _task_of(parts[0], str(files[0]), options)
-    whole = joined(parts, files)
+    layouts = [_layout(part, str(file), options) for part, file in zip(parts, files, strict=True)]
+    refuse_mixed(layouts, files)
+    accepted = inspect.signature(_LAYOUTS[layouts[0]]).parameters
+    rows = [np.size(part.get("y", ())) for part in parts]
+    whole = joined([{key: part[key] for key in part if key in accepted} for part in parts], files)
+    del parts
     try:
         return _task_of(whole, f"{files[0]} and {len(files) - 1} more", options)
     except DataError as error:
-        raise DataError(f"{error}{place_in_files(str(error), parts, files)}") from None
+        raise DataError(f"{error}{place_in_files(str(error), rows, files)}") from None
 
 
 def _paths(paths: Any, name: str) -> list[Path]:
@@ -147,11 +158,7 @@ def _paths(paths: Any, name: str) -> list[Path]:
     for path in found:
         if not isinstance(path, str | os.PathLike):
             raise DataError(f"{name}: expected paths, found {type(path).__name__}")
-    files = [Path(path) for path in found]
-    for file in files:
-        if files.count(file) > 1 and name == "paths":
-            raise DataError(f"{file}: found more than once among the files")
-    return files
+    return [Path(path) for path in found]
 
 
 def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
@@ -169,8 +176,8 @@ def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
         case ".npy":
             if labels is None:
                 raise DataError(
-                    f"{path}: scores in .npy need the labels in a second file: labels= in Python, "
-                    "--labels in the shell"
+                    f"{path}: scores in .npy need the labels in a second file (labels=, or "
+                    "--labels in the shell)"
                 )
             return {"scores": read_npy(path, True), "y": _labels(labels)}
         case ".csv":
@@ -199,27 +206,32 @@ def _labels(path: Path) -> Any:
     return read_text(path) if path.suffix == ".txt" else read_npy(path, False)
 
 
-def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> SourceTask:
-    """Call the constructor that fits the names of the arrays."""
-    if "classes" in arrays and "classes" in options:
-        raise DataError(f"{name}: has names of the classes; leave classes out")
-    given = arrays | options
-    for needed, constructor in _LAYOUTS.items():
-        if all(key in given for key in needed):
-            accepted = inspect.signature(constructor).parameters
-            for option in options:
-                if option not in (*accepted, "random_seed"):
-                    raise DataError(f"{name}: {option} does not apply to {', '.join(needed)}")
-            used = {key: value for key, value in given.items() if key in accepted}
-            try:
-                return constructor(**used)
-            except DataError as error:
-                raise DataError(f"{name}: {error}") from None
-            except (OSError, RuntimeError, ValueError) as error:
-                # Matrices on the disk are read only now.
-                raise DataError(f"{name}: not readable to its end ({error})") from error
+def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """Names that a constructor needs and that are all given."""
+    for needed in _LAYOUTS:
+        if all(key in arrays or key in options for key in needed):
+            return needed
     wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
     raise DataError(
         f"{name}: found {described(arrays)}; expected {wanted} (n_test and n_classes may be "
         "options)"
     )
+
+
+def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> SourceTask:
+    """Call the constructor that fits the names of the arrays."""
+    needed = _layout(arrays, name, options)
+    accepted = inspect.signature(_LAYOUTS[needed]).parameters
+    for option in options:
+        if option not in (*accepted, "random_seed"):
+            raise DataError(f"{name}: {option} does not apply to {', '.join(needed)}")
+    if "classes" in arrays and "classes" in options:
+        raise DataError(f"{name}: has names of the classes; leave classes out")
+    given = arrays | options
+    try:
+        return _LAYOUTS[needed](**{key: given[key] for key in given if key in accepted})
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        # Matrices on the disk are read only now.
+        raise DataError(f"{name}: not readable to its end ({error})") from error

@@ -279,6 +279,19 @@ def shards(tmp_path, *parts):
     return files
 
 
+@pytest.mark.parametrize("write", [write_npz, write_hdf5])
+def test_a_file_for_each_class(write, tmp_path):
+    # With arrays of other names beside those that are known.
+    files = []
+    for number in range(5):
+        rows = np.flatnonzero(np.equal(Y, number))
+        arrays = {"scores": SCORES[rows], "y": Y[rows], "id": rows, f"only{number}": rows}
+        arrays["accuracy"] = np.array([0.5, number])
+        files.append(write(tmp_path / f"class{number}", arrays))
+    order = np.argsort(Y, kind="stable")
+    assert_same(read_task(files), SourceTask.from_scores(SCORES[order], Y[order]))
+
+
 def test_untested_classes(tmp_path):
     files = shards(tmp_path, {"y": NAMES[[0, 1, 2, 0]]}, {"y": NAMES[[0, 2, 1, 1]]})
     with pytest.raises(DataError, match=r"class 'dog' .* has no test instance"):
@@ -295,7 +308,10 @@ BAD_SHARDS = {
     ),
     "more classes": ({"classes": np.append(NAMES, "x")}, r"classes .*shapes \(5,\) and \(6,\)"),
     "no classes": ({"classes": None}, "expected the same arrays in all files"),
-    "another kind": ({"losses": np.zeros(4, int), "scores": None}, "expected the same arrays"),
+    "another kind": (
+        {"losses": np.zeros(4, int), "scores": None, "n_classes": 5},
+        "found scores, y in the one and losses, y, n_classes in the other",
+    ),
     "columns": ({"scores": SCORES[HALF, :4]}, "scores have 5 and 4 columns"),
     "labels too few": ({"y": NAMES[:3]}, "part1.npz: found 4 rows of scores and 3 rows of y"),
     "text": ({"scores": SCORES[HALF].astype(str)}, "part1.npz: scores: expected real numbers"),
@@ -321,6 +337,14 @@ def test_shards_with_other_templates(tmp_path):
         arrays = {"probes": PROBES, "gallery": gallery, "y": Y}
         files.append(write_hdf5(tmp_path / f"part{number}", arrays))
     with pytest.raises(DataError, match=r"gallery must be the same in all files.* at position 1"):
+        read_task(files)
+
+
+def test_each_file_is_told_what_it_lacks(tmp_path):
+    files = [
+        write_hdf5(tmp_path / name, {"scores": SCORES, label: Y}) for name, label in ("ay", "bx")
+    ]
+    with pytest.raises(DataError, match=r"b.h5: found scores \(8, 5\), x \(8,\); expected scores"):
         read_task(files)
 
 
