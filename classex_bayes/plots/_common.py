@@ -15,7 +15,7 @@ from classex_bayes.results import Extrapolation
 from classex_bayes.typing import NumberArray
 
 PANEL = "panel"
-INK, MUTED = "ink", "gray"
+INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
 _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
 _BAND = 0.2

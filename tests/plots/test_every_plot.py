@@ -16,7 +16,7 @@ from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.plots._backends import BACKENDS, PALETTE
-from classex_bayes.plots._common import interval_words
+from classex_bayes.plots._common import MUTED, interval_words
 from classex_bayes.plots.calibration import plot_sbc
 from classex_bayes.results import ClassesUntil, Extrapolation
 
@@ -360,12 +360,12 @@ def lab(color, seen_by):
 @pytest.mark.parametrize("seen_by", BLINDNESS)
 def test_colours_are_told_apart(seen_by):
     # 2.3 is just noticeable side by side; matplotlib's own first six come to 4.6 (protanopia).
-    seen = [lab(color, seen_by) for color in (*PALETTE, "black")]
+    seen = [lab(color, seen_by) for color in (*PALETTE, MUTED, "black")]
     closest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
     assert closest > 15
 
 
-@pytest.mark.parametrize("color", PALETTE)
+@pytest.mark.parametrize("color", [*PALETTE, MUTED])
 def test_colours_are_seen_on_white_and_on_black(color):
     srgb = np.array(mpl.colors.to_rgb(color))
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
