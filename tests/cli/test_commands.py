@@ -180,7 +180,7 @@ BAD = {
     "target": (
         ["extrapolate", "pilot.npz", "--k", "9", "--target", "1"], "--target: expected a number"
     ),
-"curve without size": (["extrapolate", "curve.csv", "--k", "9"], "curve.csv: found k (2,), acc"),
+    "curve without size": (["extrapolate", "curve.csv", "--k", "9"], "curve.csv: found k (2,), "),
     "nan": (["extrapolate", "nan.csv", "--k", "9"], "scores: found NaN at row 1, column 0"),
     "out is a file": (
         ["extrapolate", "pilot.npz", "--k", "9", "--out", "task.txt"], "--out: cannot write to task"
