@@ -18,10 +18,10 @@ WIDTH = 100
 ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
 _LONGEST_VALUE = 60
 _PICTURE = 260, 64
-# Outside of notebooks tables have no form at all; colours are those around them.
+# Outside of notebooks tables have no form at all, and in old pages not even the colour around them.
 _CLASS = "classex-bayes"
 _STYLE = (
-    f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0}}"
+    f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0;color:inherit;font-size:1em}}"
     f".{_CLASS} :is(th,td){{text-align:right;padding:.1em .6em;vertical-align:top}}"
     f".{_CLASS} .words{{text-align:left}}</style>"
 )
