@@ -190,7 +190,7 @@ def test_far_extrapolation_warns_once_where_it_was_asked_for():
         prediction = from_draws([100, 2000, 5000], 10)
     assert [(w.category, w.filename) for w in caught] == [(ExtrapolationWarning, __file__)]
     (note,) = prediction.notes
-    assert note == str(caught[0].message) and "k = 5000 is 500 times the 10 source" in note
+    assert note == str(caught[0].message) and "k = 5,000 is 500 times the 10 source" in note
 
 
 def test_up_to_a_hundred_times_is_not_far():

@@ -9,7 +9,7 @@ import xarray as xr
 from classex_bayes.data.validation import class_counts, number
 from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import interval_settings
+from classex_bayes.results import interval_settings, interval_words
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _POINTS_PER_DECADE = 40
@@ -107,7 +107,7 @@ class Crossing(Shown):
         return (
             f"{self.first} and {self.second} cross between {self.between[0]:,} and "
             f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; median "
-            f"{self._text(self.median)} (eti{100 * prob:g}: {lower} to {upper})"
+            f"{self._text(self.median)} ({interval_words(prob, 'eti')}: {lower} to {upper})"
         )
 
     def _display(self) -> Display:

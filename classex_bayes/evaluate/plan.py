@@ -33,6 +33,7 @@ from classex_bayes.data.validation import (
 from classex_bayes.display import Display, Shown
 from classex_bayes.evaluate.progress import with_progress
 from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.results import interval_words
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2}
@@ -114,8 +115,8 @@ class Plan(Shown):
     def _header(self) -> str:
         mean, sd = self.accuracy
         return (
-            f"Plan for an interval (eti{100 * self.prob:g}) of width {self.width:g} at "
-            f"{self.k2} classes, where the accuracy is taken to be {mean:.3f} (sd {sd:.3f}); "
+            f"Plan for a {interval_words(self.prob, 'eti')} of width {self.width:g} at "
+            f"{self.k2:,} classes, where the accuracy is taken to be {mean:.3f} (sd {sd:.3f}); "
             f"{self.n_pilots} pilots of each design"
         )
 

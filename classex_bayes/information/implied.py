@@ -21,6 +21,7 @@ from classex_bayes.results import (
     expected_accuracy,
     interval_of,
     interval_settings,
+    interval_words,
 )
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
@@ -119,7 +120,8 @@ class ImpliedInformation:
         if self.interval_type != "none":
             prob, kind = interval_settings(None, None)
             lower, upper = self.interval()
-            text += f" ({kind}{100 * prob:g}: {lower:.3f} to {upper:.3f})"
+            words = interval_words(prob, kind, self.interval_type)
+            text += f" ({words}: {lower:.3f} to {upper:.3f})"
         return f"{text}, from {self.source} at k = {self.smallest_k}..{self.largest_k}"
 
 

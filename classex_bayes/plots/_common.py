@@ -11,7 +11,7 @@ from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.data.validation import one_of
 from classex_bayes.plots._backends import BACKENDS, Arrays
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Extrapolation, interval_words
 from classex_bayes.typing import NumberArray
 
 PANEL = "panel"
@@ -20,11 +20,6 @@ _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
 _BAND = 0.2
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
-
-
-def interval_words(prob: float, kind: str, of: str = "credible") -> str:
-    """An interval in words, such as "90% credible interval"; highest density is told."""
-    return f"{100 * prob:g}% {of} interval" + (" (highest density)" if kind == "hdi" else "")
 
 
 def series_label(name: str, prediction: Extrapolation, prob: float, kind: str) -> str:

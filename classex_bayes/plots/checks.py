@@ -12,9 +12,9 @@ from classex_bayes.bayes.replicates import Group, class_accuracies, seen_and_rep
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import one_of, source_task
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import INK, Panels, interval_words
+from classex_bayes.plots._common import INK, Panels
 from classex_bayes.plots.curve import plot_accuracy
-from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings, interval_words
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
 
 _OBSERVED = "observed"

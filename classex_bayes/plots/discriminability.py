@@ -6,8 +6,8 @@ from scipy.special import ndtr, ndtri
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import MUTED, Panels, interval_words
-from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.plots._common import MUTED, Panels
+from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings, interval_words
 
 _Z = np.linspace(-3.0, 6.0, 181)
 

@@ -7,7 +7,8 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import MUTED, Panels, interval_words
+from classex_bayes.plots._common import MUTED, Panels
+from classex_bayes.results import interval_words
 
 
 def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:

@@ -6,8 +6,8 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import INK, Panels, interval_words
-from classex_bayes.results import ClassesUntil, Extrapolation, interval_settings
+from classex_bayes.plots._common import INK, Panels
+from classex_bayes.results import ClassesUntil, Extrapolation, interval_settings, interval_words
 from classex_bayes.typing import FloatArray
 
 _POSTERIOR, _MEDIAN = "posterior", "median"

@@ -3,7 +3,12 @@
 from classex_bayes.results.asked import Asked, Quantity
 from classex_bayes.results.classes_until import ClassesUntil
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
-from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.results.intervals import (
+    SAMPLE_DIMS,
+    interval_of,
+    interval_settings,
+    interval_words,
+)
 from classex_bayes.results.rounding import DrawsTable, RoundTo
 from classex_bayes.results.together import (
     distinct_names,
@@ -26,6 +31,7 @@ __all__ = [
     "expected_accuracy",
     "interval_of",
     "interval_settings",
+    "interval_words",
     "known_accuracy",
     "one_quantity",
     "one_top",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from classex_bayes.results.intervals import interval_settings
+from classex_bayes.results.intervals import interval_settings, interval_words
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,7 +52,7 @@ class ClassesUntil:
         lower, upper = (self._text(k) for k in self.interval(prob))
         return (
             f"accuracy falls to {self.level:g} at {self._text(self.median)} classes "
-            f"({100 * prob:g}% credible interval: {lower} to {upper})"
+            f"({interval_words(prob, 'eti')}: {lower} to {upper})"
         )
 
     def __repr__(self) -> str:

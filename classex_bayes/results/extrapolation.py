@@ -278,8 +278,8 @@ def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
     if largest_k <= _FARTHEST_FACTOR * n_classes:
         return ()
     note = (
-        f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} source classes; "
-        "so far out the prediction rests on the model rather than on the data"
+        f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} source "
+        "classes; so far out the prediction rests on the model rather than on the data"
     )
     warn(note, ExtrapolationWarning)
     return (note,)

@@ -17,6 +17,11 @@ def interval_settings(ci_prob: float | None, ci_kind: str | None) -> tuple[float
     return float(prob), kind
 
 
+def interval_words(prob: float, kind: str, of: str = "credible") -> str:
+    """An interval in words, such as "90% credible interval"; highest density is told."""
+    return f"{100 * prob:g}% {of} interval" + (" (highest density)" if kind == "hdi" else "")
+
+
 def interval_of(draws: xr.DataArray, ci_prob: float | None, ci_kind: str | None) -> xr.DataArray:
     """Credible interval over chains and draws, with dimension `ci_bound` (lower, upper)."""
     prob, kind = interval_settings(ci_prob, ci_kind)

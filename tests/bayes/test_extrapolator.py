@@ -159,7 +159,7 @@ def test_far_predictions_are_warned_of(fitted):
     with pytest.warns(ExtrapolationWarning, match="times the 200 source classes") as caught:
         predicted = fitted.predict([100, 20_001])
     assert len(caught) == 1 and caught[0].filename == __file__
-    assert any("20001" in note for note in predicted.notes)
+    assert any("20,001" in note for note in predicted.notes)
 
 
 # An estimator like others

@@ -53,7 +53,7 @@ def test_cheapest(found):
 
 
 def test_text(found):
-    assert repr(found).startswith("Plan for an interval (eti90) of width 0.25 at 1000 classes")
+    assert repr(found).startswith("Plan for a 90% credible interval of width 0.25 at 1,000 classes")
     assert "fewest instances: " in repr(found) and "<table" in found._repr_html_()
 
 

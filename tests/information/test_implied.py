@@ -203,7 +203,7 @@ def test_intervals_follow_arviz():
     )
     with rc_context({"stats.ci_prob": 0.5, "stats.ci_kind": "eti"}):
         np.testing.assert_allclose(found.interval(), np.quantile(values, [0.25, 0.75]), atol=0.02)
-        assert "eti50" in repr(found)
+        assert "50% credible interval" in repr(found)
     lower, upper = found.interval(0.9, "hdi")
     assert 0.85 < np.mean((values > lower) & (values < upper)) < 0.95
 
