@@ -28,6 +28,8 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, message: str, partial: Any = None) -> None:
         super().__init__(message)
         self.partial = partial
+        if partial is not None:
+            self.add_note("what is finished is the attribute `partial` of this exception")
 
 
 class ExtrapolationWarning(UserWarning):

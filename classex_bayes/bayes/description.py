@@ -39,8 +39,7 @@ class Described(Parameters, ABC):
         """Parameters and, once fitted, data, number of draws and convergence."""
         if not self.is_fitted:
             return self._title()
-        sampler = json.loads(self._tree.attrs["sampler"])
-        draws = f"{sampler['chains']} x {sampler['draws']} draws: {self._diagnosis}"
+        draws = f"{self._drawn()}: {self._diagnosis}"
         return "\n".join(map(folded, (self._title(), f"fitted to {self._data_text()}", draws)))
 
     def _repr_html_(self) -> str:
@@ -51,12 +50,19 @@ class Described(Parameters, ABC):
             "fitted to": self._data_text(),
             "prior": repr(self._fitted_prior),
             "sampler": (
-                f"{sampler['nuts_sampler']}, {sampler['chains']} x {sampler['draws']} draws after "
-                f"{sampler['tune']} to adapt, target_accept {sampler['target_accept']:g}"
+                f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
+                f"target_accept {sampler['target_accept']:g}"
             ),
             "convergence": repr(self._diagnosis),
         }
         return html_block(self._title(), html_facts(facts))
+
+    def _drawn(self) -> str:
+        """Number of draws, and how many there should have been."""
+        size = self._tree["posterior"].sizes
+        interrupted = self._tree.attrs.get("interrupted")
+        draws = f"{size['chain']} x {size['draw']} draws"
+        return draws if interrupted is None else f"{interrupted} (interrupted)"
 
     def _data_text(self) -> str:
         data = self._tree.attrs

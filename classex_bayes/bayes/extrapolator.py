@@ -165,11 +165,11 @@ class BayesianExtrapolator(PredictiveChecks):
         data, tree = described(tasks, prior.basis, self.likelihood, shared)
         tree.attrs.update(provenance(prior, self.likelihood, settings, seeds))
         draw_seed = int(seeds.generate_state(1)[0])
-        drawn = sample_or_keep(prior, data, settings, draw_seed)
+        drawn, stop = sample_or_keep(prior, data, settings, draw_seed)
         tree.update(drawn.children)
         tree.attrs.update(drawn.attrs)
         self._adopt(tree, prior, data, tasks)
-        conclude(self, tree, self.diagnosis_)
+        conclude(self, stop, self.diagnosis_)
         return self
 
     def _adopt(

@@ -164,7 +164,7 @@ class BayesianRisk(Described):
         data: Any = kind.of(task, observed, prior.basis)
         seeds = seed_sequence(random_seed)
         draw_seed = int(seeds.generate_state(1)[0])
-        tree = sample_or_keep(prior, data, settings, draw_seed)
+        tree, stop = sample_or_keep(prior, data, settings, draw_seed)
         tree.update(_observed_groups(task, observed))
         tree.attrs.update(
             **provenance(prior, data.kind, settings, seeds),
@@ -184,7 +184,7 @@ class BayesianRisk(Described):
         self._tree, self._diagnosis, self._task = tree, diagnosis, task
         self._fitted_prior, self._data, self._fitted_name = prior, data, self.name
         self._fitted_cost, self._fitted_parameters = self.cost, (self.prior, self.monotone)
-        conclude(self, tree, diagnosis)
+        conclude(self, stop, diagnosis)
         return self
 
     def is_fitted_to(self, task: SourceTask) -> bool:

@@ -6,11 +6,10 @@ from typing import Any
 
 import arviz_stats
 import numpy as np
-import nutpie
 import xarray as xr
 
-from classex_bayes.bayes.compiled import compiled_model, is_written_out
-from classex_bayes.bayes.likelihoods import LikelihoodData, arrays
+from classex_bayes.bayes.likelihoods import LikelihoodData
+from classex_bayes.bayes.nuts import draw_by_nutpie
 from classex_bayes.bayes.priors import Prior
 from classex_bayes.data.validation import LARGEST_K, number, one_of, probability
 from classex_bayes.exceptions import ConvergenceWarning, Interrupted, warn
@@ -48,23 +47,6 @@ class SamplerSettings:
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
 
 
-# Compiled PyMC models of this process, for any data of one prior, likelihood and shape.
-_COMPILED: dict[Any, Any] = {}
-
-
-def _compiled(prior: Prior, data: LikelihoodData) -> Any:
-    """Posterior for nutpie, from PyMC where it is not written out."""
-    if is_written_out(prior, data):
-        return compiled_model(prior, data)
-    from classex_bayes.bayes.model import build_model
-
-    padded = data.padded()
-    key = (prior, data.kind, padded.matrix.shape)
-    if key not in _COMPILED:
-        _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
-    return _COMPILED[key].with_data(**arrays(padded))
-
-
 def sample_posterior(
     prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
 ) -> xr.DataTree:
@@ -94,22 +76,13 @@ def sample_posterior(
         tells their number, or is None before the first.
     """
     if settings.nuts_sampler == "nutpie":
-        tree = nutpie.sample(
-            _compiled(prior, data),
-            draws=settings.draws,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=settings.cores,
-            seed=seed,
-            target_accept=settings.target_accept,
-            save_warmup=False,
-            progress_bar=settings.progressbar,
-        )
+        tree, interrupted = draw_by_nutpie(prior, data, settings, seed)
     else:
         import pymc as pm
 
         from classex_bayes.bayes.model import build_model
 
+        interrupted = False  # pm.sample does not tell
         with build_model(prior, data):
             tree = pm.sample(
                 draws=settings.draws,
@@ -126,19 +99,21 @@ def sample_posterior(
     drawn = xr.DataTree.from_dict(
         {group: tree[group].to_dataset() for group in ("posterior", "sample_stats")}
     )
-    return _all_drawn(drawn, settings)
+    weights = drawn["posterior"]["weights"]
+    lengths = weights.notnull().all("knot").sum("draw").values
+    if lengths.size < settings.chains or np.any(lengths < settings.draws):
+        raise _stopped_short(drawn, lengths, settings)
+    if interrupted:
+        raise Interrupted("the sampler was interrupted after its last draw", drawn)
+    return drawn
 
 
-def _all_drawn(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTree:
-    """The draws, or an interruption with as many of them as make whole chains of one length.
+def _stopped_short(tree: xr.DataTree, drawn: IntArray, settings: SamplerSettings) -> Interrupted:
+    """The interruption, with as many of the draws as make whole chains of one length.
 
     Samplers answer an interruption with what they have, chains that have not come so far being
     padded by NaN.
     """
-    weights = tree["posterior"]["weights"]
-    drawn = weights.notnull().all("knot").sum("draw").values
-    if drawn.size == settings.chains and np.all(drawn == settings.draws):
-        return tree
     longest_first = np.argsort(-drawn, kind="stable")
     lengths = drawn[longest_first]
     worth = lengths * np.arange(1.0, lengths.size + 1)
@@ -147,7 +122,7 @@ def _all_drawn(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTree:
     n_chains, n_draws = best + 1, int(lengths[best])
     told = f"{n_chains} x {n_draws} of {settings.chains} x {settings.draws} draws"
     if n_draws < _FEWEST_DRAWS:
-        raise Interrupted("the sampler was interrupted before its first draws")
+        return Interrupted("the sampler was interrupted before its first draws")
     chains = np.sort(longest_first[:n_chains])
     kept = {
         name: group.to_dataset().isel(chain=chains, draw=slice(n_draws))
@@ -155,19 +130,19 @@ def _all_drawn(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTree:
     }
     partial = xr.DataTree.from_dict(kept)
     partial.attrs["interrupted"] = told
-    raise Interrupted(f"the sampler was interrupted after {told}", partial)
+    return Interrupted(f"the sampler was interrupted after {told}", partial)
 
 
 def sample_or_keep(
     prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
-) -> xr.DataTree:
-    """Draws as of `sample_posterior`; interrupted, those so far, if there are any."""
+) -> tuple[xr.DataTree, Interrupted | None]:
+    """Draws as of `sample_posterior`; interrupted, those so far if there are any, and by what."""
     try:
-        return sample_posterior(prior, data, settings, seed)
+        return sample_posterior(prior, data, settings, seed), None
     except Interrupted as stop:
         if stop.partial is None:
             raise
-        return stop.partial
+        return stop.partial, stop
 
 
 @dataclass(frozen=True)
@@ -263,11 +238,10 @@ def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
     return notes + [f"not converged: {problem}" for problem in diagnosis.problems]
 
 
-def conclude(model: Any, tree: xr.DataTree, diagnosis: Diagnosis) -> None:
+def conclude(model: Any, stop: Interrupted | None, diagnosis: Diagnosis) -> None:
     """End a fit: pass an interruption on, now that the model has its draws, or warn of problems."""
-    if "interrupted" in tree.attrs:
-        told = tree.attrs["interrupted"]
-        raise Interrupted(f"the sampler was interrupted; the model keeps {told}", model)
+    if stop is not None:
+        raise Interrupted(f"{stop}, which the model keeps", model) from None
     if diagnosis.problems:
         warn(
             f"{'; '.join(diagnosis.problems)}. Draw more (draws=, tune=) or raise target_accept",

@@ -22,21 +22,20 @@ def stopped(monkeypatch):
     """Make the sampler answer as it does to an interruption, its chains having come so far."""
 
     def stop(*lengths):
-        sample = sampling.nutpie.sample
+        draw = sampling.draw_by_nutpie
 
-        def interrupted(*arguments, **settings):
-            tree = sample(*arguments, **settings)
-            longest = max(lengths)
+        def interrupted(*arguments):
+            tree, _ = draw(*arguments)
             for group in ("posterior", "sample_stats"):
-                data = tree[group].to_dataset().isel(draw=slice(longest))
+                data = tree[group].to_dataset().isel(draw=slice(max(lengths)))
                 for values in data.data_vars.values():
                     if values.dtype.kind == "f":
                         for chain, length in enumerate(lengths):
                             values.values[chain, length:] = np.nan
                 tree[group] = sampling.xr.DataTree(data)
-            return tree
+            return tree, True
 
-        monkeypatch.setattr(sampling.nutpie, "sample", interrupted)
+        monkeypatch.setattr(sampling, "draw_by_nutpie", interrupted)
 
     return stop
 
@@ -64,9 +63,19 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chain
     np.testing.assert_array_equal(kept, expected.isel(chain=chains, draw=slice(draws)))
     prediction = model.predict(1000)
     assert f"sampling was interrupted: {told}" in prediction.notes
+    assert f"\n{told} (interrupted): " in repr(model)
     again = load(save(model, tmp_path / "model.nc")).predict(1000)
     assert again.notes == prediction.notes
     np.testing.assert_array_equal(again.accuracy, prediction.accuracy)
+
+
+def test_an_interruption_after_the_last_draw_is_passed_on(stopped, pilot):
+    stopped(200, 200, 200)
+    model = BayesianExtrapolator()
+    with pytest.raises(Interrupted, match="after its last draw"):
+        model.fit(pilot.task, **SHORT)
+    assert "\n3 x 200 draws: " in repr(model)
+    assert not any("interrupted" in note for note in model.predict(500).notes)
 
 
 def test_a_model_without_draws_stays_unfitted(stopped, pilot):
@@ -92,7 +101,9 @@ def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embedd
     code, out, err = run("compare", embeddings, *options)
     found = strict(out)
     assert code == 130 and "Traceback" not in err
-    assert "the sampler was interrupted; the model keeps 2 x 140 of 2 x 200" in err
+    assert (
+        "the sampler was interrupted after 2 x 140 of 2 x 200 draws, which the model keeps" in err
+    )
     # The references are left out, so that the answer comes now.
     (row,) = found["predictions"]
     kept = load(tmp_path / found["files"]["posterior"])
