@@ -1,6 +1,8 @@
 """Errors and warnings of the package: one place, each inheriting from the built-in it refines."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,15 @@ class Interrupted(KeyboardInterrupt):
         self.partial = partial
         if partial is not None:
             self.add_note("what is finished is the attribute `partial` of this exception")
+
+
+@contextmanager
+def interrupted_whole(what: str) -> Iterator[None]:
+    """Pass on an interruption of a part without what the part had, which is no answer to `what`."""
+    try:
+        yield
+    except Interrupted:
+        raise Interrupted(f"{what} was interrupted before it was finished") from None
 
 
 class ExtrapolationWarning(UserWarning):

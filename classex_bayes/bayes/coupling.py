@@ -18,6 +18,7 @@ from classex_bayes.core.pairing import joint_covariance
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import seed_sequence
 from classex_bayes.estimators.base import fitted_copy
+from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -116,10 +117,11 @@ def fit_jointly(
     JointPosterior
     """
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
-    fitted: dict[Any, Any] = {
-        name: fitted_copy(model, task, seed, **sampler)
-        for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
-    }
+    with interrupted_whole("the joint posterior"):
+        fitted: dict[Any, Any] = {
+            name: fitted_copy(model, task, seed, **sampler)
+            for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
+        }
     every = list(tasks.values())
     correlation = sampling_correlation(every) if paired else np.eye(len(every))
     return couple(fitted, correlation, np.random.default_rng(order_seed))

@@ -19,12 +19,17 @@ class Described(Parameters, ABC):
     prior: Prior
     _tree: "xr.DataTree"
     _fitted_prior: Prior
-    _diagnosis: Diagnosis
+    _diagnosis: Diagnosis | None  # made when it is first asked for
 
     @property
     def is_fitted(self) -> bool:
         """Whether there are draws."""
         return getattr(self, "_tree", None) is not None
+
+    @property
+    @abstractmethod
+    def diagnosis_(self) -> Diagnosis:
+        """Convergence of the sampler."""
 
     @property
     @abstractmethod
@@ -39,7 +44,7 @@ class Described(Parameters, ABC):
         """Parameters and, once fitted, data, number of draws and convergence."""
         if not self.is_fitted:
             return self._title()
-        draws = f"{self._drawn()}: {self._diagnosis}"
+        draws = f"{self._drawn()}: {self.diagnosis_}"
         return "\n".join(map(folded, (self._title(), f"fitted to {self._data_text()}", draws)))
 
     def _repr_html_(self) -> str:
@@ -53,7 +58,7 @@ class Described(Parameters, ABC):
                 f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
                 f"target_accept {sampler['target_accept']:g}"
             ),
-            "convergence": repr(self._diagnosis),
+            "convergence": repr(self.diagnosis_),
         }
         return html_block(self._title(), html_facts(facts))
 

@@ -169,7 +169,7 @@ class BayesianExtrapolator(PredictiveChecks):
         tree.update(drawn.children)
         tree.attrs.update(drawn.attrs)
         self._adopt(tree, prior, data, tasks)
-        conclude(self, stop, self.diagnosis_)
+        conclude(self, stop)
         return self
 
     def _adopt(
@@ -178,9 +178,7 @@ class BayesianExtrapolator(PredictiveChecks):
         """Take over a posterior, fresh from the sampler or from a file."""
         self.__dict__.pop("model", None)
         self._tree, self._fitted_prior, self._data, self._tasks = tree, prior, data, tasks
-        accuracy = self._expected(diagnosed_classes(self._n_classes))
-        accuracies = xr.Dataset({"accuracy": (("chain", "draw", "k"), accuracy)})
-        self._diagnosis = diagnose(tree, accuracies)
+        self._diagnosis = None
 
     @property
     def is_loaded(self) -> bool:
@@ -219,7 +217,12 @@ class BayesianExtrapolator(PredictiveChecks):
     @property
     def diagnosis_(self) -> Diagnosis:
         """Convergence of the sampler."""
-        return self._require("_diagnosis")
+        tree = self._require("_tree")
+        if self._diagnosis is None:
+            accuracy = self._expected(diagnosed_classes(self._n_classes))
+            accuracies = xr.Dataset({"accuracy": (("chain", "draw", "k"), accuracy)})
+            self._diagnosis = diagnose(tree, accuracies)
+        return self._diagnosis
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the PyMC model out, which can be built again but not pickled."""

@@ -178,13 +178,11 @@ class BayesianRisk(Described):
         steps = observed.largest * errors * data.relative_cost(posterior)
         posterior["conditional_risk"] = (("chain", "draw", "knot"), steps)
         tree["posterior"] = xr.DataTree(posterior)
-        risk = steps @ element_risk(prior.basis, diagnosed_classes(task.n_classes)).T
-        diagnosis = diagnose(tree, xr.Dataset({"risk": (("chain", "draw", "k"), risk)}))
         self.__dict__.pop("model", None)
-        self._tree, self._diagnosis, self._task = tree, diagnosis, task
+        self._tree, self._diagnosis, self._task = tree, None, task
         self._fitted_prior, self._data, self._fitted_name = prior, data, self.name
         self._fitted_cost, self._fitted_parameters = self.cost, (self.prior, self.monotone)
-        conclude(self, stop, diagnosis)
+        conclude(self, stop)
         return self
 
     def is_fitted_to(self, task: SourceTask) -> bool:
@@ -224,7 +222,13 @@ class BayesianRisk(Described):
     @property
     def diagnosis_(self) -> Diagnosis:
         """Convergence of the sampler."""
-        return self._require("_diagnosis")
+        tree = self._require("_tree")
+        if self._diagnosis is None:
+            k = diagnosed_classes(int(tree.attrs["n_classes"]))
+            risk = self._steps.values @ element_risk(self._fitted_prior.basis, k).T
+            risks = xr.Dataset({"risk": (("chain", "draw", "k"), risk)})
+            self._diagnosis = diagnose(tree, risks)
+        return self._diagnosis
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the PyMC model out, which can be built again but not pickled."""

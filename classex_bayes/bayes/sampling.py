@@ -238,8 +238,12 @@ def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
     return notes + [f"not converged: {problem}" for problem in diagnosis.problems]
 
 
-def conclude(model: Any, stop: Interrupted | None, diagnosis: Diagnosis) -> None:
+def conclude(model: Any, stop: Interrupted | None) -> None:
     """End a fit: pass an interruption on, now that the model has its draws, or warn of problems."""
+    try:
+        diagnosis = model.diagnosis_
+    except KeyboardInterrupt as late:
+        stop = stop or Interrupted("interrupted after the last draw", late)
     if stop is not None:
         raise Interrupted(f"{stop}, which the model keeps", model) from None
     if diagnosis.problems:

@@ -16,7 +16,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import seed_sequence
 from classex_bayes.display import Display, Shown
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, interrupted_whole
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -260,12 +260,10 @@ class StackedExtrapolator(Parameters):
         }
         models = {name: BayesianExtrapolator(checked_prior(own)) for name, own in priors.items()}
         seeds = seed_sequence(random_seed).spawn(len(models))
-        self._stack = stack(
-            {
-                name: model.fit(task, random_seed=seed, **settings)
-                for (name, model), seed in zip(models.items(), seeds, strict=True)
-            }
-        )
+        with interrupted_whole("the stack"):
+            for model, seed in zip(models.values(), seeds, strict=True):
+                model.fit(task, random_seed=seed, **settings)
+        self._stack = stack(models)
         return self
 
     @property

@@ -67,6 +67,7 @@ def load(path: str | Path) -> BayesianExtrapolator:
         for name in ("n_classes", "n_test", "design_effect", "task_kind", "random_seed"):
             attributes[name]
         model._adopt(tree, prior, data_of(tree), ())
+        model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
     return model

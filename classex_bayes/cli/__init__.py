@@ -4,6 +4,7 @@ Exit codes: 0, done; 1, something could not be written; 2, bad input, or an extr
 installed; 130, interrupted, after what was finished has been saved and shown.
 """
 
+import io
 import sys
 
 from classex_bayes.cli.backtest import backtest
@@ -24,8 +25,19 @@ def main() -> None:
     """Run the command line; what is wrong with the input is one line and exit code 2."""
     from classex_bayes.exceptions import DataError
 
+    _ready_streams()
     try:
         app()
     except (DataError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, OSError) else 2)
+
+
+def _ready_streams() -> None:
+    """Have streams for words even where they are closed, or do not know a letter of a name."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.StringIO())
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -15,6 +15,7 @@ from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import document
 
 if TYPE_CHECKING:
+    from classex_bayes.data.task import Untested
     from classex_bayes.report.findings import Findings
 
 References = Literal["none", "usual", "all", "slow"]
@@ -58,6 +59,12 @@ def page(path: Path, source: str) -> Product:
     return product
 
 
+def name_of(files: list[Path]) -> str:
+    """Name for what is made from some files."""
+    more = f"-and-{len(files) - 1}-more" if len(files) > 1 else ""
+    return f"{files[0].stem}{more}"
+
+
 def point_estimators(which: References, seed: int) -> list[Any]:
     """Point estimators beside the posterior."""
     from classex_bayes.estimators.literature import literature
@@ -76,6 +83,7 @@ def read(
     labels: Path | None,
     metric: str | None,
     distances: bool,
+    untested: "Untested | None" = None,
     n_test: int | None = None,
     n_classes: int | None = None,
 ) -> Any:
@@ -88,17 +96,30 @@ def read(
             labels,
             metric=metric,
             higher_is_better=False if distances else None,
+            untested=untested,
             n_test=n_test,
             n_classes=n_classes,
             random_seed=seed,
         )
     screen.aside(str(task))
-    if task.kind != "accuracies" and task.accuracy(2)[0] < 0.5:
-        screen.aside(
-            "note: right answers score below most wrong ones, as if smaller scores were better "
-            "(--distances)"
-        )
+    doubt = _doubt(task, distances)
+    if doubt:
+        screen.aside(f"note: {doubt}")
     return task
+
+
+def _doubt(task: Any, distances: bool) -> str:
+    """What a task looks like whose right answers do not beat the wrong ones."""
+    if task.kind == "accuracies":
+        return ""
+    accuracy = float(task.accuracy(2)[0])
+    error = 0.5 * (task.design_effect() / task.n_test) ** 0.5
+    if accuracy < 0.5 - 3 * error:
+        remedy = "leave --distances out" if distances else "pass --distances for distances"
+        return f"right answers score below most wrong ones: is the sign reversed? ({remedy})"
+    if accuracy < 0.5 + 3 * error:
+        return "right answers score no better than wrong ones: is y in another order than the rows?"
+    return ""
 
 
 def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> tuple[Any, str]:
@@ -187,6 +208,8 @@ def analyse(
         try:
             product.write(findings, product.path)
             files[product.what] = str(product.path)
+        except KeyboardInterrupt:
+            interruption = f"interrupted while the {product.what} was written"
         except Exception as error:
             failures.append(f"the {product.what} could not be written ({error})")
     comparison = findings.comparison

@@ -1,11 +1,12 @@
 """`classex-bayes backtest`: pilots from a large task, extrapolated and scored."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import References, point_estimators, read
+from classex_bayes.cli.analysis import References, name_of, point_estimators, read
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
@@ -22,6 +23,7 @@ from classex_bayes.cli.options import (
     Quiet,
     Seed,
     Slow,
+    Untested,
 )
 from classex_bayes.cli.screen import Screen, flat_table, parse_counts, ready_folder
 from classex_bayes.exceptions import Interrupted
@@ -48,6 +50,7 @@ def backtest(
     labels: Labels = None,
     metric: Metric = None,
     distances: Distances = False,
+    untested: Untested = None,
     jobs: Jobs = 1,
     out: Out = Path("classex-bayes-results"),
     seed: Seed = 0,
@@ -66,12 +69,14 @@ def backtest(
     screen, sizes = Screen(quiet, as_json), parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)
     ready_folder(out)
-    task = read(files, screen, seed, labels=labels, metric=metric, distances=distances)
+    task = read(
+        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested
+    )
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
 
     which: References = "slow" if slow else "all" if every else "usual"
-    store = out / f"{files[0].stem}-backtest.csv"
+    store = out / f"{name_of(files)}-backtest.csv"
     interruption = ""
     with screen.warnings_as_notes():
         try:
@@ -94,7 +99,12 @@ def backtest(
                 raise
             found, interruption = stop.partial, str(stop)
     level = f"{100 * ci_prob:g}"
-    files_written = {"trials": str(store), **_figures(found, out, files[0].stem, level)}
+    files_written = {"trials": str(store)}
+    try:
+        for what, path in _figures(found, out, name_of(files), level):
+            files_written[what] = str(path)
+    except KeyboardInterrupt:
+        interruption = interruption or "interrupted while figures were drawn"
     title = f"Back-test on {task.n_classes} classes"
     screen.result(
         flat_table(title, _compact(found.scores, level)),
@@ -115,17 +125,15 @@ def _compact(scores: Any, level: str) -> Any:
     return table.reset_index()
 
 
-def _figures(found: Any, folder: Path, stem: str, level: str) -> dict[str, str]:
-    """One figure of errors and one of coverage for each size of pilots."""
+def _figures(found: Any, folder: Path, stem: str, level: str) -> Iterator[tuple[str, Path]]:
+    """Write one figure of errors and one of coverage for each size of pilots."""
     from matplotlib import pyplot as plt
 
     from classex_bayes.plots.backtest import plot_backtest
 
-    files = {}
     for size in found.scores.index.unique("n_source"):
         for score in ("rmse", f"coverage{level}"):
             path = folder / f"{stem}-{score}-{size}.png"
             plot_backtest(found, score, int(size), backend="matplotlib").savefig(path)
             plt.close("all")
-            files[f"{score} from {size} classes"] = str(path)
-    return files
+            yield f"{score} from {size} classes", path

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from classex_bayes.cli.analysis import analyse, figure, page, read
+from classex_bayes.cli.analysis import analyse, figure, name_of, page, read
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
@@ -27,9 +27,10 @@ from classex_bayes.cli.options import (
     Seed,
     Slow,
     Target,
+    Untested,
     examples,
 )
-from classex_bayes.cli.screen import Screen, parse_counts
+from classex_bayes.cli.screen import Screen, parse_counts, warn_of_thousands
 
 
 class _Verbs(TyperGroup):
@@ -40,17 +41,36 @@ class _Verbs(TyperGroup):
         try:
             return super().invoke(context)
         except KeyboardInterrupt as stop:
-            print(str(stop) or "interrupted before anything was finished", file=sys.stderr)
+            print(str(stop) or "interrupted", file=sys.stderr)
             raise typer.Exit(130) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from classex_bayes import __version__
+
+        print(f"classex-bayes {__version__}")
+        raise typer.Exit
 
 
 app = typer.Typer(
     cls=_Verbs,
-    help="How accurate will a classifier be on more classes, and how sure are we?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 _DEMO_CLASSES = 100
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Predict how accurate a classifier will be on more classes, and how sure that is."""
+
+
 _RESULTS = Path("classex-bayes-results")
 
 
@@ -99,6 +119,7 @@ def extrapolate(
     labels: Labels = None,
     metric: Metric = None,
     distances: Distances = False,
+    untested: Untested = None,
     n_test: NTest = None,
     n_classes: NClasses = None,
     out: Out = _RESULTS,
@@ -112,11 +133,12 @@ def extrapolate(
 ) -> None:
     """Predict the accuracy on K classes, with credible intervals."""
     screen, counts = Screen(quiet, as_json), parse_counts(k)
-    product = figure(out, files[0].stem)
+    product = figure(out, name_of(files))
     task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, n_test=n_test,
-        n_classes=n_classes,
+        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested,
+        n_test=n_test, n_classes=n_classes,
     )  # fmt: skip
+    warn_of_thousands(k, counts, task.n_classes, screen)
     analyse(
         task, counts, screen, product, target=target, ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains,
@@ -137,6 +159,7 @@ def compare(
     labels: Labels = None,
     metric: Metric = None,
     distances: Distances = False,
+    untested: Untested = None,
     n_test: NTest = None,
     n_classes: NClasses = None,
     out: Out = _RESULTS,
@@ -150,11 +173,12 @@ def compare(
 ) -> None:
     """Put the posterior beside the point estimates of the literature, in one table."""
     screen, counts = Screen(quiet, as_json), parse_counts(k)
-    product = figure(out, f"{files[0].stem}-comparison")
+    product = figure(out, f"{name_of(files)}-comparison")
     task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, n_test=n_test,
-        n_classes=n_classes,
+        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested,
+        n_test=n_test, n_classes=n_classes,
     )  # fmt: skip
+    warn_of_thousands(k, counts, task.n_classes, screen)
     analyse(
         task, counts, screen, product,
         references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
@@ -174,6 +198,7 @@ def report(
     labels: Labels = None,
     metric: Metric = None,
     distances: Distances = False,
+    untested: Untested = None,
     n_test: NTest = None,
     n_classes: NClasses = None,
     out: Annotated[
@@ -191,9 +216,10 @@ def report(
     screen, counts = Screen(quiet, as_json), parse_counts(k)
     product = page(out, ", ".join(file.name for file in files))
     task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, n_test=n_test,
-        n_classes=n_classes,
+        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested,
+        n_test=n_test, n_classes=n_classes,
     )  # fmt: skip
+    warn_of_thousands(k, counts, task.n_classes, screen)
     analyse(
         task, counts, screen, product, references="usual", target=target, ci_prob=ci_prob,
         seed=seed, draws=draws, chains=chains,

@@ -30,10 +30,13 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         for name in settings:
             if name not in names:
                 where = f" in [{table}]" if table else ""
-                raise _unknown(path, f"{name!r}{where}", names)
+                raise _unknown(path, f"{name!r}{where}", known[table] if table else mine)
         if not table or known[table] is mine:
             chosen.update({name: settings[name] for name in settings if name in mine})
-    context.default_map = {mine[name]: _as_typed(name, value) for name, value in chosen.items()}
+    context.default_map = {
+        mine[name].name: _as_typed(f"{path}: {name}", mine[name], value)
+        for name, value in chosen.items()
+    }
     return path
 
 
@@ -58,15 +61,16 @@ def _read(path: Path) -> dict[str, Any]:
 def _tables(content: dict[str, Any], name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Settings of the top and of each table, the top first; none of tables of tables alone."""
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    settings = {key: value for key, value in content.items() if key not in tables}
+    # Underscores are what the same settings have in Python.
+    settings = {key.replace("_", "-"): value for key, value in content.items() if key not in tables}
     if settings or not tables:
         yield name, settings
     for key, table in tables.items():
         yield from _tables(table, f"{name}.{key}" if name else key)
 
 
-def _verbs(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, str]]]:
-    """Verbs with their settings: names on the command line, and in the function."""
+def _verbs(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Verbs with their settings, by their names on the command line."""
     below = getattr(command, "commands", None)
     if below is None:
         yield name, dict(_settings(command))
@@ -75,19 +79,28 @@ def _verbs(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, str]]]
         yield from _verbs(verb, f"{name}.{key}" if name else key)
 
 
-def _settings(verb: Any) -> Iterator[tuple[str, str]]:
+def _settings(verb: Any) -> Iterator[tuple[str, Any]]:
     for setting in verb.params:
         long = [option[2:] for option in setting.opts if option.startswith("--")]
         name = long[0] if long else setting.name
         if name not in _NOT_SETTINGS:
-            yield name, setting.name
+            yield name, setting
 
 
-def _as_typed(name: str, value: Any) -> Any:
-    """A value as it would be typed: --k takes a list with commas, files are a list."""
-    if isinstance(value, list) and name != "files":
-        return ",".join(map(str, value))
-    return value
+def _as_typed(name: str, setting: Any, value: Any) -> Any:
+    """A value as it would be typed: numbers of classes with commas; files are a list."""
+    one = value if isinstance(value, list) else [value]
+    flag = getattr(setting, "is_flag", False)
+    several = setting.nargs == -1 or str(setting.metavar).endswith(",...")
+    if (isinstance(value, list) and not several) or any(
+        isinstance(item, bool) != flag or not isinstance(item, bool | int | float | str)
+        for item in one
+    ):
+        wanted = "true or false" if flag else "numbers or text" if several else "a number or text"
+        raise DataError(f"--config: {name}: expected {wanted}, found {value!r}")
+    if setting.nargs == -1:
+        return one
+    return ",".join(map(str, one)) if several else value
 
 
 def _unknown(path: Path, what: str, known: Iterable[str]) -> DataError:

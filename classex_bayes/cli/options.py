@@ -28,7 +28,7 @@ Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="TOML file with settings by their names here; what is given here goes before them.",
+        help="TOML file with settings, by their names here; the command line goes before it.",
         callback=read_config,
         is_eager=True,
         rich_help_panel=_OUTPUT,
@@ -54,10 +54,17 @@ Labels = Annotated[
 ]
 Metric = Annotated[
     Literal["sqeuclidean", "cosine", "dot"] | None,
-    typer.Option(help="How embeddings are compared.", rich_help_panel=_DATA),
+    typer.Option(help="Of embeddings; sqeuclidean if not given.", rich_help_panel=_DATA),
 ]
 Distances = Annotated[
-    bool, typer.Option("--distances", help="Smaller scores are better.", rich_help_panel=_DATA)
+    bool,
+    typer.Option("--distances/--scores", help="Smaller scores are better.", rich_help_panel=_DATA),
+]
+Untested = Annotated[
+    Literal["error", "competitors"] | None,
+    typer.Option(
+        help="Classes without test instances: refused, or competitors.", rich_help_panel=_DATA
+    ),
 ]
 NTest = Annotated[
     int | None,
@@ -76,9 +83,11 @@ Draws = Annotated[
     int, typer.Option(min=1, help="Posterior draws in each chain.", rich_help_panel=_FIT)
 ]
 Chains = Annotated[int, typer.Option(min=1, help="Number of chains.", rich_help_panel=_FIT)]
-Slow = Annotated[bool, typer.Option("--slow", help="All, and CleaneX, which takes minutes.")]
+Slow = Annotated[
+    bool, typer.Option("--slow/--not-slow", help="All, and CleaneX, which takes minutes.")
+]
 Every = Annotated[
-    bool, typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE.")
+    bool, typer.Option("--all/--usual", help="All that take seconds, not only ClassExReg and KDE.")
 ]
 Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
 Out = Annotated[
@@ -88,10 +97,10 @@ Out = Annotated[
 AsJson = Annotated[
     bool,
     typer.Option(
-        "--json", help="Print one JSON object instead of tables.", rich_help_panel=_OUTPUT
+        "--json/--no-json", help="Print one JSON object instead of tables.", rich_help_panel=_OUTPUT
     ),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=_OUTPUT),
+    typer.Option("--quiet/--loud", "-q", help="No progress and no notes.", rich_help_panel=_OUTPUT),
 ]

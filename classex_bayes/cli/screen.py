@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 import tempfile
 import warnings
@@ -15,6 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 _WIDTH = 200
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 
 
 class Screen:
@@ -68,8 +70,13 @@ class Screen:
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
         """Turn warnings into notes, each once."""
+        from classex_bayes.exceptions import ConvergenceWarning, ExtrapolationWarning
+
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            # Told below the table, as notes of the predictions.
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             self.aside(f"note: {text}")
@@ -98,12 +105,34 @@ def parse_counts(text: str, name: str = "--k") -> list[int]:
     from classex_bayes.exceptions import DataError
 
     try:
-        numbers = [int(part) for part in text.split(",")]
+        return class_counts([_whole(part) for part in text.split(",")], name).tolist()
+    except DataError as error:
+        hint = f": write {text.replace(',', '_')}, since commas separate numbers"
+        raise DataError(f"{error}{hint if _THOUSANDS.fullmatch(text) else ''}") from None
     except ValueError:
         raise DataError(
             f"{name}: expected whole numbers separated by commas, found {text!r}"
         ) from None
-    return class_counts(numbers, name).tolist()
+
+
+def _whole(text: str) -> int:
+    """A whole number, also as 10_000 or 1e4."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise ValueError(text) from None
+        return int(number)
+
+
+def warn_of_thousands(text: str, counts: list[int], n_classes: int, screen: Screen) -> None:
+    """Tell that --k 2,965 is 2 and 965."""
+    if _THOUSANDS.fullmatch(text) and min(counts) < n_classes:
+        screen.aside(
+            f"note: --k {text} is {' and '.join(map(str, counts))} classes; one number is written "
+            f"{text.replace(',', '')}"
+        )
 
 
 def ready_folder(folder: Path) -> None:

@@ -164,6 +164,11 @@ def backtest(
         wanted = {size * factor for size in sizes for factor in _FACTORS}
         k = sorted({size for size in wanted if size < task.n_classes} | {task.n_classes})
     counts = class_counts(k, largest=task.n_classes).tolist()
+    if max(counts) < max(sizes):
+        raise DataError(
+            f"k: found {max(counts)} as the largest, expected at least the {max(sizes)} classes of "
+            "the largest pilots"
+        )
     if task.kind == "accuracies":
         raise DataError("task: it was made from accuracies alone, and pilots need instances")
     try:

@@ -27,7 +27,7 @@ from classex_bayes.data.validation import (
     truth_value,
 )
 from classex_bayes.evaluate.progress import with_progress
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
@@ -273,13 +273,26 @@ def _ranks(
     work = (delayed(_rank)(case, prior, k, settings) for case in cases)
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     shown = truth_value(progressbar, "progressbar")
-    found = list(with_progress(parallel(work), len(cases), "simulations", shown))
+    found: list[dict[str, tuple[int, int, int]]] = []
+    try:
+        for ranks in with_progress(parallel(work), len(cases), "simulations", shown):
+            found.append(ranks)
+    except KeyboardInterrupt:
+        told = f"interrupted after {len(found)} of {len(cases)} simulations"
+        raise Interrupted(told, _rank_tree(found, group, random_seed) if found else None) from None
+    return _rank_tree(found, group, random_seed)
+
+
+def _rank_tree(
+    found: list[dict[str, tuple[int, int, int]]], group: str, random_seed: RandomSeed
+) -> xr.DataTree:
+    """Shares of the draws below the truth, as plots of ranks want them."""
     rng = np.random.default_rng(seed_sequence(random_seed).spawn(4)[3])
     ranks = {
         name: (("chain", "draw"), _shares([case[name] for case in found], rng)[None])
         for name in found[0]
     }
-    data = xr.Dataset(ranks, coords={"chain": [0], "draw": np.arange(len(cases))})
+    data = xr.Dataset(ranks, coords={"chain": [0], "draw": np.arange(len(found))})
     return xr.DataTree.from_dict({group: data})
 
 

@@ -32,7 +32,7 @@ from classex_bayes.data.validation import (
 )
 from classex_bayes.display import Display, Shown
 from classex_bayes.evaluate.progress import with_progress
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.results import interval_words
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -271,7 +271,8 @@ def plan(
     if prior is None and isinstance(source, BayesianExtrapolator):
         prior = source.prior
     law = checked_prior(MixturePrior() if prior is None else prior)
-    truths, dependence = _guessed(source, law, pilots, settings, seeds)
+    with interrupted_whole("the plan"):
+        truths, dependence = _guessed(source, law, pilots, settings, seeds)
     designs = [
         _Design(
             size,
@@ -286,7 +287,8 @@ def plan(
     ]
     work = (delayed(_interval)(design, law, target, level, settings) for design in designs)
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    found = np.array(list(with_progress(parallel(work), len(designs), "pilots", shown)))
+    with interrupted_whole("the plan"):
+        found = np.array(list(with_progress(parallel(work), len(designs), "pilots", shown)))
     true = np.array([truth.accuracy(target) for truth in truths])
     widths, means = found.T.reshape(2, len(sizes), len(each), pilots)
     rows = [

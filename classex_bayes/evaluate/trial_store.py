@@ -40,6 +40,10 @@ def read_trials(path: str | Path) -> pd.DataFrame:
             return pd.DataFrame({name: [] for name in COLUMNS})
         text_columns = {"cell": str, "estimator": str, "settings": str, "note": str}
         table = pd.read_csv(io.StringIO(lines), dtype=text_columns)
+        # Two studies that begin at once may both write a header.
+        table = table[table.iloc[:, 0] != COLUMNS[0]]
+        for name in table.columns.difference(list(text_columns)):
+            table[name] = pd.to_numeric(table[name])
     except (OSError, ValueError) as error:
         raise DataError(f"store: {path} is no table of trials ({str(error).strip()})") from None
     if tuple(table.columns) != COLUMNS:
@@ -78,6 +82,8 @@ class TrialStore:
         DataError
             The file is no table of trials, or one of another study.
         """
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path is None or not self.path.exists():
             return pd.DataFrame({name: [] for name in COLUMNS})
         table = read_trials(self.path)

@@ -173,9 +173,10 @@ def run_trials(
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
             kept.append(parts[-1])
     except KeyboardInterrupt:
+        rows = finished_rows()
         told = f"interrupted after {len(parts) - 1} of {len(units)} tasks"
-        kept_in = "" if store is None else f", which {store} keeps"
-        raise Interrupted(told + kept_in, finished_rows()) from None
+        kept_in = f"; {store} keeps what was finished" if store and len(rows) else ""
+        raise Interrupted(told + kept_in, rows) from None
     return finished_rows()
 
 

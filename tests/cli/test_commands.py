@@ -1,5 +1,6 @@
 """Command line: the numbers of the Python interface, and one clear line where it is refused."""
 
+import os
 import re
 import subprocess
 import sys
@@ -125,7 +126,9 @@ def test_quiet_is_silent(run, embeddings):
     quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *FEW)
     assert quiet[0] == 0 and quiet[2] == "" and "0." in quiet[1]
     assert "Sampling (the first run" in loud[2]
-    assert loud[2].count("50,000 is 250 times the 200 source classes") == 1
+    # Told once, where the number is.
+    assert loud[2].count("250 times the 200 source classes") == 0
+    assert loud[1].count("50,000 is 250 times the 200 source classes") == 1
     assert loud[1] == quiet[1]
 
 
@@ -374,10 +377,11 @@ def test_report_says_what_to_install(run, embeddings, monkeypatch):
 # A process of its own
 
 
-def process(*arguments):
+def process(*arguments, **variables):
     code = "from classex_bayes.cli import main; main()"
     command = [sys.executable, "-W", "error", "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_a_process_of_its_own(tmp_path):
@@ -420,6 +424,51 @@ def test_scores_that_look_like_distances_are_told(run, tmp_path):
     rng = np.random.default_rng(1)
     np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))
     _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
-    assert "smaller scores were better (--distances)" in err
+    assert "is the sign reversed? (pass --distances for distances)" in err
     _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
     assert "--distances" not in err
+    scores = rng.normal(size=(40, 40)) + 3 * np.eye(40)
+    np.savez(tmp_path / "d.npz", scores=scores, y=range(40))
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
+    assert "is the sign reversed? (leave --distances out)" in err
+    np.savez(tmp_path / "d.npz", scores=scores, y=np.roll(range(40), 1))
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
+    assert "no better than wrong ones: is y in another order" in err
+
+
+def test_numbers_of_classes_in_other_hands(run, strict, scores):
+    for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
+        code, out, _ = run("extrapolate", scores, "--k", text, "--json", *FEW)
+        assert code == 0 and [row["k"] for row in strict(out)["predictions"]] == k
+    code, _, err = run("extrapolate", scores, "--k", "2,965", *FEW)
+    assert code == 0 and "note: --k 2,965 is 2 and 965 classes; one number is written 2965" in err
+    code, _, err = run("extrapolate", scores, "--k", "1,000", *FEW)
+    assert code == 2 and "found 1: write 1_000, since commas separate numbers" in err
+
+
+def test_version(run):
+    from classex_bayes import __version__
+
+    assert run("--version") == (0, f"classex-bayes {__version__}\n", "")
+
+
+def test_names_that_the_terminal_does_not_know(tmp_path):
+    name = tmp_path / "nämé.npz"
+    np.savez(name, losses=np.arange(40) % 7, y=np.arange(40), n_classes=40)
+    options = ["--k", "99", "--draws", "50", "--chains", "1", "--out", str(tmp_path)]
+    found = process("extrapolate", str(name), *options, PYTHONIOENCODING="ascii")
+    assert found.returncode == 0 and r"n\xe4m\xe9.nc" in found.stdout
+
+
+def test_closed_streams(tmp_path):
+    np.savez(tmp_path / "s.npz", losses=np.arange(40) % 7, y=np.arange(40), n_classes=40)
+    options = ["--k", "99", "--draws", "50", "--chains", "1", "--out", str(tmp_path)]
+    code = "import sys; sys.stderr = None; from classex_bayes.cli import main; main()"
+    command = [sys.executable, "-c", code, "extrapolate", str(tmp_path / "s.npz"), *options]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0 and "Expected accuracy" in found.stdout
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            command[2] = "from classex_bayes.cli import main; main()"
+            found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert found.returncode == 1 and b"Traceback" not in found.stderr

@@ -111,6 +111,67 @@ def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embedd
     assert (tmp_path / found["files"]["figure"]).exists()
 
 
+def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings, few, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("classex_bayes.plots.curve.plot_accuracy", stop)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
+    assert code == 130 and list(strict(out)["files"]) == ["posterior"]
+    assert "interrupted while the figure was written; what was finished is above" in err
+
+
+def test_an_interruption_while_convergence_is_judged(pilot, monkeypatch):
+    from classex_bayes.bayes import extrapolator
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    model = BayesianExtrapolator()
+    with monkeypatch.context() as patched:
+        patched.setattr(extrapolator, "diagnose", stop)
+        with pytest.raises(Interrupted, match="after the last draw") as interruption:
+            model.fit(pilot.task, **SHORT)
+    assert interruption.value.partial is model
+    assert model.predict(500).mean[500] > 0.5 and model.diagnosis_.divergences >= 0
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
+    from classex_bayes.bayes.stacking import StackedExtrapolator
+    from classex_bayes.evaluate.classifiers import compare_classifiers
+    from classex_bayes.evaluate.plan import plan
+
+    stopped(150, 140)
+    short = {"draws": 200, "tune": 200, "chains": 2}
+    works = [
+        lambda: StackedExtrapolator().fit(pilot.task, **short, progressbar=False),
+        lambda: compare_classifiers({"a": pilot.task, "b": pilot.task}, 500, sampler=short),
+        lambda: plan(pilot.task, 1000, 0.1, sampler=short, progressbar=False),
+    ]
+    for work in works:
+        with pytest.raises(Interrupted, match="before it was finished") as interruption:
+            work()
+        assert interruption.value.partial is None
+
+
+def test_calibration_keeps_the_simulations_so_far(monkeypatch):
+    from classex_bayes.evaluate import calibration
+
+    rank, begun = calibration._rank, []
+
+    def counted(*arguments):
+        begun.append(arguments)
+        if len(begun) > 3:
+            raise KeyboardInterrupt
+        return rank(*arguments)
+
+    monkeypatch.setattr(calibration, "_rank", counted)
+    with pytest.raises(Interrupted, match="after 3 of 5 simulations") as interruption:
+        calibration.sbc(n_simulations=5, sampler={"draws": 100, "tune": 100, "chains": 1})
+    assert interruption.value.partial["prior_sbc"].sizes["draw"] == 3
+
+
 def test_a_command_without_draws_says_so(run, stopped, embeddings, tmp_path):
     stopped(0, 0)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--chains", "2")
@@ -174,7 +235,7 @@ def stop_after(monkeypatch):
 def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, stop_after):
     rest = {"n_pilots": 4, "store": tmp_path / "trials.csv", "random_seed": 2}
     go_on = stop_after(5)
-    with pytest.raises(Interrupted, match=r"5 of 8 tasks, which .*trials.csv keeps") as stop:
+    with pytest.raises(Interrupted, match=r"5 of 8 tasks; .*trials.csv keeps") as stop:
         backtest(pilot.task, [20, 50], [ClassExReg(0.5)], **rest)
     partial = stop.value.partial
     assert sorted(partial.scores["n"].unique()) == [2, 3]
@@ -203,7 +264,8 @@ def test_the_back_test_command_shows_a_partial_table(
     code, out, err = run("backtest", embeddings, *options)
     found = strict(out)
     store = tmp_path / found["files"]["trials"]
-    assert code == 130 and "3 of 4 tasks, which b/pilot-backtest.csv keeps; begun again" in err
+    assert code == 130
+    assert "3 of 4 tasks; b/pilot-backtest.csv keeps what was finished; begun again" in err
     assert {row["n"] for row in found["rows"]} == {1, 2}
     before = store.read_text()
     go_on()

@@ -114,12 +114,20 @@ def test_files_may_be_settings(run, strict, embeddings, tmp_path):
 
 
 WRONG = {
-    "unknown": ("targt = 0.9", "run.toml has 'targt', which does not exist; expected all, chains"),
+    "unknown": (
+        "targt = 0.9",
+        "run.toml has 'targt', which does not exist; expected chains, ci-prob",
+    ),
     "of another verb": ("[extrapolate]\nn-source = 5", "'n-source' in [extrapolate]"),
     "no verb": ("[predict]\nk = 5", "table [predict], which does not exist; expected backtest"),
     "itself": ("config = 'run.toml'", "run.toml has 'config', which"),
     "no TOML": ("k: 5", "run.toml is no TOML (Expected '=' after a key"),
     "no text": (b"\xff\xfe", "run.toml is no TOML"),
+    "list for one": ("draws = [100]", "run.toml: draws: expected a number or text, found [100]"),
+    "text for a flag": ("json = 'yes'", "run.toml: json: expected true or false, found 'yes'"),
+    "truth for a number": ("seed = true", "run.toml: seed: expected a number or text, found True"),
+    "a day": ("target = 2026-01-01", "run.toml: target: expected a number or text"),
+    "no files": ("files = 3.5\nk = 'many'", "--k: expected whole numbers"),
     "bad value": ("k = 'many'", "--k: expected whole numbers separated by commas, found 'many'"),
     "bad level": ("ci-prob = 90", "--ci-prob: expected a number"),
 }
@@ -134,6 +142,15 @@ def test_bad_settings_are_one_line(run, embeddings, tmp_path, monkeypatch, conte
     code, out, err = run("extrapolate", embeddings, *k, "--config", "run.toml", "--quiet")
     assert code == 2 and out == ""
     assert err.startswith("error: ") and len(err.splitlines()) == 1 and message in err
+
+
+def test_flags_of_a_file_are_taken_back_and_underscores_do(run, strict, scores, tmp_path):
+    settings = "distances = true\njson = true\nci_prob = 0.8\nk = 300\ndraws = 200\nchains = 2"
+    (tmp_path / "run.toml").write_text(settings)
+    code, out, _ = run("extrapolate", scores, "--config", "run.toml")
+    assert code == 0 and strict(out)["predictions"][0]["mean"] < 0.1
+    code, out, _ = run("extrapolate", scores, "--config", "run.toml", "--scores", "--no-json")
+    assert code == 0 and "80% interval" in out and "│ 300 │   0.7" in out
 
 
 def test_a_file_of_settings_that_is_not_there(run, embeddings):
