@@ -41,7 +41,7 @@ def read_trials(path: str | Path) -> pd.DataFrame:
         text_columns = {"cell": str, "estimator": str, "settings": str, "note": str}
         table = pd.read_csv(io.StringIO(lines), dtype=text_columns)
         # Two studies that begin at once may both write a header.
-        table = table[table.iloc[:, 0] != COLUMNS[0]]
+        table = table[table.iloc[:, 0] != COLUMNS[0]].reset_index(drop=True)
         for name in table.columns.difference(list(text_columns)):
             table[name] = pd.to_numeric(table[name])
     except (OSError, ValueError) as error:

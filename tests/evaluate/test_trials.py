@@ -210,3 +210,16 @@ def test_what_is_no_store(tmp_path):
         with pytest.raises(DataError, match="store: "):
             run(store=store)
         assert store.read_bytes() == text.encode("utf-8", "surrogateescape")
+
+
+def test_a_second_header_is_left_out_and_text_among_numbers_refused(tmp_path):
+    store = tmp_path / "new" / "folder" / "study.csv"
+    whole = run(n_repeats=2, store=store)
+    header, *rows = store.read_text().splitlines(keepends=True)
+    store.write_text("".join([header, header, *rows]))
+    same(read_trials(store), whole)
+    same(run(n_repeats=2, store=store), whole)
+    cells = rows[0].split(",")
+    store.write_text("".join([header, ",".join([*cells[:6], "high", *cells[7:]]), *rows[1:]]))
+    with pytest.raises(DataError, match=r"store: .*high"):
+        run(n_repeats=2, store=store)
