@@ -1,5 +1,6 @@
 """One fitted model for all tests: compiling is what costs, so it is done once and shared."""
 
+import socket
 import warnings
 from types import SimpleNamespace
 
@@ -7,8 +8,35 @@ import pytest
 
 from classex_bayes.exceptions import ConvergenceWarning
 
+LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
 # Fixtures have no doctests, and folders may each have a file of them.
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_network():
+    """Refuse every connection that leaves this machine: nothing in the package may need one."""
+    connect, lookup = socket.socket.connect, socket.getaddrinfo
+
+    def is_local(address):
+        host = address[0] if isinstance(address, tuple) else address
+        return not isinstance(host, str) or host in LOCAL or host.startswith("/")
+
+    def connect_here(self, address):
+        if self.family != socket.AF_UNIX and not is_local(address):
+            raise AssertionError(f"a connection to {address} was tried")
+        return connect(self, address)
+
+    def look_up_here(host, *rest, **options):
+        name = host.decode() if isinstance(host, bytes) else host
+        if name is not None and name not in {*LOCAL, socket.gethostname()}:
+            raise AssertionError(f"the address of {host} was asked for")
+        return lookup(host, *rest, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_here)
+        patch.setattr(socket, "getaddrinfo", look_up_here)
+        yield
 
 
 @pytest.fixture(scope="session")
