@@ -240,3 +240,18 @@ def test_the_file_is_plain_netcdf(plain, tmp_path):
     with xr.open_datatree(path, engine="h5netcdf") as tree:
         assert tree["posterior"]["weights"].dims == ("chain", "draw", "knot")
         assert json.loads(tree.attrs["prior"])["type"] == "MixturePrior"
+
+
+SAVED = Path(__file__).parent.parent / "reference"
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_files_of_earlier_versions_load():
+    model = load(SAVED / "model_0.1.0.nc")
+    predicted = model.predict([150, 1000, 10_000]).mean
+    # What the version that wrote the file predicted.
+    assert_allclose(predicted, [0.76550819705766, 0.7167331522852103, 0.4990478163742161])
+    assert model.classes_until(0.7).median == 1305
+    measured = model.predict(1000, kind="observed", random_seed=1).mean
+    assert_allclose(measured, 0.7181249999999999)
+    assert "150 classes and 300 instances" in repr(model)
