@@ -5,6 +5,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,7 +123,8 @@ def run_trials(
     ImportError
         An estimator needs a package that is not installed.
     Interrupted
-        A `KeyboardInterrupt`; its `partial` is the table of the tasks so far.
+        A `KeyboardInterrupt`, or a process that was lost; its `partial` is the table of the tasks
+        so far.
 
     Examples
     --------
@@ -172,9 +174,11 @@ def run_trials(
         for rows in with_progress(results, len(units), "tasks", progressbar):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
             kept.append(parts[-1])
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenExecutor) as error:
         rows = finished_rows()
-        told = f"interrupted after {len(parts) - 1} of {len(units)} tasks"
+        lost = "a process was lost (killed, or out of memory): "
+        told = lost if isinstance(error, BrokenExecutor) else ""
+        told += f"interrupted after {len(parts) - 1} of {len(units)} tasks"
         kept_in = f"; {store} keeps what was finished" if store and len(rows) else ""
         raise Interrupted(told + kept_in, rows) from None
     return finished_rows()

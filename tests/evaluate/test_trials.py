@@ -1,5 +1,6 @@
 """Trials: the same numbers for any number of processes, and nothing finished is lost."""
 
+import os
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,7 @@ from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, Interrupted
 
 K = [60, 300]
 # The second has a seed of its own.
@@ -223,3 +224,22 @@ def test_a_second_header_is_left_out_and_text_among_numbers_refused(tmp_path):
     store.write_text("".join([header, ",".join([*cells[:6], "high", *cells[7:]]), *rows[1:]]))
     with pytest.raises(DataError, match=r"store: .*high"):
         run(n_repeats=2, store=store)
+
+
+class Dies(ClassExReg):
+    """Takes its process with it, unless that is the first."""
+
+    def fit(self, task):
+        if os.getpid() != self.n_resamples:
+            os._exit(1)
+        return super().fit(task)
+
+
+def test_a_lost_process_loses_no_finished_task(tmp_path):
+    store = tmp_path / "study.csv"
+    whole = run_trials(draw, [2.0], [ClassExReg(0.5)], K, n_repeats=3, store=store)
+    estimators = {"ClassExReg(0.5)": ClassExReg(0.5), "dies": Dies(n_resamples=os.getpid())}
+    with pytest.raises(Interrupted, match=r"a process was lost.* interrupted after 0 of 3") as stop:
+        run_trials(draw, [2.0], estimators, K, n_repeats=3, n_jobs=2, store=store)
+    same(stop.value.partial, whole)
+    same(read_trials(store), whole)
