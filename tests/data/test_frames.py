@@ -273,7 +273,9 @@ def test_an_index_of_positions_in_disorder():
         DataError, match="classes: the rows of gallery have the same names in anoth"
     ):
         SourceTask.from_embeddings(PROBES, shuffled, Y, classes=range(4))
-    with pytest.raises(DataError, match="gallery: found 'a' more than once.*gallery_y=gallery.ind"):
+    with pytest.raises(
+        DataError, match=r"gallery: found 'a' more than once.*gallery_y=gallery.ind"
+    ):
         SourceTask.from_embeddings(PROBES, pd.DataFrame(GALLERY, list("abca")), list("abcabc"))
 
 
