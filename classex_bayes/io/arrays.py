@@ -8,7 +8,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,7 +124,8 @@ def read_text(path: Path, names: Iterable[Any]) -> Any:
 def names_or_numbers(labels: Any, names: Iterable[Any]) -> Any:
     """Labels as text where they are among the names or not all are whole numbers, else numbers."""
     known = {name for name in names if isinstance(name, str)}
-    if known.issuperset(labels.tolist()):
+    whole = np.char.isdecimal(np.char.lstrip(labels, "+-")).all()
+    if known.issuperset(labels.tolist()) or not whole:
         return labels
     try:
         return labels.astype(np.int64)
@@ -137,15 +138,18 @@ def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
 
     The file stays open as long as one of its matrices is in use.
     """
-    with readable(path):
+    with readable(path), ExitStack() as stack:
         file = h5py.File(path, "r")
+        stack.callback(file.close)  # so that a file that is refused can be written anew
         arrays = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
-        for name in (file.keys() - arrays.keys()) & wanted:
+        for name in sorted((file.keys() - arrays.keys()) & wanted):
             found = "a broken link" if file.get(name) is None else "a group"
             raise DataError(f"{name}: expected a dataset, found {found}")
         for name in arrays.keys() & wanted:
             refuse_unwritten(arrays[name], name)
-        return _stored(arrays, file.attrs, wanted, path)
+        stored = _stored(arrays, file.attrs, wanted, path)
+        stack.pop_all()
+        return stored
 
 
 def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
@@ -159,7 +163,7 @@ def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
         arrays = dict(group.arrays())
         for name, array in arrays.items():
             _refuse_pickles(name, array.metadata.to_dict())
-        for name in wanted & set(group.group_keys()):
+        for name in sorted(wanted & set(group.group_keys())):
             raise DataError(f"{name}: expected an array, found a group")
         for name in wanted & arrays.keys():
             refuse_lost_chunks(arrays[name], name, path)

@@ -43,8 +43,8 @@ def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
     stored = sum(re.fullmatch(r"(c[/.])?[0-9]+[/.][0-9]+", key) is not None for key in keys)
     if stored < expected:
         raise DataError(
-            f"{name}: {expected - stored} of {expected} chunks are not stored: lost, or left out by "
-            "zarr because they hold nothing but zeros; if so, write it with "
+            f"{name}: {expected - stored} of {expected} chunks are not stored: lost, or left out "
+            "by zarr because they hold nothing but zeros; if so, write it with "
             "config={'write_empty_chunks': True}"
         )
 
@@ -79,7 +79,7 @@ def _refuse_lost_sources(array: h5py.Dataset, name: str) -> None:
 def _places(folder: Path, file_name: str) -> Iterator[Path]:
     """Where HDF5 looks for the file of a source and there is one."""
     own = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
-    for place in (*filter(None, own.split(":")), folder, ""):
+    for place in (*filter(None, own.split(":")), str(folder), ""):
         for found in (Path(place, file_name), Path(place, Path(file_name).name)):
             if found.is_file():
                 yield found

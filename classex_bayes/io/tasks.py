@@ -81,6 +81,7 @@ def read_task(
         settings. Their rows are one test, in the order of the files.
     labels : path or sequence of paths, optional
         The true classes for scores in .npy: an .npy file for each, or .txt with one label a line.
+        Whole numbers in .txt, .csv and .parquet are positions unless all are names of classes.
     higher_is_better, metric, reduce, classes, ties, class_weight, untested
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
@@ -97,7 +98,8 @@ def read_task(
     ------
     DataError
         A file cannot be understood, or does not belong to the others; the message names the file,
-        what was found and what was expected. Nothing pickled is ever loaded.
+        what was found and what was expected; also where chunks or sources of a dataset are lost,
+        or left out by Zarr for being zero. Nothing pickled is ever loaded.
     ImportError
         .zarr and .zip need zarr, .parquet needs pyarrow.
 
