@@ -77,7 +77,7 @@ class SourceTask(TaskStatistics):
             True classes: positions of columns, or names if the classes are named. Rows go by
             position; an index of pandas that says otherwise is an error.
         classes : sequence of k1 names, optional
-            Names of the columns.
+            Names of the columns. If all are text, numbers in `y` are positions.
         higher_is_better : bool
             False for distances.
         ties : {"random", "pessimistic", "optimistic"}
@@ -163,9 +163,13 @@ class SourceTask(TaskStatistics):
             larger than memory (docs/dask.md).
         gallery : array-like of shape (n_templates, d), or array on a disk or device
             Embeddings of the templates; without `gallery_y`, one row for each class. Where it is
-            on a device, the products are formed there.
+            on a device, the products are formed there. Where it is a pandas frame, its index names
+            the classes if `y` holds such names; an index of numbers in `y` that could as well be
+            positions is an error. Frames of probes and gallery must have their columns in the
+            same order.
         y : array-like of shape (n,)
-            True classes: rows of `gallery`, or names (of `classes` or in `gallery_y`).
+            True classes: rows of `gallery`, or names (of `classes`, in `gallery_y` or in the index
+            of `gallery`).
         metric : {"sqeuclidean", "cosine", "dot"}
             Score: minus the squared Euclidean distance, the cosine, or the dot product.
         gallery_y : array-like of shape (n_templates,), optional
@@ -193,6 +197,9 @@ class SourceTask(TaskStatistics):
         """
         frames.refuse_disorder(probes, y, ("probes", "y"))
         frames.refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
+        frames.refuse_other_columns(probes, gallery, ("probes", "gallery"))
+        if gallery_y is None:
+            classes = validation.row_names(gallery, classes, y)
         validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
         validation.one_of(reduce, ("max", "mean"), "reduce")
         in_dask = is_dask(probes) or is_dask(gallery)
@@ -215,6 +222,7 @@ class SourceTask(TaskStatistics):
                     classes = np.unique(labels).tolist()
                 except TypeError:
                     raise DataError("gallery_y: labels of different types; pass classes=") from None
+                validation.refuse_positions(y, classes, "gallery_y")
             classes = validation.class_names(classes, None)
             template_class = validation.encode_templates(gallery_y, gallery.shape[0], classes)
         n_classes = int(template_class.max()) + 1

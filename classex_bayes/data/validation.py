@@ -62,7 +62,7 @@ def as_array(values: Any, name: str) -> Any:
     if frames.is_frame(values):
         return frames.from_frame(values, name)
     if frames.is_series(values):
-        return frames.from_series(values)
+        return frames.from_series(values, name)
     try:
         return np.asarray(values)
     except ValueError:
@@ -93,7 +93,7 @@ def numeric_type(array: Any, name: str) -> None:
 
 
 def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
-    """Raise where the label vector comes first and the matrix second."""
+    """Raise where the label vector comes first and the matrix second, or rows are columns."""
     shapes = tuple(
         tuple(values.shape)
         if is_lazy(values) or frames.is_frame(values)
@@ -104,6 +104,10 @@ def refuse_swapped(first: Any, second: Any, names: tuple[str, str]) -> None:
         raise DataError(
             f"{names[0]}, {names[1]}: the arguments look swapped; found shapes "
             f"{shapes[0]} and {shapes[1]}, expected {names[0]} as a matrix first"
+        )
+    if tuple(map(len, shapes)) == (2, 1) and shapes[0][0] != shapes[1][0] == shapes[0][1]:
+        raise DataError(
+            f"{names[1]}: found {shapes[1][0]} labels for {shapes[0][0]} rows (transposed?)"
         )
 
 
@@ -157,11 +161,34 @@ def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
     own = list(columns)
     if classes is None:
         return frames.column_classes(own, as_vector(y, "y").dtype.kind in "iuf")
-    given = class_names(classes, len(own)) or own
+    return _names_in_order(own, class_names(classes, len(own)) or own, "column", "scores")
+
+
+def row_names(gallery: Any, classes: Any, y: Any) -> Any:
+    """Names of the classes of a gallery with one row for each, from `classes` or its index."""
+    if not isinstance(gallery, pd.DataFrame):
+        return classes
+    own = gallery.index.tolist()
+    if classes is not None:
+        if own == list(range(len(own))):
+            return classes
+        return _names_in_order(own, class_names(classes, len(own)) or own, "row", "gallery")
+    names = frames.row_classes(gallery.index, as_vector(y, "y"))
+    if names is not None and not gallery.index.is_unique:
+        twice = gallery.index[gallery.index.duplicated()][0]
+        raise DataError(
+            f"gallery: found {twice!r} more than once in the index; "
+            "pass gallery_y=gallery.index if classes have several templates"
+        )
+    return names
+
+
+def _names_in_order(own: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
+    """Names given for the columns or rows of a frame, which must not be its own in disorder."""
     if given != own and set(given) == set(own):
         place = next(j for j, pair in enumerate(zip(own, given, strict=True)) if pair[0] != pair[1])
         raise DataError(
-            f"classes: the columns of scores have the same names in another order; column {place} "
+            f"classes: the {kind}s of {name} have the same names in another order; {kind} {place} "
             f"is {own[place]!r}, found {given[place]!r}; leave classes out"
         )
     return given
@@ -179,7 +206,10 @@ def enough_classes(n_classes: int, name: str) -> None:
 def encode_labels(
     y: Any, n: int | None, n_classes: int, classes: Sequence[Any] | None, name: str = "y"
 ) -> IntArray:
-    """Positions 0..k1 - 1 of the true classes, from positions or from names."""
+    """Positions 0..k1 - 1 of the true classes, from positions or from names.
+
+    Numbers beside names of text are positions, unless the names look like other numbers.
+    """
     labels = as_vector(y, name)
     if labels.ndim != 1:
         raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
@@ -187,18 +217,23 @@ def encode_labels(
         raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
         raise DataError(f"{name}: found {labels.size} labels for {n} rows")
-    if classes is not None:
+    numbers, named = labels.dtype.kind in "iuf", classes is not None and frames.are_text(classes)
+    if numbers and named:
+        frames.refuse_other_numbers(classes or (), "class {}", "no classes=")
+    elif classes is not None:
         position = {label: place for place, label in enumerate(classes)}
         encoded = np.empty(labels.size, dtype=np.int64)
         for row, label in enumerate(labels.tolist()):
             if not isinstance(label, Hashable) or label not in position:
+                numeric = named and isinstance(label, int | float)
+                remedy = f"; {name} must hold these names, e.g. classes[{name}]" if numeric else ""
                 raise DataError(
                     f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; "
-                    f"the first classes are {list(classes[:3])!r}"
+                    f"the first classes are {list(classes[:3])!r}{remedy}"
                 )
             encoded[row] = position[label]
         return encoded
-    if labels.dtype.kind not in "iuf":
+    if not numbers:
         raise DataError(
             f"{name}: expected positions 0..{n_classes - 1} of the classes, found type "
             f"{labels.dtype}; pass classes= to use names"
@@ -206,11 +241,21 @@ def encode_labels(
     outside = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))
     if outside.any():
         row = int(np.argmax(outside))
+        names = f"{name} must hold these names, e.g. classes[{name}]"
         raise DataError(
             f"{name}: found {labels[row]} at row {row}, expected whole numbers in "
-            f"0..{n_classes - 1}; pass classes= if the labels are names"
+            f"0..{n_classes - 1}; {names if named else 'pass classes= if the labels are names'}"
         )
     return labels.astype(np.int64)
+
+
+def refuse_positions(y: Any, classes: Sequence[Any], name: str) -> None:
+    """Raise where `y` holds numbers beside names of text whose order nobody has given."""
+    if frames.are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
+        raise DataError(
+            f"y: found numbers, and {name} holds names, such as {classes[0]!r}; pass y with these "
+            "names, or classes= in the order of the positions"
+        )
 
 
 def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -> IntArray:
@@ -248,8 +293,9 @@ def tested_classes(
         name = first if classes is None else classes[first]
         raise DataError(
             f"y: class {name!r} (column {first}) has no test instance, like "
-            f"{int((repeats == 0).sum())} of {n_classes} classes; drop these columns (an index "
-            "column?), or in Python pass untested='competitors' to keep them as competitors"
+            f"{int((repeats == 0).sum())} of {n_classes} classes; pass untested='competitors' "
+            "(command line: --untested competitors) if they are classes that were not tested; "
+            "drop the column if it is no class (an index column?)"
         )
     if np.count_nonzero(repeats) < 2:
         raise DataError("y: expected test instances of at least 2 classes, found 1")

@@ -7,33 +7,58 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
 import numpy as np
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.io.gaps import refuse_lost_chunks, refuse_unwritten
 from classex_bayes.io.trees import require_zarr
+from classex_bayes.typing import NumberArray
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def readable(path: Path, opened: bool = False) -> Iterator[None]:
     """Turn whatever a library raises over a damaged file into one error that names the file."""
     try:
         yield
-    except (DataError, ImportError):
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except ImportError:
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
         kind = "".join(path.suffixes[-1:])
-        raise DataError(f"{path}: not a readable {kind} file ({reason})") from None
+        problem = "not readable to its end" if opened else f"not a readable {kind} file"
+        raise DataError(f"{path}: {problem} ({reason})") from None
+
+
+class OnDisk:
+    """A matrix that stays in its file, whose name is in the errors of reading it."""
+
+    ndim = 2
+
+    def __init__(self, array: Any, path: Path) -> None:
+        self._array, self._path = array, path
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, key: Any) -> NumberArray:
+        """Values at a key, mostly a slice of rows."""
+        with readable(self._path, opened=True):
+            return np.asarray(self._array[key])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumberArray:
+        """All values."""
+        return self[:].astype(dtype or self.dtype, copy=False)
 
 
 def read_npz(path: Path, wanted: Set[str]) -> dict[str, Any]:
-    """Read the arrays of the wanted names in an .npz file; others are None."""
+    """Read the arrays of the wanted names in an .npz file; of others only the shapes."""
     with readable(path), path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
@@ -42,15 +67,31 @@ def read_npz(path: Path, wanted: Set[str]) -> dict[str, Any]:
             size, memory = sum(member.file_size for member in members.filelist), _memory()
         if size > memory:
             raise DataError(
-                f"{path}: unpacks to {size / 2**30:.1f} GiB, more than the {memory / 2**30:.1f} "
+                f"unpacks to {size / 2**30:.1f} GiB, more than the {memory / 2**30:.1f} "
                 "GiB of memory; expected scores of such a size in .npy, .h5 or .zarr, which are "
                 "read in blocks"
             )
-        arrays = {name: archive[name] if name in wanted else None for name in archive.files}
+        arrays = {
+            name: archive[name] if name in wanted else SimpleNamespace(shape=_shape(archive, name))
+            for name in archive.files
+        }
         for name in arrays.keys() & wanted:
             if not isinstance(arrays[name], np.ndarray):
                 raise ValueError(f"{name} is not an array")
         return arrays
+
+
+def _shape(archive: Any, name: str) -> tuple[int, ...]:
+    """Shape that the head of an array in an archive tells, none where it tells none."""
+    try:
+        with archive.zip.open(f"{name}.npy") as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0
+            if version > (1, 0):
+                read = np.lib.format.read_array_header_2_0
+            return read(file)[0]
+    except (KeyError, ValueError):
+        return ()
 
 
 def _memory() -> float:
@@ -67,20 +108,29 @@ def read_npy(path: Path, mapped: bool) -> Any:
         return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
 
 
-def read_text(path: Path) -> Any:
-    """Labels of a .txt file, one a line: whole numbers if all are, else names."""
+def read_text(path: Path, names: Iterable[Any]) -> Any:
+    """Labels of a .txt file, one a line."""
     with readable(path):
-        lines = np.array(path.read_text(encoding="utf-8").split("\n"))
+        lines = np.array(path.read_text(encoding="utf-8-sig").split("\n"))
     lines = np.char.strip(lines[:-1] if lines[-1] == "" else lines)
     if (lines == "").any():
         raise DataError(
             f"{path}: expected one label a line, found none in line "
             f"{int(np.argmax(lines == '')) + 1}"
         )
+    return names_or_numbers(lines, names)
+
+
+def names_or_numbers(labels: Any, names: Iterable[Any]) -> Any:
+    """Labels as text where they are among the names or not all are whole numbers, else numbers."""
+    known = {name for name in names if isinstance(name, str)}
+    whole = np.char.isdecimal(np.char.lstrip(labels, "+-")).all()
+    if known.issuperset(labels.tolist()) or not whole:
+        return labels
     try:
-        return lines.astype(np.int64)
-    except ValueError:
-        return lines
+        return labels.astype(np.int64)
+    except (ValueError, OverflowError):
+        return labels
 
 
 def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
@@ -88,10 +138,18 @@ def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
 
     The file stays open as long as one of its matrices is in use.
     """
-    with readable(path):
+    with readable(path), ExitStack() as stack:
         file = h5py.File(path, "r")
+        stack.callback(file.close)  # so that a file that is refused can be written anew
         arrays = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
-        return _stored(arrays, file.attrs, wanted)
+        for name in sorted((file.keys() - arrays.keys()) & wanted):
+            found = "a broken link" if file.get(name) is None else "a group"
+            raise DataError(f"{name}: expected a dataset, found {found}")
+        for name in arrays.keys() & wanted:
+            refuse_unwritten(arrays[name], name)
+        stored = _stored(arrays, file.attrs, wanted, path)
+        stack.pop_all()
+        return stored
 
 
 def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
@@ -105,7 +163,11 @@ def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
         arrays = dict(group.arrays())
         for name, array in arrays.items():
             _refuse_pickles(name, array.metadata.to_dict())
-        return _stored(arrays, group.attrs, wanted)
+        for name in sorted(wanted & set(group.group_keys())):
+            raise DataError(f"{name}: expected an array, found a group")
+        for name in wanted & arrays.keys():
+            refuse_lost_chunks(arrays[name], name, path)
+        return _stored(arrays, group.attrs, wanted, path)
 
 
 def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
@@ -116,22 +178,20 @@ def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
 
 
 def _stored(
-    arrays: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Set[str]
+    arrays: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Set[str], path: Path
 ) -> dict[str, Any]:
     """Load what is wanted, but for matrices; arrays of other names stay where they are."""
     found = {name: attributes[name] for name in wanted if name in attributes} | dict(arrays)
     return {
-        name: _loaded(array) if name in wanted and not _is_matrix(array) else array
-        for name, array in found.items()
+        name: _loaded(array, path) if name in wanted else array for name, array in found.items()
     }
 
 
-def _is_matrix(array: Any) -> bool:
-    return getattr(array, "ndim", 0) == 2 and not isinstance(array, np.ndarray)
-
-
-def _loaded(array: Any) -> Any:
-    """Values of a small array, text as text."""
+def _loaded(array: Any, path: Path) -> Any:
+    """Values of a small array, text as text; a matrix of more than a number is left on the disk."""
+    stored = hasattr(array, "shape") and not isinstance(array, np.ndarray)
+    if stored and np.ndim(array) == 2 and math.prod(array.shape) > 1:
+        return OnDisk(array, path)
     if isinstance(array, h5py.Dataset):
         is_text = h5py.check_string_dtype(array.dtype) is not None
         array = (array.asstr("utf-8") if is_text else array)[()]

@@ -60,15 +60,20 @@ def _difference(one: Any, other: Any) -> str | None:
     if shapes[0] != shapes[1]:
         return f"shapes {shapes[0]} and {shapes[1]}"
     if not shapes[0]:
-        return None if one == other else f"{one!r} and {other!r}"
+        return f"{one!r} and {other!r}" if _differ(one, other) else None
     for rows in row_slices(one):
         left, right = np.asarray(one[rows]), np.asarray(other[rows])
-        differ = left != right
+        differ = _differ(left, right)
         if differ.any():
             place = tuple(np.argwhere(differ)[0])
             row = rows.start + int(place[0])
             return f"{left[place].item()!r} and {right[place].item()!r} at position {row}"
     return None
+
+
+def _differ(one: Any, other: Any) -> Any:
+    """Where values differ; NaN in both is told of later, as what it is."""
+    return (one != other) & ((one == one) | (other == other))
 
 
 def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other: Path) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from classex_bayes.data.validation import as_array
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.arrays import readable
+from classex_bayes.io.arrays import names_or_numbers, readable
 
 
 def read_csv(path: Path) -> dict[str, Any]:
@@ -16,6 +16,8 @@ def read_csv(path: Path) -> dict[str, Any]:
     with readable(path):
         # Names of classes are text, whatever they look like ("01", "NA").
         table = pd.read_csv(path, dtype={"y": str}, keep_default_na=False, na_values=[""])
+    if not isinstance(table.index, pd.RangeIndex):
+        raise DataError(f"{path}: rows have more entries than the header has names")
     if "y" not in table.columns:
         return _arrays(table, path)
     for column in table.columns.drop("y"):
@@ -60,8 +62,6 @@ def _arrays(table: pd.DataFrame, path: Path) -> dict[str, Any]:
         matrix = as_array(scores, "scores")
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    return {
-        "scores": matrix,
-        "y": table["y"].to_numpy().astype(str),
-        "classes": np.array([str(column) for column in scores.columns]),
-    }
+    classes = [str(column) for column in scores.columns]
+    labels = names_or_numbers(table["y"].to_numpy().astype(str), classes)
+    return {"scores": matrix, "y": labels, "classes": np.array(classes)}

@@ -2,7 +2,6 @@
 
 import inspect
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from pathlib import Path
@@ -37,6 +36,11 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
 }
 _KNOWN = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
 _NUMBERS = {"n_test", "n_classes", "design_effect"}
+_IN_HDF5 = 'file["scores"], file["y"] = scores, y'
+_EXAMPLES = {
+    ".npz": "np.savez(path, scores=scores, y=y)",
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _IN_HDF5),
+}
 _ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".h5", ".hdf5", ".hdf", ".zarr", ".zip")
 
 
@@ -77,6 +81,7 @@ def read_task(
         settings. Their rows are one test, in the order of the files.
     labels : path or sequence of paths, optional
         The true classes for scores in .npy: an .npy file for each, or .txt with one label a line.
+        Whole numbers in .txt, .csv and .parquet are positions unless all are names of classes.
     higher_is_better, metric, reduce, classes, ties, class_weight, untested
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
@@ -93,7 +98,8 @@ def read_task(
     ------
     DataError
         A file cannot be understood, or does not belong to the others; the message names the file,
-        what was found and what was expected. Nothing pickled is ever loaded.
+        what was found and what was expected; also where chunks or sources of a dataset are lost,
+        or left out by Zarr for being zero. Nothing pickled is ever loaded.
     ImportError
         .zarr and .zip need zarr, .parquet needs pyarrow.
 
@@ -127,12 +133,16 @@ def read_task(
     options = {name: value for name, value in options.items() if value is not None}
     if not files:
         raise DataError("paths: expected at least one file, found none")
-    twice = [file for file, times in Counter(files).items() if times > 1]
-    if twice:
-        raise DataError(f"{twice[0]}: found more than once among the files")
+    places = [_resolved(file) for file in files]
+    for number, (file, place) in enumerate(zip(files, places, strict=True)):
+        if place in places[:number]:
+            first = files[places.index(place)]
+            same = "" if file == first else f" (it is {first})"
+            raise DataError(f"{file}: found more than once among the files{same}")
     if label_files and len(label_files) != len(files):
         raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
-    parts = [_arrays(file, label) for file, label in zip_longest(files, label_files)]
+    names = classes if isinstance(classes, Iterable) else ()
+    parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
     if len(files) == 1:
         return _task_of(parts[0], str(files[0]), options)
     layouts = [_layout(part, str(file), options) for part, file in zip(parts, files, strict=True)]
@@ -161,7 +171,12 @@ def _paths(paths: Any, name: str) -> list[Path]:
     return [Path(path) for path in found]
 
 
-def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
+def _resolved(path: Path) -> Path:
+    with readable(path):
+        return path.resolve()
+
+
+def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, Any]:
     """Everything that a file has a name for."""
     ending = path.suffix.lower()
     with readable(path):
@@ -179,7 +194,7 @@ def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
                     f"{path}: scores in .npy need the labels in a second file (labels=, or "
                     "--labels in the shell)"
                 )
-            return {"scores": read_npy(path, True), "y": _labels(labels)}
+            return {"scores": read_npy(path, True), "y": _labels(labels, names)}
         case ".csv":
             return read_csv(path)
         case ".parquet":
@@ -200,10 +215,10 @@ def _arrays(path: Path, labels: Path | None) -> dict[str, Any]:
     }
 
 
-def _labels(path: Path) -> Any:
+def _labels(path: Path, names: Iterable[Any]) -> Any:
     if path.suffix not in (".npy", ".txt"):
         raise DataError(f"{path}: expected labels in a file ending in .npy or .txt")
-    return read_text(path) if path.suffix == ".txt" else read_npy(path, False)
+    return read_text(path, names) if path.suffix == ".txt" else read_npy(path, False)
 
 
 def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple[str, ...]:
@@ -212,9 +227,10 @@ def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple
         if all(key in arrays or key in options for key in needed):
             return needed
     wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
+    example = _EXAMPLES.get(Path(name).suffix.lower())
     raise DataError(
         f"{name}: found {described(arrays)}; expected {wanted} (n_test and n_classes may be "
-        "options)"
+        f"options){f', written for instance by {example}' if example else ''}"
     )
 
 
@@ -231,7 +247,5 @@ def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> Sour
     try:
         return _LAYOUTS[needed](**{key: given[key] for key in given if key in accepted})
     except DataError as error:
-        raise DataError(f"{name}: {error}") from None
-    except (OSError, RuntimeError, ValueError) as error:
-        # Matrices on the disk are read only now.
-        raise DataError(f"{name}: not readable to its end ({error})") from error
+        # Matrices on the disk are read only now, and name their file themselves.
+        raise DataError(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None

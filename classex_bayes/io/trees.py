@@ -70,7 +70,9 @@ def read_tree(path: Path) -> xr.DataTree:
     try:
         with xr.open_datatree(path, engine=engine) as tree:
             return tree.load()
-    except (OSError, ValueError, KeyError) as error:
+    except ImportError:
+        raise
+    except Exception as error:
         raise DataError(f"path: {path} is not a readable {path.suffix} file ({error})") from error
 
 

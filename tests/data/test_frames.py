@@ -171,3 +171,138 @@ def test_rows_in_the_same_order():
         SourceTask.from_embeddings(
             SCORES, pd.DataFrame(np.eye(4)), Y, gallery_y=pd.Series(range(4), [3, 2, 1, 0])
         )
+
+
+# Names and positions
+
+PROBES = np.random.default_rng(3).normal(size=(6, 3))
+GALLERY = np.random.default_rng(4).normal(size=(4, 3))
+FEATURES = ["a", "b", "c"]
+OTHER_NUMBERS = {
+    "floats": ["0.0", "2.0", "1.0", "3.0"],
+    "spaces": ["0", " 2", "1", "3"],
+    "signs": ["0", "1", "+3", "2"],
+    "numbered": ["class_2", "class_0", "class_1", "class_3"],
+    "numbered from 1": ["c1", "c4", "c2", "c3"],
+    "in the order of text": ["c1", "c10", *(f"c{j}" for j in range(2, 10))],
+}
+PLAIN = {
+    "floats": ["0.0", "1.0", "2.0", "3.0"],
+    "numbered from 1": ["c1", "c2", "c3", "c4"],
+    "keys": ["id77", "id9", "id12", "id5"],
+    "different": ["c2", "d1", "c0", "d3"],
+    "no numbers": ["nan", "inf", "cat", "dog"],
+}
+
+
+@pytest.mark.parametrize("names", OTHER_NUMBERS.values(), ids=OTHER_NUMBERS)
+def test_names_that_look_like_other_numbers(names):
+    k1 = len(names)
+    scores, y = np.random.default_rng(5).normal(size=(k1, k1)), np.arange(k1)
+    for frame in (pd.DataFrame(scores, columns=names), pl.DataFrame(scores, schema=names)):
+        with pytest.raises(DataError, match=r"y: found numbers, and column \d of scores is named"):
+            SourceTask.from_scores(frame, y)
+    with pytest.raises(DataError, match=r"y: found numbers, and class \d is named"):
+        SourceTask.from_scores(scores, y, classes=names)
+    with pytest.raises(DataError, match=r"y: .*class \d is named .* no classes= if they are pos"):
+        SourceTask.from_losses(y * 0, y, n_classes=k1, classes=names)
+    with pytest.raises(DataError, match=r"row \d of gallery is named .* gallery.reset_index"):
+        SourceTask.from_embeddings(scores, pd.DataFrame(scores, names), y)
+    # As text they are names.
+    text = np.array(names)[y]
+    expected = SourceTask.from_scores(scores, y)
+    assert_same(SourceTask.from_scores(scores, text, classes=names), expected, names)
+
+
+@pytest.mark.parametrize("names", PLAIN.values(), ids=PLAIN)
+def test_numbers_beside_names_of_text_are_positions(names):
+    expected = SourceTask.from_scores(SCORES, Y)
+    assert_same(SourceTask.from_scores(pd.DataFrame(SCORES, columns=names), Y), expected)
+    assert_same(SourceTask.from_scores(SCORES, Y, classes=names), expected, names)
+    losses = SourceTask.from_losses(expected.losses, Y, n_classes=4)
+    found = SourceTask.from_losses(expected.losses, Y, n_classes=4, classes=names)
+    assert_same(found, losses, names)
+    plain = SourceTask.from_embeddings(PROBES, GALLERY, Y)
+    assert_same(SourceTask.from_embeddings(PROBES, GALLERY, Y, classes=names), plain, names)
+    assert_same(SourceTask.from_embeddings(PROBES, pd.DataFrame(GALLERY, names), Y), plain)
+
+
+def test_numbers_that_are_neither_names_nor_positions():
+    with pytest.raises(
+        DataError, match=r"found 33 at row 1.*y must hold these names, e.g. classes"
+    ):
+        SourceTask.from_scores(SCORES, [0, 33, 1, 2, 3, 0], classes=NAMES)
+    objects = np.array([0, 1, 2, 3, 0, 1], dtype=object)
+    with pytest.raises(DataError, match=r"label 0 at row 0 .*y must hold these names, e.g. class"):
+        SourceTask.from_scores(SCORES, objects, classes=NAMES)
+    with pytest.raises(DataError, match="y: found numbers, and gallery_y holds names"):
+        SourceTask.from_embeddings(PROBES, GALLERY, Y, gallery_y=NAMES)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    order=st.permutations(range(4)),
+    names=st.sampled_from(
+        [NAMES.tolist(), [101, 102, 105, 103], [7.5, 0, 9, 1], ["3", "1", "", "x"]]
+    ),
+)
+def test_the_index_of_a_gallery_names_the_classes(order, names):
+    gallery = pd.DataFrame(GALLERY, index=names).iloc[order]
+    y = [names[j] for j in Y]
+    own = gallery.index.tolist()
+    expected = SourceTask.from_embeddings(PROBES, GALLERY[order], np.argsort(order)[Y])
+    assert_same(SourceTask.from_embeddings(PROBES, gallery, y), expected, own)
+    assert_same(
+        SourceTask.from_embeddings(PROBES, gallery, y, classes=gallery.index), expected, own
+    )
+    # Rows go by position where y cannot be names.
+    if names[0] in ("ant", 101):
+        assert_same(SourceTask.from_embeddings(PROBES, gallery, np.argsort(order)[Y]), expected)
+
+
+def test_an_index_of_positions_in_disorder():
+    gallery = pd.DataFrame(GALLERY)
+    expected = SourceTask.from_embeddings(PROBES, GALLERY, Y)
+    assert_same(SourceTask.from_embeddings(PROBES, gallery, Y), expected)
+    shuffled = gallery.iloc[[2, 0, 1, 3]]
+    with pytest.raises(DataError, match=r"gallery.reset_index\(drop=True\).*classes=gallery.index"):
+        SourceTask.from_embeddings(PROBES, shuffled, Y)
+    named = SourceTask.from_embeddings(PROBES, shuffled, Y, classes=shuffled.index)
+    assert named.losses.tolist() == expected.losses.tolist()
+    with pytest.raises(
+        DataError, match="classes: the rows of gallery have the same names in anoth"
+    ):
+        SourceTask.from_embeddings(PROBES, shuffled, Y, classes=range(4))
+    with pytest.raises(
+        DataError, match=r"gallery: found 'a' more than once.*gallery_y=gallery.ind"
+    ):
+        SourceTask.from_embeddings(PROBES, pd.DataFrame(GALLERY, list("abca")), list("abcabc"))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_embeddings(library):
+    def frame(values, names):
+        wanted = pd.DataFrame(values, columns=names)
+        return wanted if library == "pandas" else pl.DataFrame(wanted.to_dict("list"))
+
+    expected = SourceTask.from_embeddings(PROBES, GALLERY, Y)
+    for names in (FEATURES, ["x", "y", "z"]):
+        found = SourceTask.from_embeddings(frame(PROBES, FEATURES), frame(GALLERY, names), Y)
+        assert_same(found, expected)
+    other = frame(GALLERY, ["a", "c", "b"])
+    with pytest.raises(DataError, match=r"gallery: the columns .* another order; column 1 is 'c'"):
+        SourceTask.from_embeddings(frame(PROBES, FEATURES), other, Y)
+
+
+def test_types_that_numpy_lacks():
+    wide = pl.DataFrame(SCORES).with_columns(pl.col("column_0").cast(pl.Int128))
+    with pytest.raises(DataError, match="scores: a column of type Int128 cannot be read"):
+        SourceTask.from_scores(wide, Y)
+    with pytest.raises(DataError, match="y: a column of type Int128 cannot be read"):
+        SourceTask.from_scores(SCORES, pl.Series(Y).cast(pl.Int128))
+
+
+def test_labels_for_each_column():
+    for scores in (SCORES.T, pd.DataFrame(SCORES.T)):
+        with pytest.raises(DataError, match=r"y: found 6 labels for 4 rows \(transposed\?\)"):
+            SourceTask.from_scores(scores, Y)

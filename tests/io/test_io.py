@@ -156,7 +156,10 @@ BAD_CSV = {
     "a gap": ("y,ant,bee,cat\nant,1,0,\nbee,0,1,0\ncat,0,0,1\n", "NaN at row 0, column 2"),
     "short row": ("y,ant,bee,cat\nant,1,0\nbee,0,1,0\ncat,0,0,1\n", "NaN at row 0, column 2"),
     "long row": (f"y,ant,bee,cat\n{ROWS}ant,1,0,0,5\n", "not a readable"),
-    "long rows": ("y,ant,bee,cat\nant,1,0,0,5\nbee,0,1,0,5\n", "y: label"),
+    "long rows": (
+        "y,ant,bee,cat\nant,1,0,0,5\nbee,0,1,0,5\n",
+        "rows have more entries than the header",
+    ),
     "infinite": ("y,ant,bee,cat\nant,inf,0,0\nbee,0,1,0\ncat,0,0,1\n", "scores: .*inf at row 0"),
     "unknown label": (f"y,ant,bee,cat\n{ROWS}dog,0,0,1\n", "y: label 'dog' at row 3"),
     "label missing": (f"y,ant,bee,cat\n{ROWS},0,0,1\n", "no label in column y, row 3"),
@@ -181,7 +184,10 @@ LOSSES = {"losses": [0, 1, 0], "y": [0, 1, 2]}
 BAD_NPZ = {
     "nothing": ({}, "found nothing; expected scores, y; or"),
     "scores alone": ({"scores": SCORES}, r"found scores \(8, 5\); expected"),
-    "other names": ({"x": SCORES, "labels": Y}, "found x, labels; expected"),
+    "other names": (
+        {"x": SCORES, "labels": Y},
+        r"found x \(8, 5\), labels \(8,\); expected .*, written for instance by np.savez",
+    ),
     "probes without gallery": ({"probes": PROBES, "y": Y}, r"found probes \(8, 3\), y \(8,\); exp"),
     "losses without size": (LOSSES, "expected .*losses, y, n_classes"),
     "two sizes": ({**LOSSES, "n_classes": [3, 4]}, "n_classes"),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import classex_bayes as cb
 from classex_bayes import SourceTask, read_task
 from classex_bayes.exceptions import DataError
+from classex_bayes.io.arrays import OnDisk
 from classex_bayes.io.stacked import StackedRows
 
 RNG = np.random.default_rng(0)
@@ -163,7 +164,7 @@ def test_parquet_of_other_types(tmp_path):
 def test_matrices_stay_on_the_disk(write, tmp_path):
     path = write(tmp_path / "a", {"scores": SCORES, "y": Y})
     task = read_task(path)
-    assert isinstance(task.source.matrix, h5py.Dataset | zarr.Array)
+    assert isinstance(task.source.matrix, OnDisk)
     # And can still be read.
     np.testing.assert_array_equal(task.source.scores(np.array([5, 2])), SCORES[[5, 2]])
 
@@ -214,7 +215,7 @@ def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory
     n, k1 = 12, 4
     y = np.concatenate([np.arange(k1), rng.integers(0, k1, n - k1)])
     y = np.sort(y) if rng.random() < 0.5 else rng.permutation(y)
-    scores, gallery = rng.integers(0, 4, (n, k1)), rng.normal(size=(k1, 3)).round(1)
+    scores, gallery = rng.integers(1, 5, (n, k1)), rng.normal(size=(k1, 3)).round(1)
     probes = gallery[y] + rng.normal(size=(n, 3)).round(1)
     names = NAMES[:k1]
     labels = names[y] if named else y
@@ -408,11 +409,11 @@ def test_damaged_chunks(write, tmp_path):
 @pytest.mark.parametrize("write", list(WRITERS.values()), ids=list(WRITERS))
 def test_other_names(write, tmp_path):
     path = write(tmp_path / "a", {"x": SCORES, "labels": Y})
-    with pytest.raises(DataError, match=r"found .*labels.*; expected scores, y; or probes"):
+    with pytest.raises(DataError, match=r"found .*labels.*; expected scores, y; or prob") as error:
         read_task(path)
-    if write is not write_npz:
-        with pytest.raises(DataError, match=r"x \(8, 5\)"):
-            read_task(path)
+    assert "x (8, 5)" in str(error.value) and "labels (8,)" in str(error.value)
+    example = {".npz": "np.savez(path, scores=scores, y=y)", ".h5": 'file["scores"]'}
+    assert example.get(path.suffix, "") in str(error.value)
 
 
 class Bomb:
@@ -446,7 +447,7 @@ def test_pickled_zarr_is_never_loaded(codec, name, tmp_path):
 def test_references_in_hdf5(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["scores"] = SCORES
-        file.create_dataset("y", (8,), dtype=h5py.ref_dtype)
+        file.create_dataset("y", data=[file["scores"].ref] * 8, dtype=h5py.ref_dtype)
     with pytest.raises(DataError, match="holds objects"):
         read_task(tmp_path / "a.h5")
 

@@ -1,0 +1,94 @@
+"""Data that a file does not hold, for which HDF5 and Zarr would silently give fill values."""
+
+import math
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from classex_bayes.exceptions import DataError
+
+
+def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
+    """Raise where a dataset of HDF5 is not wholly stored."""
+    if array.is_virtual:
+        _refuse_lost_sources(array, name)
+    elif array.size and array.chunks is None and not array.id.get_storage_size():
+        raise DataError(f"{name}: nothing was ever written to it")
+    elif array.size and array.chunks is not None:
+        expected, stored = _number_of_chunks(array), array.id.get_num_chunks()
+        if stored < expected:
+            raise DataError(f"{name}: {expected - stored} of {expected} chunks were never written")
+
+
+def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
+    """Raise where chunks of a matrix of Zarr are not stored.
+
+    Zarr leaves out chunks of zeros unless told otherwise. In labels and losses such are common; in
+    scores and embeddings a lost chunk is far more likely.
+    """
+    if array.ndim != 2:
+        return
+    if path.is_file():
+        with zipfile.ZipFile(path) as archive:
+            keys = {key for key in archive.namelist() if key.startswith(f"{name}/")}
+        keys = {key.removeprefix(f"{name}/") for key in keys}
+    else:
+        keys = {key.relative_to(path / name).as_posix() for key in (path / name).rglob("*")}
+    expected = _number_of_chunks(array)
+    stored = sum(re.fullmatch(r"(c[/.])?[0-9]+[/.][0-9]+", key) is not None for key in keys)
+    if stored < expected:
+        raise DataError(
+            f"{name}: {expected - stored} of {expected} chunks are not stored: lost, or left out "
+            "by zarr because they hold nothing but zeros; if so, write it with "
+            "config={'write_empty_chunks': True}"
+        )
+
+
+def _number_of_chunks(array: Any) -> int:
+    """How many chunks a whole array is stored in; of Zarr, shards if it has them."""
+    sizes = getattr(array, "shards", None) or array.chunks
+    return math.prod(math.ceil(n / size) for n, size in zip(array.shape, sizes, strict=True))
+
+
+def _refuse_lost_sources(array: h5py.Dataset, name: str) -> None:
+    mapped = 0
+    for source in array.virtual_sources():
+        # Patterns of names end where the files do, and the shape of the dataset with them.
+        if "%b" in source.file_name + source.dset_name:
+            return
+        size = min(source.vspace.get_select_npoints(), array.size)
+        where = f"{source.dset_name} in {source.file_name}, a source of the virtual dataset,"
+        if source.file_name == ".":
+            _refuse_lost_source(array.file, source.dset_name, size, name, where)
+        else:
+            place = next(_places(Path(array.file.filename).parent, source.file_name), None)
+            if place is None:
+                raise DataError(f"{name}: {where} is missing")
+            with h5py.File(place, "r") as file:
+                _refuse_lost_source(file, source.dset_name, size, name, where)
+        mapped += size
+    if mapped < array.size:
+        raise DataError(f"{name}: the sources of the virtual dataset do not cover it")
+
+
+def _places(folder: Path, file_name: str) -> Iterator[Path]:
+    """Where HDF5 looks for the file of a source and there is one."""
+    own = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
+    for place in (*filter(None, own.split(":")), str(folder), ""):
+        for found in (Path(place, file_name), Path(place, Path(file_name).name)):
+            if found.is_file():
+                yield found
+
+
+def _refuse_lost_source(file: h5py.File, path: str, size: int, name: str, where: str) -> None:
+    source = file.get(path)
+    if not isinstance(source, h5py.Dataset):
+        raise DataError(f"{name}: {where} is missing")
+    if source.size < size:
+        raise DataError(f"{name}: {where} holds {source.size} numbers, expected at least {size}")
+    refuse_unwritten(source, f"{name}: {where}")
