@@ -206,7 +206,7 @@ def test_refuses(options, message):
 
 
 def test_far_predictions_warn_once():
-    with pytest.warns(ExtrapolationWarning, match="100000 is 5e") as caught:
+    with pytest.warns(ExtrapolationWarning, match="100,000 is 5,000 times") as caught:
         result = quiet(ClassExReg(0.5), embedding_task(k1=20), 100_000, n_resamples=3)
     assert len(caught) == 1 and len(result.notes) == 2
 
