@@ -10,7 +10,7 @@ from arviz_base import rcParams
 from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.data.validation import one_of
-from classex_bayes.plots._backends import BACKENDS, Arrays
+from classex_bayes.plots._backends import BACKENDS, Arrays, folded
 from classex_bayes.results import Extrapolation, interval_words
 from classex_bayes.typing import NumberArray
 
@@ -19,6 +19,7 @@ INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour bl
 _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
 _BAND = 0.2
+_TITLE = 64  # letters in a line
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
 
 
@@ -154,7 +155,8 @@ class Panels:
             only = collection.data[[name]]
             collection.map(visuals.labelled_y, f"labelled_y {name}", data=only, text=label)
         first = collection.data[[self._names[0]]]
-        collection.map(visuals.labelled_title, "labelled_title", data=first, text=title)
+        text = self._backend.literal(folded(title, _TITLE))
+        collection.map(visuals.labelled_title, "labelled_title", data=first, text=text)
         if self._log_x:
             for target in collection.viz["plot"].dataset.values():
                 self._backend.count_axis(target.item(), *self._ends)
