@@ -73,10 +73,11 @@ class Parameters:
         return value
 
     def __repr__(self) -> str:
-        """Return the class with the arguments that are not at their defaults."""
+        """Return the class with the arguments that are not at their defaults, and if fitted."""
         arguments = inspect.signature(type(self)).parameters.values()
         defaults = {a.name: a.default for a in arguments if a.default is not a.empty}
-        return call(type(self).__name__, self.get_params(), defaults)
+        fitted = " (fitted)" if hasattr(self, "_fitted_name") else ""
+        return call(type(self).__name__, self.get_params(), defaults) + fitted
 
 
 def get_parameters(estimator: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from arviz_plots import PlotCollection, visuals
 from classex_bayes.data.validation import one_of
 from classex_bayes.plots._backends import BACKENDS, Arrays, folded
 from classex_bayes.results import Extrapolation, interval_words
-from classex_bayes.typing import NumberArray
+from classex_bayes.typing import IntArray, NumberArray
 
 PANEL = "panel"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
@@ -49,6 +49,11 @@ def chosen_backend(backend: str | None) -> tuple[str, Arrays]:
             f'backend {name!r} needs {error.name}: pip install "classex-bayes[plots]"'
         ) from error
     return name, BACKENDS[name]
+
+
+def spaced_counts(smallest: float, largest: float, n_points: int) -> IntArray:
+    """At most so many numbers of classes between two, evenly on a logarithmic axis."""
+    return np.unique(np.rint(np.geomspace(smallest, largest, n_points)).astype(np.int64))
 
 
 class Panels:

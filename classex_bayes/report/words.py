@@ -92,6 +92,32 @@ def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) ->
     return f"On {k:,} classes: {rounded}, {level(ci_prob)} {span(lower, upper)}"
 
 
+def pilot_sentence(task: SourceTask) -> str:
+    """What the pilot found.
+
+    Examples
+    --------
+    >>> pilot_sentence(SourceTask.from_losses([0, 3, 0, 1], [0, 0, 1, 2], n_classes=3))
+    'The pilot tested 3 classes with 4 instances and got 50.0% right, all classes weighing the same.'
+    """
+    largest = int(task.grid()[-1])
+    right = percent(float(task.accuracy(largest)[0]), 1)
+    among = "" if largest == task.n_classes else f" among {largest:,}"
+    details = ""
+    if task.kind != "accuracies":
+        tested, repeats = np.unique(task.y, return_counts=True)
+        weights = task.class_weight[tested]
+        if np.ptp(weights) > 0:
+            details = ", classes weighing as they were given"
+        elif np.ptp(repeats) > 0:
+            details = ", all classes weighing the same"
+    of_them = "" if details or task.kind == "accuracies" else " of them"
+    return (
+        f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
+        f"{right}{of_them} right{among}{details}."
+    )
+
+
 def count(k: float, largest: int) -> str:
     """A number of classes, which may lie beyond the largest one looked at, or below 2."""
     if k < 2:
