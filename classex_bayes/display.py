@@ -68,15 +68,23 @@ class Display:
         return html_block(self.header, self.picture, table, notes=self.notes)
 
     def _compact(self) -> Any:
-        """The table with the name of its index in the corner, which saves a row."""
+        """The table with counts as 1,000, and the name of its index in the corner, if it is one."""
         table = self.table
-        if table is None or table.index.nlevels > 1 or not self.index:
+        if table is None or not self.index:
+            return table
+        table = table.rename(index=_written_out)
+        if table.index.nlevels > 1:
             return table
         return table.rename_axis(index=None, columns=str(table.index.name or ""))
 
     def _format(self) -> dict[str, Any]:
         number = f"{{:.{self.decimals}f}}".format
         return {"float_format": number, "na_rep": "-", "index": self.index}
+
+
+def _written_out(label: Any) -> Any:
+    """A count as 1,000; any other label of a row as it is."""
+    return f"{label:,}" if isinstance(label, int | np.integer) else label
 
 
 class Shown(ABC):

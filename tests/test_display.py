@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.display import Display, brief, call, html_facts, sparkline, with_error
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
+from classex_bayes.results import ClassesUntil, Extrapolation
 
 HOSTILE = "<img src=x onerror=alert(1)> & co"
 TABLE = pd.DataFrame({"a": [0.123456, np.nan], HOSTILE: ["x", HOSTILE]}, pd.Index([1, 2], name="k"))
@@ -68,6 +70,31 @@ def test_errors_have_two_digits(value, error):
 
 
 # What users print
+
+
+def test_counts_are_written_out():
+    index = pd.MultiIndex.from_product([["a"], [10, 2000]], names=["estimator", "k"])
+    table = pd.DataFrame({"mean": [0.9, 0.8]}, index)
+    for shown in (Display("", table), Display("", table.droplevel(0))):
+        assert "2,000" in shown.text() and "2,000</th>" in shown.html()
+    assert index.levels[1].tolist() == [10, 2000] == table.index.get_level_values(1).tolist()
+    pred = Extrapolation.from_point([2000], [0.5], "point", n_classes=1000)
+    assert repr(pred).startswith("point: expected accuracy, from 1,000 source classes")
+    assert "2,000" in repr(pred) and pred.summary().index.tolist() == [2000]
+
+
+def test_how_many_classes_until():
+    draws = xr.DataArray([[900.0, 1100.0, 2000.0]], dims=("chain", "draw"))
+    html = ClassesUntil(0.8, draws, 10**12)._repr_html_()
+    for said in ("Accuracy falls to 0.8", "1,100 classes", "89% credible interval", "900 to 2,000"):
+        assert said in html
+
+
+def test_fitted_estimators_say_so():
+    task = SourceTask.from_losses([0, 0, 0, 1], [0, 1, 2, 3], n_classes=4)
+    estimator = ClassExReg(0.5)
+    assert repr(estimator) == "ClassExReg(bandwidth=0.5)"
+    assert repr(estimator.fit(task)) == "ClassExReg(bandwidth=0.5) (fitted)"
 
 
 def test_only_what_was_changed_is_shown():

@@ -55,6 +55,49 @@ def test_limits_of_either_kind_have_errors(table):
     assert errors["hdi90_ub"].item() > 2 * errors["hdi90_lb"].item()
 
 
+LAWS = {
+    "beta(20, 5)": lambda rng, shape: rng.beta(20, 5, shape),
+    "flat": lambda rng, shape: rng.uniform(size=shape),
+    "beta(1/2, 1/2)": lambda rng, shape: rng.beta(0.5, 0.5, shape),
+    "normal": lambda rng, shape: rng.normal(size=shape),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_highest_density_limits_claim_no_more_than_they_know(law):
+    repeats = 100
+    draws = LAWS[law](np.random.default_rng(6), (4, 1000, repeats))
+    array = xr.DataArray(
+        draws, dims=("chain", "draw", "k"), coords={"k": np.arange(2, repeats + 2)}
+    )
+    table = DrawsTable.of_draws(array, 0.89, "hdi")
+    true = table.numbers.iloc[:, 2:].std(ddof=1)
+    ratio = table.errors.iloc[:, 2:] / true
+    # An sd of normal numbers is found to 1 / sqrt(2 x 100) = 7%, from 8 parts to 27% in each fit.
+    slack = 3 * np.sqrt(1 / (2 * repeats) + 1 / (14 * repeats))
+    claimed = np.sqrt((ratio**2).mean())
+    assert np.all(claimed > 1 - slack), claimed
+    # Where the error falls as it should, with the cube root of the draws, it is 8^(1/3) = 2 here.
+    assert np.all(claimed < 2 * (1 + slack)), claimed
+    assert np.all(ratio.quantile(0.05) > 0.6), ratio.quantile(0.05)
+
+
+@pytest.mark.parametrize("kind", ["eti", "hdi"])
+@pytest.mark.parametrize("shape", [(1, 2), (1, 3), (2, 3)])
+def test_a_few_draws_claim_few_digits(shape, kind):
+    rng = np.random.default_rng(7)
+    draws = rng.normal(0.5, 0.1, (*shape, 200))
+    array = xr.DataArray(draws, dims=("chain", "draw", "k"), coords={"k": np.arange(200)})
+    table = DrawsTable.of_draws(array, 0.9, kind)
+    n = shape[0] * shape[1]
+    np.testing.assert_allclose(
+        table.errors["mean"], draws.std((0, 1), ddof=1) / np.sqrt(n), rtol=1e-12
+    )
+    # The sd of n draws is between 0.02 and 0.4 in nearly all of 200 cases: one or two decimals.
+    places = table.text().map(lambda text: len(text.partition(".")[2]))
+    assert places.to_numpy().max() <= 4 and np.median(places, axis=0).max() <= 2
+
+
 @given(st.floats(-1, 1), st.floats(1e-11, 0.5))
 def test_what_rounding_takes_is_below_the_error(number, error):
     one = DrawsTable(pd.DataFrame({"a": [number]}), pd.DataFrame({"a": [error]}))

@@ -38,7 +38,7 @@ class Described(Parameters, ABC):
 
     def _title(self) -> str:
         changed = self.is_fitted and not self._is_current
-        return super().__repr__() + (" (changed since the fit)" if changed else "")
+        return self._call() + (" (changed since the fit)" if changed else "")
 
     def __repr__(self) -> str:
         """Parameters and, once fitted, data, number of draws and convergence."""

@@ -72,11 +72,15 @@ class Parameters:
             raise NotFittedError(f"{type(self).__name__}: call fit({needed}) first")
         return value
 
-    def __repr__(self) -> str:
-        """Return the class with the arguments that are not at their defaults."""
+    def _call(self) -> str:
+        """The class with the arguments that are not at their defaults."""
         arguments = inspect.signature(type(self)).parameters.values()
         defaults = {a.name: a.default for a in arguments if a.default is not a.empty}
         return call(type(self).__name__, self.get_params(), defaults)
+
+    def __repr__(self) -> str:
+        """Return what makes it, with the arguments that were changed, and whether it is fitted."""
+        return self._call() + (" (fitted)" if hasattr(self, "_fitted_name") else "")
 
 
 def get_parameters(estimator: Any) -> dict[str, Any]:

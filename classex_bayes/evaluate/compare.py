@@ -43,7 +43,7 @@ class Comparison(Shown):
     def _display(self) -> Display:
         # With the same decimals in all rows, so that estimators and truth can be set side by side.
         whole = self.predictions[0]
-        header = f"{whole.what}, from {whole.n_classes} source classes"
+        header = f"{whole.what}, from {whole.n_classes:,} source classes"
         return Display(header.capitalize(), self.table, tuple(self._notes()))
 
     def _notes(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping
+from html import escape
+from textwrap import fill, wrap
 from typing import Any, ClassVar
 
 from arviz_plots import PlotCollection
@@ -12,6 +14,11 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _SIZE = (8.0, 5.5)  # inches
 _WIDE = (11.0, 4.8)
 _LEGEND = {"frameon": False, "handlelength": 3.0}
+_BESIDE = 6  # mark and gaps beside a name in matplotlib's legend, in heights of its letters
+_LEADING = 1.7  # from line to line, likewise
+_MOST_COLUMNS, _LINES = 3, 6  # of that legend; lines that the usual height has room for
+_ROUNDED = 0.9  # letters fill whole pixels, so that names are wider where these are few
+_LETTERS = 80  # of a line in the legends of the others
 _FRAME = 320  # pixels inside the axes; the width is that of the page
 _LARGEST_COUNT = 10**7  # to here counts are written out, beyond as powers of 10
 
@@ -33,6 +40,10 @@ class Arrays:
     def palette(self) -> tuple[str, ...]:
         """Colours of the user's style, or ours where the library's own were left."""
         return PALETTE
+
+    def literal(self, text: str) -> Any:
+        """A text that may hold names of the user's, none of it read as markup."""
+        return text
 
     def tie(self, series: str) -> dict[str, Any]:
         """Arguments that tie what is drawn to its entry in the legend."""
@@ -65,6 +76,9 @@ class Matplotlib(Arrays):
         own = rcParams["axes.prop_cycle"].by_key().get("color")
         return tuple(map(colors.to_hex, own)) if own and _set("axes.prop_cycle") else PALETTE
 
+    def literal(self, text: str) -> str:
+        return text.replace("$", r"\$")
+
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         if largest <= _LARGEST_COUNT:
             from matplotlib.ticker import LogFormatter
@@ -78,20 +92,28 @@ class Matplotlib(Arrays):
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         from matplotlib import rcParams
+        from matplotlib.font_manager import FontProperties
         from matplotlib.legend_handler import HandlerTuple
 
         figure = collection.get_viz("figure")
         figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
-        # A letter is about half as wide as high; the mark and the gaps take the place of eight.
-        room = figure.get_figwidth() * 72 / (0.55 * rcParams["font.size"])
-        columns = int(room / (max(map(len, marks)) + 8))
+        letter = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
+        width, beside = _ROUNDED * 72 * figure.get_figwidth(), _BESIDE * letter
+        names = [_narrow(name, width - beside) for name in marks]
+        widest = max(_width(line) for name in names for line in name.split("\n"))
+        columns = int(width / (widest + beside))
+        columns = max(min(columns, _MOST_COLUMNS, len(names)), 1)
+        lines = sum(name.count("\n") + 1 for name in names) / columns
+        if not _set("figure.figsize"):
+            more = max(lines - _LINES, 0) * _LEADING * letter / 72
+            figure.set_figheight(figure.get_figheight() + more)
         figure.legend(
             [tuple(drawn) for drawn in marks.values()],
-            list(marks),
+            [self.literal(name) for name in names],
             handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
             scatteryoffsets=[0.5],
             loc="outside lower center",
-            ncols=max(min(columns, 3, len(marks)), 1),
+            ncols=columns,
             **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
         )
 
@@ -110,8 +132,15 @@ class Plotly(Arrays):
         own = _template().layout.colorway
         return own if own and own != io.templates["plotly"].layout.colorway else PALETTE
 
+    def literal(self, text: str) -> str:
+        # Plotly reads some HTML, and between dollars TeX where a page has MathJax.
+        return escape(text, quote=False).replace("$", "&#36;")
+
     def tie(self, series: str) -> dict[str, Any]:
-        return {"name": series, "legendgroup": series}
+        return {"name": self._lines(series), "legendgroup": series}
+
+    def _lines(self, name: str) -> str:
+        return self.literal(folded(name, _LETTERS)).replace("\n", "<br>")
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
@@ -135,9 +164,10 @@ class Plotly(Arrays):
                     entry.update(fill="toself", fillcolor=trace.fillcolor)
                 entry.update(line=trace.line, marker=trace.marker)
             figure.add_trace(entry)
+        breaks = sum(self._lines(series).count("<br>") for series in marks)
         below = {"yref": "container", "y": 0.01, "yanchor": "bottom", "x": 0.5, "xanchor": "center"}
         figure.update_layout(
-            height=_FRAME + 130 + 10 * len(marks),
+            height=_FRAME + 130 + 10 * len(marks) + 20 * breaks,
             legend={"orientation": "h", **below},
             margin={"t": 60, "r": 20, "b": 40, "l": 60},
         )
@@ -162,8 +192,13 @@ class Bokeh(Arrays):
         own = _theme("Cycler", "colors")
         return tuple(own) if own else PALETTE
 
+    def literal(self, text: str) -> Any:
+        from bokeh.models import PlainText
+
+        return PlainText(text=text)
+
     def tie(self, series: str) -> dict[str, Any]:
-        return {"legend_label": series}
+        return {"legend_label": folded(series, _LETTERS)}  # never read as markup
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         if largest <= _LARGEST_COUNT:
@@ -183,7 +218,7 @@ class Bokeh(Arrays):
         (legend,) = plots[0].legend
         entries = {entry.label.value: entry for entry in legend.items}
         legend.update(
-            items=[entries[series] for series in marks],
+            items=[entries[folded(series, _LETTERS)] for series in marks],
             click_policy="hide",
             location="top_left",
             border_line_alpha=0,
@@ -206,6 +241,29 @@ def _set(name: str) -> bool:
     from matplotlib import rcParams, rcParamsDefault
 
     return rcParams[name] != rcParamsDefault[name]
+
+
+def folded(text: str, letters: int) -> str:
+    """Text in lines of at most so many letters; lines that it has remain."""
+    return "\n".join(fill(line, letters) for line in text.split("\n"))
+
+
+def _width(text: str) -> float:
+    """Width of one line of matplotlib's legend, in points."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=rcParams["legend.fontsize"])
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def _narrow(name: str, room: float) -> str:
+    """A name of that legend in lines that are no wider than `room`, in points."""
+    lines, letters = [name], int(room)
+    while letters > 1 and max(map(_width, lines)) > room:
+        lines, letters = wrap(name, letters), letters - 1
+    return "\n".join(lines)
 
 
 def _template() -> Any:

@@ -10,15 +10,16 @@ from arviz_base import rcParams
 from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.data.validation import one_of
-from classex_bayes.plots._backends import BACKENDS, Arrays
+from classex_bayes.plots._backends import BACKENDS, Arrays, folded
 from classex_bayes.results import Extrapolation, interval_words
-from classex_bayes.typing import NumberArray
+from classex_bayes.typing import IntArray, NumberArray
 
 PANEL = "panel"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
 _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
 _BAND = 0.2
+_TITLE = 64  # letters in a line
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
 
 
@@ -48,6 +49,11 @@ def chosen_backend(backend: str | None) -> tuple[str, Arrays]:
             f'backend {name!r} needs {error.name}: pip install "classex-bayes[plots]"'
         ) from error
     return name, BACKENDS[name]
+
+
+def spaced_counts(smallest: float, largest: float, n_points: int) -> IntArray:
+    """At most so many numbers of classes between two, evenly on a logarithmic axis."""
+    return np.unique(np.rint(np.geomspace(smallest, largest, n_points)).astype(np.int64))
 
 
 class Panels:
@@ -154,7 +160,8 @@ class Panels:
             only = collection.data[[name]]
             collection.map(visuals.labelled_y, f"labelled_y {name}", data=only, text=label)
         first = collection.data[[self._names[0]]]
-        collection.map(visuals.labelled_title, "labelled_title", data=first, text=title)
+        text = self._backend.literal(folded(title, _TITLE))
+        collection.map(visuals.labelled_title, "labelled_title", data=first, text=text)
         if self._log_x:
             for target in collection.viz["plot"].dataset.values():
                 self._backend.count_axis(target.item(), *self._ends)

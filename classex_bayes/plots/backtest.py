@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.data.validation import class_count, one_of
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._common import MUTED, Panels
+from classex_bayes.typing import FloatArray
 
 _LABELS = {
     "rmse": "root mean square error",
@@ -17,6 +19,7 @@ _LABELS = {
     "width": "mean width of the intervals",
 }
 _NOMINAL = "nominal"
+_REACH = 2
 
 
 def plot_backtest(
@@ -82,9 +85,14 @@ def plot_backtest(
         rows = table.xs(name, level="estimator").sort_index()
         k, values = rows.index.to_numpy(), rows[score].to_numpy()
         error: Any = rows.get(f"{score}_se")
-        if error is not None and error.notna().all():
-            reach, banded = 2 * error.to_numpy(), True
-            panel.band(name, k, values - reach, values + reach)
+        limits = None
+        if nominal:
+            limits = _wilson(values, rows["n"].to_numpy())
+        elif error is not None and error.notna().all():
+            limits = values - _REACH * error.to_numpy(), values + _REACH * error.to_numpy()
+        if limits is not None:
+            panel.band(name, k, *limits)
+            banded = True
         panel.line(name, k, values)
     if nominal:
         level = float(score.removeprefix("coverage")) / 100
@@ -93,3 +101,11 @@ def plot_backtest(
     title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
     title += "\nbands: two Monte Carlo standard errors" * banded
     return panel.finish(title, "number of classes", label)
+
+
+def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities from which shares of n are two of their standard errors away."""
+    square = _REACH**2 / n
+    middle = (share + square / 2) / (1 + square)
+    reach = np.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
+    return middle - reach, middle + reach

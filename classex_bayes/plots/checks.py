@@ -12,7 +12,7 @@ from classex_bayes.bayes.replicates import Group, class_accuracies, seen_and_rep
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import one_of, source_task
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._common import INK, Panels
+from classex_bayes.plots._common import INK, Panels, spaced_counts
 from classex_bayes.plots.curve import plot_accuracy
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings, interval_words
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
@@ -132,7 +132,7 @@ def plot_prior_predictive(
         source_task(task)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     if k is None:
-        k = np.unique(np.rint(np.geomspace(2, _FARTHEST * n_classes, _N_K)).astype(np.int64))
+        k = spaced_counts(2, _FARTHEST * n_classes, _N_K)
     predictions = [prior_accuracy(model, k, task, draws=draws, random_seed=random_seed)]
     if task is None or (model.is_fitted and model.task is task):
         predictions.append(model.predict(k))

@@ -59,12 +59,12 @@ def level(ci_prob: float) -> str:
 
 
 def digits_for(width: float) -> int:
-    """Decimals of a percentage that an interval of this width leaves meaningful, 0 to 3."""
-    return 0 if width >= 0.04 else min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
+    """Decimals of a percentage beside an interval of this width, 1 to 3."""
+    return min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
 
 
 def span(lower: float, upper: float) -> str:
-    """The limits of an interval: "63 to 78%"."""
+    """The limits of an interval: "63.1 to 78.0%"."""
     digits = digits_for(upper - lower)
     return f"{percent(lower, digits).removesuffix('%')} to {percent(upper, digits)}"
 
@@ -86,10 +86,36 @@ def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) ->
     Examples
     --------
     >>> headline(10_000, 0.7123, 0.6312, 0.7799, 0.9)
-    'On 10,000 classes: 71%, 90% interval 63 to 78%'
+    'On 10,000 classes: 71.2%, 90% interval 63.1 to 78.0%'
     """
     rounded = percent(mean, digits_for(upper - lower))
     return f"On {k:,} classes: {rounded}, {level(ci_prob)} {span(lower, upper)}"
+
+
+def pilot_sentence(task: SourceTask) -> str:
+    """What the pilot found.
+
+    Examples
+    --------
+    >>> pilot_sentence(SourceTask.from_losses([0, 2, 0, 1], [0, 0, 1, 2], n_classes=3))[-47:]
+    'got 50.0% right, all classes weighing the same.'
+    """
+    largest = int(task.grid()[-1])
+    right = percent(float(task.accuracy(largest)[0]), 1)
+    among = "" if largest == task.n_classes else f" among {largest:,}"
+    details = ""
+    if task.kind != "accuracies":
+        tested, repeats = np.unique(task.y, return_counts=True)
+        weights = task.class_weight[tested]
+        if np.ptp(weights) > 0:
+            details = ", classes weighing as they were given"
+        elif np.ptp(repeats) > 0:
+            details = ", all classes weighing the same"
+    of_them = "" if details or task.kind == "accuracies" else " of them"
+    return (
+        f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
+        f"{right}{of_them} right{among}{details}."
+    )
 
 
 def count(k: float, largest: int) -> str:

@@ -48,7 +48,7 @@ class Asked:
         if self.nested:
             details.append("source classes included")
         if self.population is not None:
-            details.append(f"{self.population} classes in all")
+            details.append(f"{self.population:,} classes in all")
         return f"{found} ({', '.join(details)})" if details else found
 
     def label(self, quantity: Quantity = "accuracy") -> str:

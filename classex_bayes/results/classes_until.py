@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from classex_bayes.display import html_block, html_facts
 from classex_bayes.results.intervals import interval_settings, interval_words
 
 
@@ -58,3 +59,12 @@ class ClassesUntil:
     def __repr__(self) -> str:
         """Return `describe()`."""
         return self.describe()
+
+    def _repr_html_(self) -> str:
+        prob, _ = interval_settings(None, "eti")
+        lower, upper = (self._text(k) for k in self.interval(prob))
+        facts = {
+            "median": f"{self._text(self.median)} classes",
+            interval_words(prob, "eti"): f"{lower} to {upper}",
+        }
+        return html_block(f"Accuracy falls to {self.level:g}", html_facts(facts))

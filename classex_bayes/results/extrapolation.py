@@ -266,7 +266,7 @@ class Extrapolation(Shown):
             limits = [bounds["lower"], bounds["upper"]]
         curves = [curve.to_numpy() for curve in (self.mean, *limits)]
         return Display(
-            f"{self.estimator}: {self.what}, from {self.n_classes} source classes",
+            f"{self.estimator}: {self.what}, from {self.n_classes:,} source classes",
             self._table().text(),
             tuple(f"note: {note}" for note in self.notes),
             picture=sparkline(self.k, *curves),

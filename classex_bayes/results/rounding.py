@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats import mcse
+from arviz_stats import hdi, mcse
 
 from classex_bayes.data.validation import one_of
 from classex_bayes.display import ROUNDING
@@ -18,6 +18,7 @@ from classex_bayes.typing import FloatArray
 RoundTo = Literal["auto", "none"] | None
 # Of numbers without a Monte Carlo error, where they are shown.
 _USUAL_PLACES = 4
+_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,8 @@ class DrawsTable:
     numbers : DataFrame
         With all digits.
     errors : DataFrame
-        Of the same form; 0 or NaN for numbers that have none.
+        Of the same form; 0 or NaN for numbers that have none. Two or three draws tell no error;
+        they are rounded as if they were independent.
 
     Notes
     -----
@@ -71,10 +73,10 @@ class DrawsTable:
             "sd": draws.std(SAMPLE_DIMS, ddof=1).values,
         }
         errors = {name: _errors(draws, name) for name in numbers}
-        for side, end in (("lower", "lb"), ("upper", "ub")):
-            limit = bounds.sel(ci_bound=side)
-            numbers[f"{label}_{end}"] = limit.values
-            errors[f"{label}_{end}"] = _errors_of_limits(draws, limit)
+        limits = bounds.sel(ci_bound=["lower", "upper"]).transpose("ci_bound", "k")
+        columns = [f"{label}_lb", f"{label}_ub"]
+        numbers |= dict(zip(columns, limits.values, strict=True))
+        errors |= dict(zip(columns, _errors_of_limits(draws, limits, prob, kind), strict=True))
         index = pd.Index(draws["k"].values, name="k")
         return cls(pd.DataFrame(numbers, index), pd.DataFrame(errors, index))
 
@@ -134,16 +136,41 @@ def _places(error: float) -> int | None:
 
 
 def _errors(draws: xr.DataArray, method: str) -> FloatArray:
-    """Monte Carlo standard errors; 0 or NaN where all draws are the same, or too few."""
+    """Monte Carlo standard errors of a mean or an sd; 0 where all draws are the same."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values
+        return _known(mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values, draws)
 
 
-def _errors_of_limits(draws: xr.DataArray, limits: xr.DataArray) -> FloatArray:
-    """Monte Carlo standard errors of limits: of the quantiles that they are, of either kind."""
-    below = (draws <= limits).mean(SAMPLE_DIMS).values
+def _errors_of_limits(
+    draws: xr.DataArray, limits: xr.DataArray, prob: float, kind: str
+) -> FloatArray:
+    """Monte Carlo standard errors of limits, (ci_bound, k), of intervals of this level and kind.
+
+    Those of the quantiles that the limits are. Highest density intervals slide besides, as far as
+    the density is about the same at both ends, whence their limits are known less well than any
+    quantile: at best the error falls with the cube root of the number of draws, at a flat density
+    not at all (Grübel 1988). The error is therefore at least the spread of the limits over parts
+    of the draws, as if all of them told no more than a part.
+    """
     values = draws.transpose("k", *SAMPLE_DIMS).values
-    errors = [
-        mcse(one, method="quantile", prob=share) for one, share in zip(values, below, strict=True)
-    ]
-    return np.array(errors)
+    below = (values <= limits.values[..., None, None]).mean((-2, -1))
+    errors = np.array(
+        [
+            [mcse(v, method="quantile", prob=p) for v, p in zip(values, shares, strict=True)]
+            for shares in below
+        ]
+    )
+    size = values[0].size // _PARTS
+    if kind == "hdi" and size > 0:
+        parts = values.reshape(len(values), -1)[:, : size * _PARTS].reshape(-1, _PARTS, size)
+        array = xr.DataArray(parts, dims=("k", "part", "draw"))
+        spread = hdi(array, prob=prob, dim="draw").std("part", ddof=1)
+        errors = np.fmax(errors, spread.transpose("ci_bound", "k").values)
+    return _known(errors, draws)
+
+
+def _known(errors: FloatArray, draws: xr.DataArray) -> FloatArray:
+    """The errors; where draws are too few for any, that of a mean of so many independent draws."""
+    size = math.prod(draws.sizes[dim] for dim in SAMPLE_DIMS)
+    few = draws.std(SAMPLE_DIMS, ddof=1).values / math.sqrt(size)
+    return np.where(np.isfinite(errors), errors, few)

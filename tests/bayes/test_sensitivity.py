@@ -73,7 +73,7 @@ def test_a_pilot_of_200_classes(fitted):
     assert table.loc[400, "prior"] < table.loc[400, "likelihood"]
     assert table.loc[10**6, "prior"] > 2 * table.loc[400, "prior"]
     assert found.sentences[0].startswith("data decide at k = 200")
-    assert "1000000" in repr(found) and "<table" in found._repr_html_()
+    assert "1,000,000" in repr(found) and "<table" in found._repr_html_()
     # The pull is the derivative of the mean as the power changes.
     up, down = (found.scaled(alpha).mean for alpha in (1.05, 1 / 1.05))
     slope = (up - down) / table["sd"] * np.log(2) / (2 * np.log(1.05))

@@ -1,6 +1,8 @@
 """Every public plot on every library: legends, labels, axes, colours and the user's settings."""
 
 import itertools
+from dataclasses import replace
+from html import unescape
 
 import arviz_base
 import matplotlib as mpl
@@ -380,6 +382,81 @@ def test_many_series_differ_in_colour_or_line_style(inputs):
     drawn = cb.plot_accuracy(many, backend="matplotlib")
     looks = {(line.get_color(), line.get_linestyle()) for line in drawn.get_viz("plot").lines}
     assert len(looks) == 24
+
+
+# Names are the user's
+
+NAMES = [r"$\bad$", "<b>bold</b> & co &lt;", "$$x$$ \\(y\\)", r"\$ a $", "a/b", "_a"]
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_names_are_no_markup(backend, tmp_path):
+    plain = [Extrapolation.from_point([10, 100], [0.9, 0.8], name, 10) for name in NAMES]
+    drawn = cb.plot_accuracy(plain, backend=backend)
+    texts = list(legend(drawn))
+    if backend == "matplotlib":
+        from matplotlib import cbook
+
+        drawn.savefig(tmp_path / "names.svg")
+        assert [text.replace(r"\$", "$") for text in texts] == NAMES
+        assert not any(map(cbook.is_math_text, texts))
+    elif backend == "plotly":
+        assert [unescape(text) for text in texts] == NAMES
+        assert not any(mark in text for mark in "<>$" for text in texts)
+    else:
+        assert texts == NAMES
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_names_in_titles_are_no_markup(inputs, backend):
+    prediction = replace(inputs["prediction"], estimator=r"$\bad$ $$x$$ <b>")
+    drawn = cb.plot_prob_at_least(prediction, 0.5, backend=backend)
+    title = r"$\bad$ $$x$$ <b>: expected accuracy"
+    if backend == "matplotlib":
+        drawn.get_viz("figure").draw_without_rendering()
+        assert drawn.get_viz("plot").get_title().replace(r"\$", "$") == title
+    elif backend == "plotly":
+        found = next(one for one in drawn.get_viz("figure").layout.annotations if one.text.strip())
+        assert unescape(found.text) == title
+    else:
+        text = drawn.get_viz("plot").title.text
+        assert (type(text).__name__, text.text) == ("PlainText", title)
+
+
+LONG = ["x" * 200, "M" * 200, "a name of some words " * 10, "short"]
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_long_names_are_wrapped(backend):
+    points = [Extrapolation.from_point([10, 100], [0.9, 0.8], name, 10) for name in LONG]
+    drawn = cb.plot_accuracy(points, backend=backend)
+    breaks = "<br>" if backend == "plotly" else "\n"
+    for text, name in zip(legend(drawn), LONG, strict=True):
+        lines = text.split(breaks)
+        assert max(map(len, lines)) <= 120
+        assert "".join("".join(lines).split()) == "".join(name.split())
+    if backend == "matplotlib":
+        inside_and_seen(drawn)
+
+
+def test_many_estimators_leave_room_for_the_plot():
+    names = [f"estimator {i}" for i in range(29)] + ["one with a long name " * 9]
+    points = [Extrapolation.from_point([10, 100], [0.9, 0.8], name, 10) for name in names]
+    drawn = cb.plot_accuracy(points, backend="matplotlib")
+    assert len(legend(drawn)) == 30
+    inside_and_seen(drawn)
+
+
+def inside_and_seen(drawn):
+    """The legend stays within the figure, whatever its resolution; the axes stay large."""
+    figure = drawn.get_viz("figure")
+    for dpi in (50, 100, 300):
+        figure.set_dpi(dpi)
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert box.y0 >= 0 and box.y1 < figure.axes[0].get_window_extent().y0
+        assert figure.axes[0].get_window_extent().height > 3 * dpi
 
 
 def test_intervals_in_words():

@@ -58,3 +58,16 @@ def test_draws_the_scores(with_draws, score, backend):
 def test_refused(found, arguments, message):
     with pytest.raises(DataError, match=message):
         plot_backtest(**{"found": found, **arguments}, backend="none")
+
+
+@pytest.mark.parametrize("held", [0.0, 0.8, 1.0])
+def test_bands_of_coverage_hold_what_is_two_errors_away(found, held):
+    scores = found.scores.assign(coverage90=held, coverage90_se=0.0)
+    drawn = plot_backtest(Backtest(found.trials, scores, 0.9), "coverage90", 20, backend="none")
+    band = drawn.viz["band ClassExReg(0.5)"]["panel"].item()
+    for end, side in (("y_bottom", -1), ("y_top", 1)):
+        level = np.asarray(band[end])
+        assert np.all((level >= -1e-12) & (level <= 1 + 1e-12))
+        away = 2 * np.sqrt(level * (1 - level) / 3)
+        np.testing.assert_allclose(level - held, side * away, atol=1e-7)
+    assert np.all(band["y_top"] - band["y_bottom"] > 0.3)

@@ -208,6 +208,25 @@ def test_predictions_of_one_name():
         plot_accuracy([point, point], backend="none")
 
 
+def test_fitted_estimators_are_drawn_on_a_grid(fitted, pilot):
+    reference = ClassExReg(0.5).fit(pilot.task)
+    given = {"ci_prob": 0.9, "ci_kind": "eti", "backend": "none"}
+    line = marks(plot_accuracy(fitted, pilot.task, **given), f"line {BAYES}")
+    assert (line["x"].min(), line["x"].max()) == (2, 2000) and line["x"].size > 40
+    assert_allclose(line["y"], fitted.predict(line["x"].astype(int)).mean)
+    # To the farthest of what stands beside it, which is drawn at its own k.
+    plot = plot_accuracy([fitted, reference.predict([300, 7000])], **given)
+    assert marks(plot, f"line {BAYES}")["x"].max() == 7000
+    assert marks(plot, "line ClassExReg(0.5)")["x"].tolist() == [300, 7000]
+    few = ClassExReg(0.5).fit(pilot.task.subsample(50, random_seed=1))
+    plot = plot_accuracy([few], truth=pilot.task, **given)
+    assert marks(plot, "line ClassExReg(0.5)")["x"].max() == 200
+    with pytest.raises(NotFittedError, match="call fit"):
+        plot_accuracy(ClassExReg(), pilot.task, **given)
+    with pytest.raises(DataError, match="predictions: expected an estimator"):
+        plot_accuracy(ClassExReg, pilot.task, **given)
+
+
 # Discriminability
 
 

@@ -153,6 +153,19 @@ def test_nothing_sticks_out_on_a_phone(show, request, name):
     assert widths and max(widths) <= 390
 
 
+@pytest.mark.parametrize("width", [500, 360])
+def test_predictions_are_seen_whole_on_a_phone(show, written, width):
+    browser = show(written, width=width)
+    cells, scrolled = browser.execute_script(
+        "const table = document.getElementById('predictions'), around = table.parentElement;"
+        "return [[...table.querySelectorAll('data')].map(one => {"
+        "  const box = one.getBoundingClientRect(); return [box.left, box.right]; }),"
+        " around.scrollWidth > around.clientWidth]"
+    )
+    assert not scrolled and len(cells) == 3 * (5 + 3)
+    assert all(0 <= left < right <= width for left, right in cells)
+
+
 def luminance(color):
     """Relative luminance (WCAG) of rgb(r, g, b)."""
     channels = [float(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]

@@ -93,8 +93,12 @@ def test_headline_is_about_the_farthest(page, fitted):
         fitted.predict(5000).mean[5000],
         fitted.predict(5000).interval(0.8).loc[5000],
     )
-    stated = f"On 5,000 classes: {100 * mean:.0f}%, 80% interval "
-    assert stated + f"{100 * lower:.0f} to {100 * upper:.0f}%" in page.words
+    stated = f"On 5,000 classes: {100 * mean:.1f}%, 80% interval "
+    stated += f"{100 * lower:.1f} to {100 * upper:.1f}%"
+    assert stated in page.words
+    assert f"{100 * mean:.1f}% (80% interval {100 * lower:.1f} to" in page.ids["paragraph"]
+    # The same form in the table.
+    assert f"5,000 {100 * mean:.1f}% {100 * lower:.1f}% to {100 * upper:.1f}%" in page.words
 
 
 def test_curves_are_those_of_the_model(page, fitted, pilot):
@@ -265,6 +269,24 @@ def test_the_classes_that_carry_the_errors_are_fewest(instances):
     assert f"{round(100 * sum(wrong[:few]) / total)}% of the {total} errors" in sentence
     numerals = ["One class carries", "Two classes carry", "Three classes carry"]
     assert sentence.startswith(numerals[few - 1] if few <= 3 else ("Four", "Five"))
+
+
+def test_what_the_pilot_found():
+    tested = {"n_classes": 4, "untested": "competitors"}
+    equal = SourceTask.from_losses([0, 0, 1, 2], [0, 1, 0, 1], **tested)
+    assert words.pilot_sentence(equal) == (
+        "The pilot tested 4 classes with 4 instances and got 50.0% of them right."
+    )
+    # Three of four right in one class, one of one in the other: 4 of 5, but 7/8 over classes.
+    given = {"n_classes": 3, "untested": "competitors"}
+    unequal = SourceTask.from_losses([0, 0, 0, 1, 0], [0, 0, 0, 0, 1], **given)
+    assert words.pilot_sentence(unequal).endswith("got 87.5% right, all classes weighing the same.")
+    weighed = SourceTask.from_losses([0, 1], [0, 1], **given, class_weight=[3, 1, 1])
+    assert words.pilot_sentence(weighed).endswith(
+        "75.0% right, classes weighing as they were given."
+    )
+    curve = SourceTask.from_accuracies([2, 20], [0.9, 0.8], n_test=100, n_classes=50)
+    assert words.pilot_sentence(curve).endswith("got 80.0% right among 20.")
 
 
 def test_until(small_task, fit):
