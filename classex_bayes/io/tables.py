@@ -44,6 +44,9 @@ def read_parquet(path: Path) -> dict[str, Any]:
         ) from None
     with readable(path):
         table = pd.read_parquet(path, engine="pyarrow")
+        if "y" in table:
+            # What is no text shows only where it is looked at.
+            table["y"] = table["y"].to_numpy()
     return _arrays(table, path)
 
 

@@ -17,9 +17,16 @@ from classex_bayes.io import read_task
 ENDINGS = ["npz", "npy", "csv", "parquet", "h5", "zip", "txt"]
 
 
+class Whole:
+    """Bytes of a good file of each format, and their folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.files = {ending: (folder / f"a.{ending}").read_bytes() for ending in ENDINGS}
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Bytes of a good file of each format."""
     folder = tmp_path_factory.mktemp("whole")
     rng = np.random.default_rng(1)
     y = np.arange(24) % 8
@@ -39,7 +46,7 @@ def whole(tmp_path_factory):
         group = zarr.create_group(store)
         group.create_array("scores", data=scores, chunks=(6, 8))
         group.create_array("y", data=y)
-    return {ending: (folder / f"a.{ending}").read_bytes() for ending in ENDINGS}, folder
+    return Whole(folder)
 
 
 @st.composite
@@ -69,8 +76,7 @@ def damaged(content, damage):
 
 
 def read(whole, ending, changes, tmp_path):
-    files, folder = whole
-    content = files[ending]
+    folder, content = whole.folder, whole.files[ending]
     for damage in changes:
         content = damaged(content, damage) if content else content
     path = tmp_path / f"a.{ending}"
