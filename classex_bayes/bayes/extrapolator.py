@@ -25,6 +25,7 @@ from classex_bayes.bayes.sampling import (
 )
 from classex_bayes.bayes.tree import dependence_of, described, provenance
 from classex_bayes.core.top import expected_top_accuracy
+from classex_bayes.data.diagnosis.answers import DOUBTS, doubt_of_answers
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     LARGEST_K,
@@ -164,6 +165,9 @@ class BayesianExtrapolator(PredictiveChecks):
         # All that could fail is done before the draws, which nothing may lose.
         data, tree = described(tasks, prior.basis, self.likelihood, shared)
         tree.attrs.update(provenance(prior, self.likelihood, settings, seeds))
+        doubts = {DOUBTS[doubt] for doubt in map(doubt_of_answers, tasks) if doubt}
+        if doubts:
+            tree.attrs["doubts"] = json.dumps(sorted(doubts))
         draw_seed = int(seeds.generate_state(1)[0])
         drawn, stop = sample_or_keep(prior, data, settings, draw_seed)
         tree.update(drawn.children)
@@ -350,7 +354,8 @@ class BayesianExtrapolator(PredictiveChecks):
 
     def _notes(self) -> tuple[str, ...]:
         kinds = self.idata.attrs["task_kind"].split(", ")
-        notes = sampling_notes(self.idata, self.diagnosis_)
+        notes = json.loads(self.idata.attrs.get("doubts", "[]"))
+        notes += sampling_notes(self.idata, self.diagnosis_)
         notes += json.loads(self.idata.attrs.get("pool_notes", "[]"))
         if "losses" in kinds:
             notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")

@@ -110,16 +110,11 @@ def read(
 
 def _doubt(task: Any, distances: bool) -> str:
     """What a task looks like whose right answers do not beat the wrong ones."""
-    if task.kind == "accuracies":
-        return ""
-    accuracy = float(task.accuracy(2)[0])
-    error = 0.5 * (task.design_effect() / task.n_test) ** 0.5
-    if accuracy < 0.5 - 3 * error:
-        remedy = "leave --distances out" if distances else "pass --distances for distances"
-        return f"right answers score below most wrong ones: is the sign reversed? ({remedy})"
-    if accuracy < 0.5 + 3 * error:
-        return "right answers score no better than wrong ones: is y in another order than the rows?"
-    return ""
+    from classex_bayes.data.diagnosis.answers import DOUBTS, doubt_of_answers
+
+    doubt = doubt_of_answers(task)
+    remedy = "leave --distances out" if distances else "pass --distances for distances"
+    return DOUBTS.get(doubt, "") + (f" ({remedy})" if doubt == "reversed" else "")
 
 
 def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> tuple[Any, str]:
