@@ -101,3 +101,27 @@ def small_task():
         return SourceTask.from_losses(losses, y, n_classes=k1)
 
     return small_task
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """Make the sampler answer as it does to an interruption, its chains having come so far."""
+    from classex_bayes.bayes import sampling
+
+    def stop(*lengths):
+        draw = sampling.draw_by_nutpie
+
+        def interrupted(*arguments):
+            tree, _ = draw(*arguments)
+            for group in ("posterior", "sample_stats"):
+                data = tree[group].to_dataset().isel(draw=slice(max(lengths)))
+                for values in data.data_vars.values():
+                    if values.dtype.kind == "f":
+                        for chain, length in enumerate(lengths):
+                            values.values[chain, length:] = float("nan")
+                tree[group] = sampling.xr.DataTree(data)
+            return tree, True
+
+        monkeypatch.setattr(sampling, "draw_by_nutpie", interrupted)
+
+    return stop

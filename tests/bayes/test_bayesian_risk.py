@@ -27,7 +27,7 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.risk import average_test_risk, average_test_risk_cov
 from classex_bayes.data.simulate import BivariateNormal
 from classex_bayes.data.task import SourceTask
-from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
 
 PRIOR = MixturePrior(bandwidth=0.25)  # of BayesianRisk
 BASIS = PRIOR.basis
@@ -298,3 +298,13 @@ def test_zero_one_costs_predict_errors(plane, monotone, likelihood):
     assert_allclose(risk.mean, 1 - accuracy.mean, atol=tolerance)
     errors = 1 - accuracy.interval(0.9, "eti")[["upper", "lower"]].to_numpy()
     assert_allclose(risk.interval(0.9, "eti"), errors, atol=2 * tolerance)
+
+
+def test_an_interrupted_model_keeps_the_draws_so_far(stopped, plane):
+    task, cost = plane
+    model = BayesianRisk(cost)
+    stopped(250, 240)
+    with pytest.raises(Interrupted, match="2 x 240 of 2 x 300 draws") as interruption:
+        fit(model, task)
+    assert interruption.value.partial is model
+    assert "sampling was interrupted: 2 x 240 of 2 x 300 draws" in model.predict(500).notes

@@ -5,9 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from classex_bayes.bayes import sampling
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.risk import BayesianRisk
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.classexreg import ClassExReg
@@ -15,30 +13,6 @@ from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import Interrupted
-
-
-@pytest.fixture
-def stopped(monkeypatch):
-    """Make the sampler answer as it does to an interruption, its chains having come so far."""
-
-    def stop(*lengths):
-        draw = sampling.draw_by_nutpie
-
-        def interrupted(*arguments):
-            tree, _ = draw(*arguments)
-            for group in ("posterior", "sample_stats"):
-                data = tree[group].to_dataset().isel(draw=slice(max(lengths)))
-                for values in data.data_vars.values():
-                    if values.dtype.kind == "f":
-                        for chain, length in enumerate(lengths):
-                            values.values[chain, length:] = np.nan
-                tree[group] = sampling.xr.DataTree(data)
-            return tree, True
-
-        monkeypatch.setattr(sampling, "draw_by_nutpie", interrupted)
-
-    return stop
-
 
 SHORT = {"draws": 200, "tune": 200, "chains": 3, "random_seed": 3, "progressbar": False}
 LENGTHS = {
@@ -84,15 +58,6 @@ def test_a_model_without_draws_stays_unfitted(stopped, pilot):
     with pytest.raises(Interrupted, match="before its first draws"):
         model.fit(pilot.task, **SHORT)
     assert not model.is_fitted
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
-def test_a_risk_model_keeps_the_draws_so_far(stopped, pilot):
-    model = BayesianRisk(1 - np.eye(200))
-    stopped(150, 140, 0)
-    with pytest.raises(Interrupted, match="2 x 140 of 3 x 200 draws"):
-        model.fit(pilot.task, **SHORT)
-    assert "sampling was interrupted: 2 x 140 of 3 x 200 draws" in model.predict(500).notes
 
 
 def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embeddings, tmp_path):
