@@ -19,7 +19,8 @@ def write_tree(tree: xr.DataTree, path: Path) -> Path:
     try:
         new = scratch / path.name
         if path.suffix == ".nc":
-            tree.to_netcdf(new, engine="h5netcdf")
+            # HDF5 takes the process down where a disk is full; made in memory, it never sees one.
+            new.write_bytes(tree.to_netcdf(engine="h5netcdf"))
         else:
             require_zarr()
             tree.to_zarr(new, zarr_format=2)

@@ -1,6 +1,8 @@
 """Saved models: what comes back, what must never be lost, and files that are not ours."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -92,14 +94,19 @@ def interrupted(monkeypatch, ending):
     """Let the writer fail half-way, as on a full disk."""
 
     def fail(tree, path, **options):
-        path = Path(path)
-        if ending == ".zarr":
-            path.mkdir()
-            path = path / "zarr.json"
-        path.write_bytes(b"half")
+        path.mkdir()
+        (path / "zarr.json").write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(xr.DataTree, WRITERS[ending], fail)
+    def fail_halfway(path, content):
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
+        raise OSError(28, "No space left on device")
+
+    if ending == ".zarr":
+        monkeypatch.setattr(xr.DataTree, "to_zarr", fail)
+    else:
+        monkeypatch.setattr(Path, "write_bytes", fail_halfway)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -240,6 +247,32 @@ def test_the_file_is_plain_netcdf(plain, tmp_path):
     with xr.open_datatree(path, engine="h5netcdf") as tree:
         assert tree["posterior"]["weights"].dims == ("chain", "draw", "knot")
         assert json.loads(tree.attrs["prior"])["type"] == "MixturePrior"
+
+
+FULL = """
+import resource
+from pathlib import Path
+
+from classex_bayes.bayes.storage import load, save
+
+model = load({source!r})
+resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
+try:
+    save(model, Path({folder!r}) / "model{ending}")
+except OSError as error:
+    print("told:", error.errno)
+print(len(list(Path({folder!r}).iterdir())), model.predict(1000).mean[1000] > 0.5)
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_disk_without_room_is_told_and_the_model_lives_on(tmp_path, ending):
+    pytest.importorskip("resource", reason="limits on files are of Unix")
+    code = FULL.format(source=str(SAVED / "model_0.1.0.nc"), folder=str(tmp_path), ending=ending)
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines() in (["told: 27", "0 True"], ["told: 28", "0 True"])
 
 
 SAVED = Path(__file__).parent.parent / "reference"
