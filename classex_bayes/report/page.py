@@ -92,7 +92,10 @@ def write_report(
     seeds = seeds_of(model.idata.attrs)
     task = model.task if task is None else task
     if task is None:
-        raise DataError("task: found none, expected the one task that the model was fitted to")
+        raise DataError(
+            "task: found none, expected the one task that the model was fitted to; a model read "
+            "from a file does not have it, so pass task="
+        )
     source_task(task)
     if not model.is_fitted_to(task):
         raise DataError("task: the model was fitted to another task or with other parameters")

@@ -105,6 +105,18 @@ def test_without_errors_or_without_right_answers_the_typical_values_stand(loss):
     assert found.accuracy == pytest.approx(float(loss == 0))
 
 
+@pytest.mark.parametrize("repeats", [2, 3, 5, 10])
+def test_a_pilot_is_trusted_by_fishers_variance(repeats):
+    # Classes that are right or wrong as a whole: an estimate of 1 beside the typical 0.20.
+    n_classes, n_wrong = 40, 12
+    losses = np.repeat((np.arange(n_classes) < n_wrong).astype(int), repeats)
+    y = np.repeat(np.arange(n_classes), repeats)
+    found = answer_dependence(losses, y, np.full(n_classes, 1 / n_classes))
+    trust = (found.within - 0.20) / (1 - 0.20)
+    variance = 2 * (0.8 * (1 + (repeats - 1) * 0.2)) ** 2 / (repeats * (repeats - 1) * n_wrong)
+    assert trust == pytest.approx(0.15**2 / (0.15**2 + variance))
+
+
 def test_one_instance_a_class_says_nothing_of_its_class():
     losses = np.array([0, 1, 0, 2, 0, 0])
     found = answer_dependence(losses, np.arange(6), np.full(6, 1 / 6), 0.05)
