@@ -1,6 +1,8 @@
 """The sampler: its settings, its seeds, one compilation for all tasks, and its diagnostics."""
 
 import json
+import subprocess
+import sys
 
 import arviz_stats
 import numpy as np
@@ -227,3 +229,32 @@ def test_convergence_is_that_of_predicted_accuracies(fitted):
         ess = arviz_stats.ess(accuracy, method=kind)["accuracy"]
         assert smallest == pytest.approx(float(ess.min()))
     assert diagnose(fitted.idata) != found
+
+
+REAL = """
+import os, signal, threading
+import numpy as np
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.data.task import SourceTask
+
+task = SourceTask.from_losses(np.arange(400) % 9, np.arange(400) % 200, n_classes=200)
+model = BayesianExtrapolator()
+model.fit(task, draws=20, tune=50, chains=2, progressbar=False)  # compiles
+threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    model.fit(task, draws=500_000, tune=100, chains=2, cores=2, progressbar=False)
+except KeyboardInterrupt as stop:
+    draws = model.idata["posterior"]["weights"]
+    print(type(stop).__name__, stop.partial is model, bool(np.isfinite(draws).all()))
+    print(draws.sizes["chain"], 4 <= draws.sizes["draw"] < 500_000)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of Unix")
+def test_a_real_interruption_keeps_the_draws():
+    command = [sys.executable, "-W", "ignore", "-c", REAL]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    whose, which = found.stdout.splitlines()
+    # A chain that lags far behind is left out.
+    assert whose == "Interrupted True True" and which in ("1 True", "2 True")
