@@ -253,7 +253,11 @@ def _prior(x: Any, packed: Any, gradient: Any) -> float:
 
 @_compiled
 def log_density(x: Any, packed: Any, gradient: Any) -> float:
-    """Log density of an unconstrained point; overwrites `gradient`."""
+    """Log density of an unconstrained point; overwrites `gradient`.
+
+    The relative error is below 1e-12 wherever each observed bin has a probability above 1e-150;
+    below, the floor of the likelihood counts.
+    """
     knots, functions, matrix, vector = _unpacked(packed)
     m, n_functions = knots.size, functions.shape[0]
     weights, harder_share, slope, upstream = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)

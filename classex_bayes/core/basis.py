@@ -56,7 +56,10 @@ class RadialBasis:
         return ndtr((z[:, None] - self.knots) / self.bandwidth)
 
     def accuracy(self, k: FloatArray | IntArray) -> FloatArray:
-        """Expected accuracy A_l(k) = E[Phi(t_l + h eps)^(k-1)]: array of shape (n_k, m)."""
+        """Expected accuracy A_l(k) = E[Phi(t_l + h eps)^(k-1)]: array of shape (n_k, m).
+
+        The absolute error is below 1e-11 for k up to 1e12 (`expected_power`).
+        """
         return expected_power(self.knots, self.bandwidth, np.asarray(k, dtype=float))
 
     def bin_probabilities(self, last_loss: IntArray, n_classes: int) -> FloatArray:
@@ -65,7 +68,7 @@ class RadialBasis:
         Given U* = u the losses are Binomial(k1 - 1, 1 - u), so
         :math:`P(L \le v) = E[1 - h_l(X)]` with X ~ Beta(k1 - 1 - v, v + 1). The expectation is
         taken over the quantiles of X, where the integrand stays smooth for every k1; the
-        absolute error is below 1e-9 for k1 up to 1e6.
+        absolute error is below 1e-9 for k1 up to 1e12.
 
         Parameters
         ----------

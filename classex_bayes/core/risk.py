@@ -127,7 +127,7 @@ def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
     Returns
     -------
     array of shape (n_rank, n_k)
-        Columns sum to 1 over all ranks.
+        Columns sum to 1 over all ranks. The relative error is that of `accuracy_given_losses`.
 
     References
     ----------

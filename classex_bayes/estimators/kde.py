@@ -56,6 +56,8 @@ class KDE(Parameters):
     A competitor scored -inf (ruled out) takes no part in the bandwidth and counts as beaten; if
     the true class is ruled out as well, the two are tied and count half.
 
+    Predictions have an absolute error below 1e-12 for k up to 1e12, given the bandwidths.
+
     Jmlr2018 prints :math:`1 - (1 - a)^{k-1}` for :math:`a^{k-1}`, and its Table 3 has the columns
     KDE-BCV and KDE-UCV interchanged.
 
@@ -110,19 +112,20 @@ class KDE(Parameters):
                 f"task: it was made from {task.kind} and has no scores, which KDE needs; make it "
                 "with from_scores or from_embeddings"
             )
-        bandwidths, favorability = np.empty(task.n_test), np.empty(task.n_test)
+        bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
         source, y = task.source, task.y
 
         def estimate(rows: IntArray) -> None:
             own, wrong = _split_scores(source, y, rows)
             bandwidths[rows] = self._select(rows, wrong)
-            favorability[rows] = _favorability(own, wrong, bandwidths[rows])
+            log_favorability[rows] = _log_favorability(own, wrong, bandwidths[rows])
 
         height = max(1, _BLOCK_ELEMENTS // task.n_classes)
         blocks = np.split(np.arange(task.n_test), np.arange(height, task.n_test, height))
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
             list(threads.map(estimate, blocks))
-        self.bandwidths_, self.favorability_ = bandwidths, favorability
+        self.bandwidths_, self.favorability_ = bandwidths, np.exp(log_favorability)
+        self._log_favorability = log_favorability
         self._weight, self._n_classes = task.instance_weight, task.n_classes
         self._fitted_name = self.name
         return self
@@ -145,9 +148,9 @@ class KDE(Parameters):
         NotFittedError
             `fit` was not called.
         """
-        favorability = self._require("favorability_")
+        log_favorability = self._require("_log_favorability")
         counts = class_counts(k)
-        values = [self._weight @ favorability ** (size - 1.0) for size in counts]
+        values = [self._weight @ np.exp((size - 1.0) * log_favorability) for size in counts]
         # Weights sum to 1 up to rounding.
         return Extrapolation.from_point(
             counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes
@@ -191,11 +194,20 @@ def _split_scores(
     return own, scores[:, :-1]
 
 
-def _favorability(own: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
-    """Share of smoothed wrong-class scores below the true class's; overwrites `wrong`."""
+def _log_favorability(own: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
+    """Log share of smoothed wrong-class scores below the true class's; overwrites `wrong`.
+
+    Through the share above, where that is the smaller: powers of a rounded share would be off by
+    up to 1e-4 at k = 1e12.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         standard = np.subtract(own[:, None], wrong, out=wrong)
         standard /= bandwidths[:, None]
     # Both are ruled out.
     standard[np.isnan(standard)] = 0.0
-    return ndtr(standard, out=standard).mean(axis=1)
+    above = ndtr(-standard).mean(axis=1)
+    behind = above > 0.5
+    with np.errstate(divide="ignore"):
+        log_share = np.log1p(-above)
+        log_share[behind] = np.log(ndtr(standard[behind]).mean(axis=1))
+    return log_share

@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from scipy.optimize import linprog
-from scipy.special import betainc, gammaln, xlog1py, xlogy
+from scipy.special import betainc, xlog1py, xlogy
 
 from classex_bayes.core.mixture import ROUNDING, likeliest_weights
+from classex_bayes.core.subsample import log_binomial
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, shares, source_task, truth_value
 from classex_bayes.estimators.base import Parameters
@@ -307,7 +308,7 @@ class _Laws:
         lost = losses[:, None].astype(float)
         won = n_classes - 1 - lost
         if not self.monotone:
-            ways = gammaln(n_classes) - gammaln(lost + 1) - gammaln(won + 1)
+            ways = log_binomial(n_classes - 1, lost)
             return ways + xlog1py(won, -self.gap) + xlogy(lost, self.gap)
         with np.errstate(divide="ignore", invalid="ignore"):
             chance = betainc(lost + 1, won + 1, self.gap) / (n_classes * self.gap)
@@ -315,13 +316,12 @@ class _Laws:
 
     def cdf(self, u: FloatArray) -> FloatArray:
         """Distribution functions at `u`: array of shape (n_u, m)."""
-        support = 1 - self.gap
-        reached = u[:, None] >= support
         if not self.monotone:
-            return reached.astype(float)
+            return (u[:, None] >= 1 - self.gap).astype(float)
+        # Gaps may be too small for 1 - gap to differ from 1.
+        miss = 1 - u[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            inside = (u[:, None] - support) / self.gap
-        return np.where(self.gap > 0, np.where(reached, inside, 0.0), reached)
+            return np.where(miss > 0, np.maximum(1 - miss / self.gap, 0.0), 1.0)
 
 
 def _grid(n_classes: int) -> FloatArray:

@@ -21,6 +21,8 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Covariate = Literal["calibrated", "u_statistic"]
 _ROUNDING = 1e-9
+# Powers with a larger condition number leave predictions fewer than 5 digits.
+_LARGEST_CONDITION = 1e10
 
 
 class LinearRisk(Parameters, ABC):
@@ -117,7 +119,8 @@ class PolynomialRisk(LinearRisk):
         a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
         (0..k1 - 1 where it has none).
     degree : int
-        Degree d of the polynomial, 0..k1 - 3.
+        Degree d of the polynomial, 0..k1 - 3; beyond 10 only where the powers are not collinear in
+        double precision.
     covariate : {"calibrated", "u_statistic"}
         The conditional expectations above, or the unbiased estimates of the powers that the draft
         prints, C(R, h) / C(n, h): regressing on those is biased.
@@ -180,7 +183,7 @@ class PolynomialRisk(LinearRisk):
         one_of(self.covariate, ("calibrated", "u_statistic"), "covariate")
         degree = polynomial_degree(self.degree, task.n_classes)
         every, one_fewer = (
-            np.linalg.pinv(_covariates(n_classes, degree, self.covariate)).T
+            _fitted_by(n_classes, degree, self.covariate).T
             for n_classes in (task.n_classes, task.n_classes - 1)
         )
         spread = task_costs(task, [matrix], ByRank(every, one_fewer))
@@ -247,6 +250,13 @@ def kappa(n_classes: int, k: ClassCounts, degree: int) -> FloatArray:
     Returns
     -------
     array of shape (n_k,)
+        The relative error is below 1e-5.
+
+    Raises
+    ------
+    DataError
+        An argument out of range; a degree, 11 or more, at which the powers are collinear in double
+        precision.
 
     References
     ----------
@@ -259,9 +269,7 @@ def kappa(n_classes: int, k: ClassCounts, degree: int) -> FloatArray:
     """
     size = class_count(n_classes, "n_classes", smallest=3)
     order = polynomial_degree(degree, size)
-    amplified = power_moments(class_counts(k), order) @ np.linalg.pinv(
-        _covariates(size, order, "calibrated")
-    )
+    amplified = power_moments(class_counts(k), order) @ _fitted_by(size, order, "calibrated")
     return (amplified**2).sum(axis=1)
 
 
@@ -274,6 +282,17 @@ def polynomial_degree(degree: Any, n_classes: int) -> int:
             "could be fitted to the costs by rank, but no error of it estimated"
         )
     return order
+
+
+def _fitted_by(n_classes: int, degree: int, covariate: Covariate) -> FloatArray:
+    """Map from costs by rank to least-squares coefficients: array (degree + 1, k1 - 1)."""
+    u, values, vt = np.linalg.svd(_covariates(n_classes, degree, covariate), full_matrices=False)
+    if values[0] > _LARGEST_CONDITION * values[-1]:
+        raise DataError(
+            f"degree: found {degree}, at which the powers of {n_classes} classes are collinear in "
+            "double precision; expected a lower degree (up to 10 always works)"
+        )
+    return vt.T @ (u / values).T
 
 
 def _covariates(n_classes: int, degree: int, covariate: Covariate) -> FloatArray:

@@ -1,5 +1,8 @@
-"""The written-out log density against PyMC's and against numerical differentiation."""
+"""The written-out log density against PyMC's, arbitrary precision and differentiation."""
 
+from itertools import pairwise
+
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -11,6 +14,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.likelihoods import likelihood_data
 from classex_bayes.bayes.model import build_model
 from classex_bayes.bayes.pooling import pooled_data
+from classex_bayes.bayes.priors import SHARPNESS
 
 LOSSES = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
 OTHER = SourceTask.from_losses(
@@ -54,6 +58,76 @@ def test_density_and_gradient_are_those_of_the_pymc_model(prior, tasks):
         assert abs(difference[-1] - difference[0]) < 1e-10 * max(abs(value), 1.0)
     # PyMC rounds its constants to single precision.
     assert abs(difference[0]) < 1e-7
+
+
+def exact(array):
+    return [mpmath.mpf(float(value)) for value in array]
+
+
+def exact_normal(value, mean, sd):
+    return mpmath.log(mpmath.npdf(value, mean, sd))
+
+
+def exact_log_half_normal(value, sd):
+    return mpmath.log(2) + exact_normal(mpmath.exp(value), 0, sd) + value
+
+
+def exact_prior(prior, x):
+    """Log prior density of unconstrained parameters, and log weights on the knots."""
+    log, exp, free = mpmath.log, mpmath.exp, exact(x)
+    if isinstance(prior, DirichletPrior):
+        a = mpmath.mpf(prior.concentration)
+        return sum(a * value - exp(value) - mpmath.loggamma(a) for value in free), free
+    (mu, log_tau), rest = free[:2], free[2:]
+    density = exact_normal(mu, prior.location, prior.location_sd)
+    density += exact_normal(log_tau, log(mpmath.mpf(prior.scale)), prior.scale_log_sd)
+    groups = [(mpmath.mpf(1), mu, exp(log_tau))]
+    if prior.has_groups:
+        p, q, apart = 1 / (1 + exp(-rest[0])), 1 / (1 + exp(rest[0])), exp(rest[1])
+        density += log(p * q) + exact_log_half_normal(rest[1], prior.separation)
+        rest, imbalance = rest[2:], 0
+        if prior.imbalance > 0:
+            imbalance, rest = rest[0], rest[1:]
+            density += exact_normal(imbalance, 0, prior.imbalance)
+        groups = [
+            (p, mu - q * apart, exp(log_tau + imbalance)),
+            (q, mu + p * apart, exp(log_tau - imbalance)),
+        ]
+    knots = exact(prior.basis.knots)
+    height = [log(sum(s * mpmath.npdf(t, mean, sd) for s, mean, sd in groups)) for t in knots]
+    if prior.deviation > 0:
+        density += exact_log_half_normal(rest[0], prior.deviation)
+        density += sum(exact_normal(z, 0, 1) for z in rest[1:])
+        for j, row in enumerate(prior.deviations()):
+            height[j] += exp(rest[0]) * mpmath.fdot(exact(row), rest[1:])
+    if prior.monotone:
+        standard = [t**2 / (2 * (1 - mpmath.mpf(prior.bandwidth) ** 2)) for t in knots]
+        raised = [a + b for a, b in zip(height, standard, strict=True)]
+        level = [mpmath.mpf(0)]
+        for first, second in pairwise(raised):
+            level.append(level[-1] + log(1 + exp((second - first) * SHARPNESS)) / SHARPNESS)
+        height = [a - b for a, b in zip(level, standard, strict=True)]
+    return density, height
+
+
+@pytest.mark.parametrize("tasks", ["losses", "curve"])
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_density_in_arbitrary_precision(prior, tasks):
+    data = data_of(prior, TASKS[tasks])
+    packed, start = pack(prior, data), layout(prior).start
+    told = None if tasks == "curve" else exact(data.counts * data.precision)
+    for x in (start, points(prior, 1, seed=4)[0], start + 1.5 * np.cos(np.arange(start.size))):
+        with mpmath.workdps(40):
+            expected, height = exact_prior(prior, x)
+            weights = [mpmath.exp(value - max(height)) for value in height]
+            for j, row in enumerate(data.matrix):
+                mean = mpmath.fdot(exact(row), weights) / sum(weights)
+                if told is None:
+                    expected += exact_normal(mpmath.mpf(data.whitened[j]), mean, 1)
+                elif told[j]:
+                    expected += told[j] * mpmath.log(mean)
+        found = density.log_density(x, packed, np.empty(x.size))
+        assert found == pytest.approx(float(expected), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=str)

@@ -20,9 +20,10 @@ def probability_of_loss(loss, knot, bandwidth, n_classes):
     """P(L = loss) in 25 digits, by a trapezoid rule over eps in U* = Phi(knot + h eps)."""
     competitors, total = n_classes - 1, mpmath.mpf(0)
     with mpmath.workdps(25):
-        step = mpmath.mpf(1) / 4
+        halves = 2 if n_classes < 10**9 else 3
+        step = mpmath.mpf(2) ** -halves
         log_ways = mpmath.log(mpmath.binomial(competitors, loss))
-        for j in range(-40, 41):
+        for j in range(-10 * 2**halves, 10 * 2**halves + 1):
             z = (mpmath.mpf(knot) + bandwidth * step * j) / mpmath.sqrt(2)
             win, lose = mpmath.erfc(-z) / 2, mpmath.erfc(z) / 2
             log_mass = loss * mpmath.log(lose) + (competitors - loss) * mpmath.log(win)
@@ -116,6 +117,7 @@ def test_accuracies_fall_with_k_and_rise_with_the_knot(basis, k):
         *((3, 0, 10), (3, 1, 16), (3, 2, 40), (100, 0, 30), (100, 2, 26), (100, 8, 22)),
         *((5000, 0, 46), (5000, 3, 30), (5000, 7, 28)),
         *((10**6, 0, 35), (10**6, 2, 36), (10**6, 8, 34)),
+        *((10**9, 1, 40), (10**12, 0, 44), (10**12, 5, 44)),
     ],
 )
 def test_single_losses_in_arbitrary_precision(n_classes, loss, column):
@@ -145,6 +147,14 @@ def test_every_bin_by_brute_force(basis, n_classes):
     found = basis.bin_probabilities(last_loss, n_classes)
     expected = binned_by_brute_force(basis, last_loss, n_classes)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [3, 10**4, 10**8, 10**12])
+def test_uniform_favorability_makes_every_loss_as_likely(n_classes):
+    last_loss = loss_bins(n_classes)
+    found = RadialBasis(np.zeros(1), 1.0).bin_probabilities(last_loss, n_classes)[:, 0]
+    expected = np.diff(last_loss, prepend=-1) / n_classes
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-11)
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -227,3 +228,18 @@ def test_names_of_the_classes_do_not_matter(seed):
     np.testing.assert_allclose(
         KDE().fit(permuted).favorability_, KDE().fit(task).favorability_, atol=1e-9
     )
+
+
+@pytest.mark.parametrize("lead", [-2.0, 3.0, 7.0])
+def test_powers_of_the_favorability_in_arbitrary_precision(lead):
+    scores, k = np.random.default_rng(2).normal(size=(8, 8)), [2, 1000, 10**9, 10**12]
+    own = scores[np.arange(8), np.arange(8)] = lead + np.arange(8) / 8
+    found = KDE(0.5).fit(SourceTask.from_scores(scores, np.arange(8))).predict(k).mean
+    with mpmath.workdps(40):
+        above = [
+            sum(mpmath.ncdf((scores[i, j] - own[i]) * 2) for j in range(8) if j != i) / 7
+            for i in range(8)
+        ]
+        for size, value in found.items():
+            expected = sum((1 - miss) ** (size - 1) for miss in above) / 8
+            assert value == pytest.approx(float(expected), rel=0, abs=1e-13)

@@ -1,5 +1,6 @@
 """PolynomialRisk: unbiased where its covariates are calibrated, biased where they are not."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,6 +110,31 @@ def test_kappa():
     np.testing.assert_allclose(model.variance_bound([20, 200]), expected / 12, rtol=1e-9)
     # More classes to learn from, or fewer to predict for, amplify less.
     assert kappa(100, 200, 2)[0] < kappa(20, 200, 2)[0] < kappa(20, 200, 3)[0]
+
+
+@pytest.mark.parametrize(("n_classes", "degree"), [(3, 0), (10, 7), (13, 10), (40, 10)])
+def test_kappa_in_arbitrary_precision(n_classes, degree):
+    k = [2, n_classes, 10 * n_classes, 10**12]
+    with mpmath.workdps(60):
+        rows = range(n_classes - 1)
+        z = mpmath.matrix(n_classes - 1, degree + 1)
+        for j in rows:
+            for h in range(degree + 1):
+                z[j, h] = mpmath.rf(n_classes - 1 - j, h) / mpmath.rf(n_classes, h)
+        expected = []
+        for size in k:
+            w = mpmath.matrix([mpmath.mpf(size - 1) / (size - 1 + h) for h in range(degree + 1)])
+            expected.append(float((w.T * mpmath.lu_solve(z.T * z, w))[0]))
+    np.testing.assert_allclose(kappa(n_classes, k, degree), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n_classes", "degree"), [(20, 17), (60, 20)])
+def test_collinear_powers_are_refused(n_classes, degree):
+    with pytest.raises(DataError, match=f"degree: found {degree}, at which the powers"):
+        kappa(n_classes, 1000, degree)
+    task, cost = random_task(1, n_classes, repeats=1)
+    with pytest.raises(DataError, match=r"degree: .* expected a lower degree"):
+        PolynomialRisk(cost, degree).fit(task)
 
 
 def test_predictions_are_risks_with_notes_where_they_cannot_be():

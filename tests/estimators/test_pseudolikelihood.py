@@ -1,5 +1,6 @@
 """PseudoLikelihood against EM, a convex solver, exact polynomials and laws in closed form."""
 
+from fractions import Fraction
 from itertools import pairwise
 
 import mpmath
@@ -206,6 +207,42 @@ def test_probabilities_are_exact(monotone, k1):
     found = np.exp(pseudolikelihood._Laws(gap, monotone).log_probabilities(losses, k1))
     np.testing.assert_allclose(found, columns(losses, k1, 1 - gap, monotone), atol=1e-10)
     np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-10)
+
+
+@pytest.mark.parametrize("k1", [10**6, 10**9])
+@pytest.mark.parametrize("monotone", [True, False])
+def test_probabilities_among_many_classes_in_arbitrary_precision(monotone, k1):
+    losses = np.array([0, 3, 50, 1000])
+    gap = np.array([1, 300, 2000]) / k1
+    found = pseudolikelihood._Laws(gap, monotone).log_probabilities(losses, k1)
+    with mpmath.workdps(80):
+        for row, lost in zip(found, losses.tolist(), strict=True):
+            ways = mpmath.binomial(k1 - 1, lost)
+            for value, width in zip(row, map(mpmath.mpf, gap.tolist()), strict=True):
+                if value < -60:
+                    continue
+                if monotone:
+                    # P(V' > lost) / (k1 gap) for V' binomial among k1.
+                    at_most = sum(
+                        mpmath.binomial(k1, v) * width**v * (1 - width) ** (k1 - v)
+                        for v in range(lost + 1)
+                    )
+                    expected = mpmath.log((1 - at_most) / (k1 * width))
+                else:
+                    expected = mpmath.log(ways) + lost * mpmath.log(width)
+                    expected += (k1 - 1 - lost) * mpmath.log1p(-width)
+                assert value == pytest.approx(float(expected), rel=0, abs=1e-10)
+
+
+@pytest.mark.parametrize("gap", [1.0, 0.3, 1e-9, 1e-15, 1e-16, 1e-21, 0.0])
+def test_laws_of_any_width_are_distributions(gap):
+    u = np.array([0.0, 0.5, 1 - 1e-9, 1 - 1e-15, np.nextafter(1, 0), 1.0])
+    width = Fraction(gap)
+    expected = [max(1 - (1 - Fraction(x)) / width, 0) if width else int(x == 1) for x in u.tolist()]
+    found = pseudolikelihood._Laws(np.array([gap]), True).cdf(u)[:, 0]
+    np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-9, atol=1e-15)
+    jump = pseudolikelihood._Laws(np.array([gap]), False).cdf(np.append(u, 1 - gap))[:, 0]
+    assert set(jump) <= {0.0, 1.0} and jump[5] == jump[6] == 1
 
 
 @every_variant

@@ -58,7 +58,11 @@ def in_arbitrary_precision(loss, k1, mean, sd):
 
 
 @pytest.mark.parametrize(
-    ("k1", "mean", "sd"), [(3, 1.0, 3.0), (40, 2.5, 0.05), (5000, 2.0, 0.8), (5000, 1.0, 3.0)]
+    ("k1", "mean", "sd"),
+    [
+        *((3, 1.0, 3.0), (40, 2.5, 0.05), (5000, 2.0, 0.8), (5000, 1.0, 3.0)),
+        (10**6, 3.0, 1.2),
+    ],
 )
 def test_probabilities_of_losses_in_arbitrary_precision(k1, mean, sd):
     for loss in sorted({0, max(1, k1 // 100), k1 // 4}):

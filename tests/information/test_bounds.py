@@ -39,7 +39,7 @@ def on_the_curve(c, k):
         return float(accuracy), float(1 - accuracy), float(c * accuracy - mpmath.log(total))
 
 
-@pytest.mark.parametrize("k", [2, 3, 10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("k", [2, 3, 10, 1000, 10**6, 10**9, 10**12])
 @pytest.mark.parametrize("c", [1e-3, 0.3, 5.0, 29.9, 30.1, 400.0])
 def test_largest_accuracy_in_arbitrary_precision(k, c):
     accuracy, error, information = on_the_curve(c, k)

@@ -1,0 +1,151 @@
+"""Sums of chances at up to 10^12 classes, where factorials cancel, and at the smallest tasks."""
+
+from fractions import Fraction
+from math import comb, prod
+
+import mpmath
+import numpy as np
+import pytest
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.covariance import clustered_covariance, repair_covariance, stream_losses
+from classex_bayes.core.drift import DriftPrior
+from classex_bayes.core.risk import chance_of_rank
+from classex_bayes.core.scores import ScoreMatrix
+from classex_bayes.core.subsample import accuracy_given_losses, log_binomial
+from classex_bayes.core.top import expected_top_accuracy, top_accuracy_given_losses
+
+
+def chance_of_none(lost, drawn, competitors):
+    """C(N - L, m) / C(N, m) in exact fractions, for a small L or m."""
+    few, many = sorted([lost, drawn])
+    return prod(Fraction(competitors - many - i, competitors - i) for i in range(few))
+
+
+FAR = [10**9, 10**12]
+
+
+@pytest.mark.parametrize("n_classes", FAR)
+@pytest.mark.parametrize(("few", "share"), [(1, 0.9), (60, 0.2), (400, 0.03), (3, 1e-9)])
+def test_chances_and_their_top_sums_among_many_classes(n_classes, few, share):
+    many, total = int(share * n_classes), n_classes - 1
+    expected = float(chance_of_none(few, many, total))
+    for losses, drawn in [(few, many), (many, few)]:
+        k = np.array([drawn + 1])
+        found = accuracy_given_losses(np.array([losses]), n_classes, k).item()
+        assert found == pytest.approx(expected, rel=1e-9)
+        # P(fewer than 3 of `few` marked among `many` drawn), by the ratios of neighbours.
+        ways = [
+            Fraction(comb(few, j))
+            * prod(Fraction(many - i, total - i) for i in range(j))
+            * prod(Fraction(total - many - i, total - j - i) for i in range(few - j))
+            for j in range(min(few, 2) + 1)
+        ]
+        found = top_accuracy_given_losses(np.array([losses]), n_classes, k, 3).item()
+        assert found == pytest.approx(float(sum(ways)), abs=1e-12)
+    rank = np.array([few - 1])
+    found = chance_of_rank(rank, n_classes, np.array([many + 1])).item()
+    included = Fraction(many, total) * chance_of_none(few - 1, many - 1, total - 1)
+    assert found == pytest.approx(float(included), rel=1e-9)
+
+
+@pytest.mark.parametrize(("losses", "k"), [(9_065_921, 80_000), (2_500_000, 900_000)])
+def test_chances_where_neither_number_is_small(losses, k):
+    n_classes = 10**12
+    with mpmath.workdps(50):
+        total, drawn = n_classes - 1, k - 1
+        up = mpmath.loggamma(total - losses + 1) + mpmath.loggamma(total - drawn + 1)
+        down = mpmath.loggamma(total - losses - drawn + 1) + mpmath.loggamma(total + 1)
+        expected = float(mpmath.exp(up - down))
+    found = accuracy_given_losses(np.array([losses]), n_classes, np.array([k])).item()
+    assert found == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 31, 10**6, 10**12])
+def test_binomial_coefficients(n):
+    v = np.unique(np.clip([0, 1, 2, 15, 16, n // 3, n // 2, n - 1, n], 0, n)).astype(float)
+    with mpmath.workdps(50):
+        for found, few in zip(log_binomial(n, v), v.astype(int).tolist(), strict=True):
+            expected = mpmath.loggamma(n + 1) - mpmath.loggamma(few + 1)
+            expected -= mpmath.loggamma(n - few + 1)
+            error = 1e-14 * (1 + np.log(max(n, 1)) * min(few, n - few))
+            assert abs(found - expected) < error
+
+
+@pytest.mark.parametrize(("k", "top"), [(3, 2), (10**6, 3), (10**12, 8)])
+def test_expected_top_accuracy_in_arbitrary_precision(k, top):
+    mean, sd = {3: 0.5, 10**6: 5.0, 10**12: 7.0}[k], 0.4
+    found = expected_top_accuracy(RadialBasis(np.array([mean]), sd), np.array([k]), top).item()
+    with mpmath.workdps(30):
+        expected, step = mpmath.mpf(0), mpmath.mpf(1) / 16
+        for j in range(-160, 161):
+            z = mean + mpmath.mpf(sd) * step * j
+            win, lose = mpmath.ncdf(z), mpmath.ncdf(-z)
+            at_most = sum(
+                mpmath.binomial(k - 1, m) * lose**m * win ** (k - 1 - m) for m in range(top)
+            )
+            expected += step * mpmath.npdf(step * j) * at_most
+    assert found == pytest.approx(float(expected), abs=1e-11)
+
+
+# Covariance where there is nothing to vary
+
+
+CYCLE = -((np.arange(9)[None, :] - np.arange(9)[:, None]) % 9).astype(float)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize(
+    ("scores", "ties", "losses"),
+    [
+        (np.ones((9, 9)), "pessimistic", 8),
+        (np.ones((9, 9)), "optimistic", 0),
+        (np.eye(9), "random", 0),
+        (-np.eye(9), "random", 8),
+        (np.roll(CYCLE, 4, axis=1), "random", 5),
+    ],
+)
+def test_equal_losses_have_no_variance(scores, ties, losses, repeats):
+    y, k, weight = np.repeat(np.arange(9), repeats), np.arange(2, 10), np.full(9, 1 / 9)
+    found = stream_losses(ScoreMatrix(scores[y]), y, weight, k, ties)
+    assert np.all(found.losses == losses)
+    clustered = clustered_covariance(found.losses, y, 9, k, weight)
+    np.testing.assert_allclose(clustered, 0, atol=1e-30)
+    repaired = repair_covariance(found.covariance, clustered)
+    np.testing.assert_allclose(repaired, 0, atol=1e-15)
+
+
+# Drift
+
+
+@pytest.mark.parametrize("error", [1e-6, 0.02, 10.0])
+def test_drift_in_arbitrary_precision(error):
+    x, drift = np.log([0.05, 0.5, 0.9]), np.array([0.2, -0.1, 0.01])
+    noise = error**2 * (np.eye(3) + 0.5)
+    prior = DriftPrior(0.1, 0.05)
+    found = prior.given(x, drift, noise)
+    with mpmath.workdps(40):
+        to = mpmath.matrix
+        log_weight, means, left = [], [], []
+        for tau in map(mpmath.mpf, found.wander.tolist()):
+            slope = mpmath.mpf(prior.slope) ** 2
+            covariance, shared = to(noise.tolist()), slope * to(x.tolist())
+            for a in range(3):
+                for b in range(3):
+                    shorter = min(abs(mpmath.mpf(x[a])), abs(mpmath.mpf(x[b])))
+                    covariance[a, b] += slope * x[a] * x[b] + tau**2 * shorter
+            solved = mpmath.lu_solve(covariance, to(drift.tolist()))
+            square = (to(drift.tolist()).T * solved)[0]
+            means.append((shared.T * solved)[0])
+            left.append(slope - (shared.T * mpmath.lu_solve(covariance, shared))[0])
+            density = mpmath.log(tau) - (tau / prior.wander) ** 2 / 2
+            log_weight.append(density - (mpmath.log(mpmath.det(covariance)) + square) / 2)
+        top = max(log_weight)
+        weight = [mpmath.exp(value - top) for value in log_weight]
+        total = sum(weight)
+        mean = mpmath.fdot(weight, means) / total
+        second = [v + (m - mean) ** 2 for v, m in zip(left, means, strict=True)]
+        variance = mpmath.fdot(weight, second) / total
+        np.testing.assert_allclose(found.weight, [float(w / total) for w in weight], atol=1e-10)
+    assert found.slope_mean == pytest.approx(float(mean), rel=1e-9, abs=1e-15)
+    assert found.slope_sd == pytest.approx(float(mpmath.sqrt(variance)), rel=1e-9)
