@@ -11,7 +11,7 @@ import xarray as xr
 from classex_bayes.bayes.likelihoods import LikelihoodData
 from classex_bayes.bayes.nuts import draw_by_nutpie
 from classex_bayes.bayes.priors import Prior
-from classex_bayes.data.validation import LARGEST_K, number, one_of, probability
+from classex_bayes.data.validation import LARGEST_K, number, one_of, probability, truth_value
 from classex_bayes.exceptions import ConvergenceWarning, Interrupted, warn
 from classex_bayes.typing import IntArray
 
@@ -44,6 +44,7 @@ class SamplerSettings:
             object.__setattr__(self, name, int(number(value, name, 1, whole=True)))
         accept = probability(self.target_accept, "target_accept")
         object.__setattr__(self, "target_accept", accept)
+        object.__setattr__(self, "progressbar", truth_value(self.progressbar, "progressbar"))
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
 
 
