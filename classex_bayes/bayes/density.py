@@ -25,8 +25,9 @@ from classex_bayes.core.jit import compiled
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _LOG_HALF_NORMAL = 0.5 * math.log(2 / math.pi)
-# Sums may be taken in any order, but infinities and NaN keep their meaning.
-_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+# Sums may be taken in any order, but infinities and NaN keep their meaning. Everything is inlined:
+# else the process that compiles would link other copies, of other orders, than those that load.
+_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
 
 
 @_compiled

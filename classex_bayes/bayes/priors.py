@@ -274,7 +274,7 @@ def _numbers(prior: Any, *names: str, positive: bool = False) -> None:
     for name in names:
         value = getattr(prior, name)
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not np.isfinite(value) or (positive and value <= 0):
+        if not real or not -np.inf < value < np.inf or (positive and value <= 0):
             kind = "a positive" if positive else "a finite"
             raise DataError(f"{name}: expected {kind} number, found {value!r}")
         object.__setattr__(prior, name, float(value))

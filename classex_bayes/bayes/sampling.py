@@ -11,7 +11,7 @@ import xarray as xr
 from classex_bayes.bayes.likelihoods import LikelihoodData
 from classex_bayes.bayes.nuts import draw_by_nutpie
 from classex_bayes.bayes.priors import Prior
-from classex_bayes.data.validation import LARGEST_K, number, one_of, probability
+from classex_bayes.data.validation import LARGEST_K, number, one_of, probability, truth_value
 from classex_bayes.exceptions import ConvergenceWarning, Interrupted, warn
 from classex_bayes.typing import IntArray
 
@@ -44,6 +44,7 @@ class SamplerSettings:
             object.__setattr__(self, name, int(number(value, name, 1, whole=True)))
         accept = probability(self.target_accept, "target_accept")
         object.__setattr__(self, "target_accept", accept)
+        object.__setattr__(self, "progressbar", truth_value(self.progressbar, "progressbar"))
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
 
 
@@ -205,20 +206,23 @@ def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnos
     chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
 
     def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
-        return float(of([of(values) for values in statistic.data_vars.values()]))
+        return float(of(np.concatenate([values.values.ravel() for values in statistic.values()])))
 
     r_hat = bulk = tail = np.nan
     if draws >= _FEWEST_DRAWS:
-        bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
-        tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
-        if chains > 1:
-            r_hat = extreme(arviz_stats.rhat(quantities), np.max)
+        with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
+            bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
+            tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
+            if chains > 1:
+                r_hat = extreme(arviz_stats.rhat(quantities), np.fmax.reduce)
     divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
     if draws < _FEWEST_DRAWS:
         problems.append(f"{draws} draws in each chain are too few to diagnose")
     elif chains == 1:
         problems.append("a single chain cannot show whether it converged")
+    elif np.isnan(r_hat):
+        problems.append("all draws are the same")
     if r_hat > _LARGEST_R_HAT:
         problems.append(f"r_hat is {r_hat:.4f}, above {_LARGEST_R_HAT}")
     if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:

@@ -5,6 +5,7 @@ from typing import Any
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.tree import data_of, prior_of
+from classex_bayes.data.validation import file_path
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.trees import read_tree, write_tree
 
@@ -34,7 +35,7 @@ def save(model: BayesianExtrapolator, path: str | Path) -> Path:
     """
     if not isinstance(model, BayesianExtrapolator):
         raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
-    return write_tree(model.idata, Path(path))
+    return write_tree(model.idata, file_path(path, "path"))
 
 
 def load(path: str | Path) -> BayesianExtrapolator:
@@ -57,7 +58,7 @@ def load(path: str | Path) -> BayesianExtrapolator:
     DataError
         Not a file of this package.
     """
-    tree = read_tree(Path(path))
+    tree = read_tree(file_path(path, "path"))
     attributes: dict[Any, Any] = tree.attrs
     if attributes.get("modeling_interface") != "classex_bayes":
         raise DataError(f"path: {path} was not written by classex_bayes.save")

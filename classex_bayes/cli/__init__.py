@@ -5,6 +5,7 @@ installed; 130, interrupted, after what was finished has been saved and shown.
 """
 
 import io
+import logging
 import sys
 
 from classex_bayes.cli.backtest import backtest
@@ -26,6 +27,8 @@ def main() -> None:
     from classex_bayes.exceptions import DataError
 
     _ready_streams()
+    # Where its folder cannot be written, matplotlib says so at length, and works all the same.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         app()
     except (DataError, ImportError, OSError) as error:

@@ -1,6 +1,8 @@
 """Validation at the boundary: one small function a rule, each naming argument, place and remedy."""
 
+import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -251,7 +253,7 @@ def encode_labels(
 
 def refuse_positions(y: Any, classes: Sequence[Any], name: str) -> None:
     """Raise where `y` holds numbers beside names of text whose order nobody has given."""
-    if frames.are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
+    if len(classes) and frames.are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
         raise DataError(
             f"y: found numbers, and {name} holds names, such as {classes[0]!r}; pass y with these "
             "names, or classes= in the order of the positions"
@@ -416,6 +418,20 @@ def truth_value(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise DataError(f"{name}: expected True or False, found {value!r}")
     return bool(value)
+
+
+def file_path(value: Any, name: str) -> Path:
+    """Path of a file or folder."""
+    if not isinstance(value, str | os.PathLike):
+        raise DataError(f"{name}: expected a path, found {value!r}")
+    return Path(value)
+
+
+def sampler_settings(value: Any) -> dict[str, Any]:
+    """Arguments of the sampler by name."""
+    if not isinstance(value, Mapping):
+        raise DataError(f"sampler: expected a mapping such as {{'draws': 500}}, found {value!r}")
+    return dict(value)
 
 
 def number(value: Any, name: str, smallest: float, whole: bool) -> float:

@@ -1,8 +1,9 @@
 """What all estimators share: parameters that scikit-learn's `clone` can read, verbs and names."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import wraps
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -32,10 +33,32 @@ class Estimator(Protocol):
         """Expected accuracy on k classes."""
 
 
+def _refusing_arrays(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """`fit(task)`, with a remedy for `fit(scores, y)`, the habit of other packages."""
+
+    @wraps(fit)
+    def fit_task(self: Any, *arguments: Any, **settings: Any) -> Any:
+        if len(arguments) > 1:
+            raise DataError(
+                f"fit: expected one SourceTask, found {len(arguments)} arguments; settings go by "
+                "name, and fit(SourceTask.from_scores(scores, y)) fits to scores"
+            )
+        return fit(self, *arguments, **settings)
+
+    return fit_task
+
+
 class Parameters:
     """Constructor arguments as parameters: stored unchanged, read and set by name."""
 
     _fitted_name: str  # parameters may change after a fit
+
+    def __init_subclass__(cls) -> None:
+        """Watch over the arguments of a `fit` that takes a task."""
+        super().__init_subclass__()
+        fit = vars(cls).get("fit")
+        if fit and "task" in inspect.signature(fit).parameters:
+            cls.fit = _refusing_arrays(fit)  # type: ignore[attr-defined]
 
     @classmethod
     def _parameter_names(cls) -> list[str]:

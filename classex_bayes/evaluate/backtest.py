@@ -1,6 +1,6 @@
 """Back-test: pilots from a task whose accuracy is known, extrapolated and scored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,8 @@ def backtest(
     """
     source_task(task)
     pilots = int(number(n_pilots, "n_pilots", 1, whole=True))
+    if not isinstance(levels, Iterable):
+        raise DataError(f"levels: expected several levels, found {levels!r}")
     for level in levels:
         probability(level, "levels")
     sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()

@@ -16,6 +16,7 @@ from classex_bayes.data.validation import (
     LARGEST_K,
     class_counts,
     one_of,
+    sampler_settings,
     source_task,
     truth_value,
 )
@@ -281,7 +282,8 @@ def compare_classifiers(
         named,
         model,
         paired=paired,
-        sampler={"progressbar": truth_value(progressbar, "progressbar"), **sampler},
+        sampler={"progressbar": truth_value(progressbar, "progressbar")}
+        | sampler_settings(sampler),
         random_seed=random_seed,
     )
     return ClassifierComparison(posterior.predictions(counts), posterior, paired)

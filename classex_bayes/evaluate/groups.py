@@ -17,6 +17,7 @@ from classex_bayes.data.validation import (
     as_array,
     class_counts,
     number,
+    sampler_settings,
     source_task,
     truth_value,
 )
@@ -217,7 +218,8 @@ def extrapolate_groups(
         tasks,
         model,
         paired=True,
-        sampler={"progressbar": truth_value(progressbar, "progressbar"), **sampler},
+        sampler={"progressbar": truth_value(progressbar, "progressbar")}
+        | sampler_settings(sampler),
         random_seed=random_seed,
     )
     return GroupedExtrapolation(

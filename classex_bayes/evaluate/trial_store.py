@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from classex_bayes.data.validation import file_path
 from classex_bayes.exceptions import DataError
 
 COLUMNS = (
@@ -61,7 +62,7 @@ class TrialStore:
     """
 
     def __init__(self, path: str | Path | None) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else file_path(path, "store")
 
     def resume(self, settings: Mapping[str, str], n_k: int) -> pd.DataFrame:
         """Rows of whole tasks; what an interruption left of others is taken out of the file.

@@ -15,7 +15,13 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, number, probability, seed_sequence
+from classex_bayes.data.validation import (
+    class_counts,
+    number,
+    probability,
+    sampler_settings,
+    seed_sequence,
+)
 from classex_bayes.estimators.base import (
     FIT_ERRORS,
     Estimator,
@@ -140,11 +146,13 @@ def run_trials(
     """
     counts = class_counts(k)
     repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
+    if n_jobs is not None:
+        number(n_jobs, "n_jobs", -np.inf, whole=True)
     if n_jobs == 0:
         raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
     probability(ci_prob, "ci_prob")
     named = named_estimators(estimators)
-    study = draw, counts, random_seed, ci_prob, sorted(sampler.items())
+    study = draw, counts, random_seed, ci_prob, sorted(sampler_settings(sampler).items())
     entrants = [
         _Entrant(name, estimator, "" if store is None else _digest(study, estimator))
         for name, estimator in named.items()

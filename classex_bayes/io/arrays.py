@@ -33,6 +33,8 @@ def readable(path: Path, opened: bool = False) -> Iterator[None]:
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
+        if isinstance(error, UnicodeDecodeError):
+            reason = f"expected text in UTF-8; {reason}"
         kind = "".join(path.suffixes[-1:])
         problem = "not readable to its end" if opened else f"not a readable {kind} file"
         raise DataError(f"{path}: {problem} ({reason})") from None

@@ -26,13 +26,10 @@ def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
 
 
 def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
-    """Raise where chunks of a matrix of Zarr are not stored.
+    """Raise where chunks of an array of Zarr are not stored.
 
-    Zarr leaves out chunks of zeros unless told otherwise. In labels and losses such are common; in
-    scores and embeddings a lost chunk is far more likely.
+    Zarr leaves out chunks of zeros unless told otherwise, and nothing tells those from lost ones.
     """
-    if array.ndim != 2:
-        return
     if path.is_file():
         with zipfile.ZipFile(path) as archive:
             keys = {key for key in archive.namelist() if key.startswith(f"{name}/")}
@@ -40,7 +37,9 @@ def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
     else:
         keys = {key.relative_to(path / name).as_posix() for key in (path / name).rglob("*")}
     expected = _number_of_chunks(array)
-    stored = sum(re.fullmatch(r"(c[/.])?[0-9]+[/.][0-9]+", key) is not None for key in keys)
+    places = r"[/.]".join(["[0-9]+"] * array.ndim)
+    pattern = re.compile(rf"(c[/.])?{places}" if array.ndim else "c|0")
+    stored = sum(pattern.fullmatch(key) is not None for key in keys)
     if stored < expected:
         raise DataError(
             f"{name}: {expected - stored} of {expected} chunks are not stored: lost, or left out "

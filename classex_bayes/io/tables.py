@@ -16,6 +16,13 @@ def read_csv(path: Path) -> dict[str, Any]:
     with readable(path):
         # Names of classes are text, whatever they look like ("01", "NA").
         table = pd.read_csv(path, dtype={"y": str}, keep_default_na=False, na_values=[""])
+    other = next(
+        (mark for mark in (";", "\t") if any(mark in name for name in table.columns)), None
+    )
+    if other and len(table.columns) == 1:
+        raise DataError(
+            f"{path}: columns are separated by {other!r}; expected commas, and points in numbers"
+        )
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(f"{path}: rows have more entries than the header has names")
     if "y" not in table.columns:

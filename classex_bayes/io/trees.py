@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.io.gaps import refuse_lost_chunks
 
 
 def write_tree(tree: xr.DataTree, path: Path) -> Path:
@@ -23,7 +24,7 @@ def write_tree(tree: xr.DataTree, path: Path) -> Path:
             new.write_bytes(tree.to_netcdf(engine="h5netcdf"))
         else:
             require_zarr()
-            tree.to_zarr(new, zarr_format=2)
+            tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
         _put(new, path, scratch / "replaced")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -69,12 +70,22 @@ def read_tree(path: Path) -> xr.DataTree:
     else:
         raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
     try:
+        if engine == "zarr":
+            _refuse_lost_parts(path)
         with xr.open_datatree(path, engine=engine) as tree:
             return tree.load()
     except ImportError:
         raise
     except Exception as error:
         raise DataError(f"path: {path} is not a readable {path.suffix} file ({error})") from error
+
+
+def _refuse_lost_parts(path: Path) -> None:
+    import zarr
+
+    for name, item in zarr.open_group(path, mode="r").members(max_depth=None):
+        if isinstance(item, zarr.Array):
+            refuse_lost_chunks(item, name, path)
 
 
 def require_zarr() -> None:

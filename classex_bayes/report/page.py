@@ -8,7 +8,7 @@ from pathlib import Path
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.tree import seeds_of
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, probability, source_task
+from classex_bayes.data.validation import class_counts, file_path, probability, source_task
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.trees import write_text
@@ -122,7 +122,7 @@ def require() -> None:
 
 def page_path(path: str | Path, name: str) -> Path:
     """Path of a page; `DataError` about the argument `name` where it does not end in .html."""
-    where = Path(path)
+    where = file_path(path, name)
     if where.suffix != ".html":
         raise DataError(f"{name}: expected a name ending in .html, found {str(path)!r}")
     if where.is_dir():

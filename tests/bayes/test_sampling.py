@@ -18,7 +18,7 @@ from classex_bayes.bayes.sampling import diagnose
 from classex_bayes.bayes.tree import seeds_of
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.data.task import SourceTask
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import ConvergenceWarning, DataError
 
 TASK = SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
 
@@ -210,6 +210,31 @@ def test_divergences():
     assert found.divergences == 5 and found.problems == ("5 of 4000 draws diverged",)
 
 
+def test_chains_that_never_moved():
+    for places, told in ((np.zeros(4), "all draws are the same"), (np.arange(4.0), "r_hat is ")):
+        found = diagnose(tree_of(np.repeat(places[:, None], 100, axis=1)))
+        assert found.problems[0].startswith(told) and f"not converged: {told}" in repr(found)
+    # What never moves hides nothing of the rest.
+    tree = tree_of(noise() + np.array([[0], [0], [0], [1]]))
+    quantities = tree["posterior"].to_dataset().drop_vars("weights")
+    assert diagnose(tree, quantities.assign(still=0 * quantities["mu"])) == diagnose(tree)
+
+
+def test_a_sampler_that_diverges(small_task):
+    model = BayesianExtrapolator()
+    short = {"draws": 100, "tune": 50, "chains": 2, "progressbar": False}
+    with pytest.warns(ConvergenceWarning, match=r"draws diverged\. Draw more .* target_accept"):
+        model.fit(small_task(), **short, target_accept=1e-9)
+    assert model.diagnosis_.divergences > 100
+    prediction = model.predict([100, 1000])
+    assert np.all((prediction.accuracy >= 0) & (prediction.accuracy <= 1))
+    assert np.isfinite(prediction.summary().select_dtypes(float)).all(axis=None)
+    assert any(
+        note.startswith("not converged: ") and note.endswith("of 200 draws diverged")
+        for note in prediction.notes
+    )
+
+
 def test_one_chain_cannot_be_judged():
     found = diagnose(tree_of(noise(chains=1)))
     assert np.isnan(found.r_hat) and "a single chain" in found.problems[0]
@@ -237,6 +262,7 @@ import numpy as np
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.data.task import SourceTask
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
 task = SourceTask.from_losses(np.arange(400) % 9, np.arange(400) % 200, n_classes=200)
 model = BayesianExtrapolator()
 model.fit(task, draws=20, tune=50, chains=2, progressbar=False)  # compiles

@@ -205,11 +205,24 @@ def test_truncated(plain, tmp_path):
         load(path)
 
 
+LOST = ["posterior/weights", "sample_stats/diverging", "observed_data/k", "constant_data/bin"]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_lost_part_of_zarr(plain, tmp_path, lost):
+    path = save(plain, tmp_path / "model.zarr")
+    (chunk,) = (file for file in (path / lost).rglob("[0-9]*") if file.is_file())
+    chunk.unlink()
+    with pytest.raises(DataError, match=f"path: .*{lost}: 1 of 1 chunks are not stored"):
+        load(path)
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_data_of_others(tmp_path, ending):
     tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.zeros(3))})})
     path = tmp_path / f"model{ending}"
-    options = {"engine": "h5netcdf"} if ending == ".nc" else {"zarr_format": 2}
+    whole = {"zarr_format": 2, "write_empty_chunks": True}
+    options = {"engine": "h5netcdf"} if ending == ".nc" else whole
     getattr(tree, WRITERS[ending])(path, **options)
     with pytest.raises(DataError, match="was not written by"):
         load(path)

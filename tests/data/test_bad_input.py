@@ -207,6 +207,7 @@ CASES = {
         lambda: from_embeddings(gallery_y=[[0], [1, 2], [3]]),
         "gallery_y: ",
     ),
+    "no template labels": (lambda: from_embeddings(gallery_y=[]), "gallery_y: "),
     "mixed template labels": (
         lambda: from_embeddings(gallery_y=np.array([0, "a", None, 1], object)),
         "gallery_y: ",

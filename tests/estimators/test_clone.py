@@ -11,7 +11,7 @@ from classex_bayes.bayes.stacking import StackedExtrapolator
 from classex_bayes.estimators.literature import literature
 from classex_bayes.estimators.moment_risk import MomentRisk
 from classex_bayes.estimators.risk import PolynomialRisk
-from classex_bayes.exceptions import NotFittedError
+from classex_bayes.exceptions import DataError, NotFittedError
 
 COST = 1 - np.eye(12)
 PRIORS = MixturePrior(), MixturePrior(monotone=True), DirichletPrior()
@@ -51,3 +51,9 @@ def test_parameters_set_after_a_fit(fit, small_task):
     assert not model.is_fitted_to(task) and "(changed since the fit)" in repr(model)
     model.set_params(prior=MixturePrior())
     assert model.is_fitted_to(task) and "changed" not in repr(model)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.name)
+def test_a_fit_to_scores_is_told_the_remedy(estimator):
+    with pytest.raises(DataError, match=r"fit: expected one SourceTask, found 2 .*from_scores"):
+        estimator.fit(COST, np.arange(12))

@@ -113,6 +113,16 @@ def test_csv_of_scores(csv, names):
     assert_same(read_task(csv(frame.to_csv(index=False))), expected)
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_csv_of_other_systems(csv, encoding, end):
+    names = np.array(["ä", "bee", "cat", "dog", "eel"])
+    rows = [",".join(map(str, row)) + f",{names[j]}" for row, j in zip(SCORES, Y, strict=True)]
+    text = end.join([",".join([*names, "y"]), *rows])
+    expected = SourceTask.from_scores(SCORES, names[Y], classes=names)
+    assert_same(read_task(csv(text.encode(encoding))), expected)
+
+
 def test_csv_of_accuracies(csv):
     path = csv(pd.DataFrame(CURVE).assign(comment="x").to_csv(index=False))
     expected = SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5)
@@ -147,9 +157,17 @@ BAD_CSV = {
     "no scores": ("y\nant\nbee\n", "scores: .*at least one row and one column"),
     "two classes": ("y,ant,bee\nant,1,0\nbee,0,1\n", "scores: found 2 classes"),
     "no labels": ("ant,bee,cat\n1,0,0\n", "expected a column y beside the scores"),
-    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "expected a column y"),
+    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "separated by ';'; expected commas, and points"),
+    "decimal commas": ("y;ant;bee;cat\nant;1,5;0,2;0,1\n", "separated by ';'; expected commas"),
+    "tabs": ("y\tant\tbee\tcat\nant\t1\t0\t0\n", r"separated by '\\t'; expected commas"),
+    "quoted commas": ('y,ant,bee,cat\nant,"1,5",0,0\n', "found '1,5' in column 'ant', row 0"),
     "bytes": (b"\xff\xfe\x00\x80" * 9, "not a readable"),
-    "utf-16": (f"y,ant,bee,cat\n{ROWS}".encode("utf-16"), "not a readable"),
+    "utf-16": (
+        f"y,ant,bee,cat\n{ROWS}".encode("utf-16"),
+        "not a readable .*expected text in UTF-8",
+    ),
+    "latin-1": (f"y,ant,bé,cat\n{ROWS}".encode("latin-1"), "expected text in UTF-8"),
+    "end of a text of DOS": (f"y,ant,bee,cat\n{ROWS}\x1a", "y: label '.*x1a' at row 3"),
     "open quote": ('y,ant,bee,cat\n"ant,1,0,0\n', "not a readable|scores: "),
     "a word": ("y,ant,bee,cat\nant,1,0,0\nbee,0,high,0\n", "found 'high' in column 'bee', row 1"),
     "a date": ("y,ant,bee,cat\nant,2020-01-01,0,0\n", "found '2020-01-01' in column 'ant', row 0"),

@@ -77,7 +77,8 @@ def write_zarr(stem, arrays, store=None, zarr_format=3):
         group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
         for name, array in arrays.items():
             if np.ndim(array):
-                group.create_array(name, data=np.asarray(array))
+                whole = {"config": {"write_empty_chunks": True}}
+                group.create_array(name, data=np.asarray(array), **whole)
             else:
                 group.attrs[name] = np.asarray(array).item()
     return path

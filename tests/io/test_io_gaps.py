@@ -1,5 +1,6 @@
 """What files lack or hide is one clear error, never a task of other numbers."""
 
+import warnings
 import zipfile
 
 import h5py
@@ -68,18 +69,54 @@ def test_a_lost_chunk(kind, chunks, data, tmp_path_factory):
         read_task(part)
 
 
+@pytest.mark.parametrize("kind", ["zarr", "zarr 2", "zip"])
+@pytest.mark.parametrize("lost", ["losses", "y", "class_weight", "classes", "n_classes"])
+def test_a_lost_chunk_of_labels_and_the_like(kind, lost, tmp_path):
+    """Of every array that is read, text and single numbers included; else it would be zeros."""
+    arrays = {
+        "losses": EXPECTED.losses,
+        "y": NAMES[Y],
+        "classes": NAMES,
+        "class_weight": np.arange(1.0, 6),
+        "n_classes": np.array(5),
+    }
+    path = tmp_path / "a.zarr"
+    group = zarr.open_group(path, mode="w", zarr_format=2 if kind == "zarr 2" else 3)
+    with warnings.catch_warnings():
+        # zarr says that its text is not in the specification yet.
+        warnings.simplefilter("ignore")
+        for name, array in arrays.items():
+            cut = {"chunks": (2,)} if array.ndim else {}
+            group.create_array(name, data=array, config={"write_empty_chunks": True}, **cut)
+
+    def stored():
+        if kind != "zip":
+            return path
+        with zipfile.ZipFile(path.with_suffix(".zip"), "w") as archive:
+            for file in filter(lambda file: file.is_file(), path.rglob("*")):
+                archive.write(file, file.relative_to(path))
+        return path.with_suffix(".zip")
+
+    assert read_task(stored()).losses.tolist() == EXPECTED.losses.tolist()
+    next(file for file in (path / lost).rglob("[0-9c]*") if file.is_file()).unlink()
+    with pytest.raises(DataError, match=f"a.z.* {lost}: 1 of . chunks are not stored: lost, or"):
+        read_task(stored())
+
+
 def test_zeros_of_zarr(tmp_path):
-    # Labels and losses of zeros are common, and scores may be written with theirs.
-    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
-    group.create_array("y", data=np.sort(Y), chunks=(1,))
-    group.create_array("losses", data=np.zeros(8, int), chunks=(1,))
-    group.attrs["n_classes"] = 5
-    assert read_task(tmp_path / "a.zarr").losses.tolist() == [0] * 8
-    group = zarr.open_group(tmp_path / "b.zarr", mode="w")
-    group.create_array("y", data=Y)
-    own = {"chunks": (1, 1), "config": {"write_empty_chunks": True}}
-    group.create_array("scores", data=np.eye(5)[Y], **own)
-    assert read_task(tmp_path / "b.zarr").losses.tolist() == [0] * 8
+    """Zeros are read where they were written, and zarr is asked to write them."""
+    arrays = {"y": np.sort(Y), "losses": np.zeros(8, int)}
+    for written in (True, False):
+        group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+        for name, array in arrays.items():
+            own = {"config": {"write_empty_chunks": written}}
+            group.create_array(name, data=array, chunks=(1,), **own)
+        group.attrs["n_classes"] = 5
+        if written:
+            assert read_task(tmp_path / "a.zarr").losses.tolist() == [0] * 8
+        else:
+            with pytest.raises(DataError, match=r"[28] of 8 chunks .*write_empty_chunks"):
+                read_task(tmp_path / "a.zarr")
 
 
 def virtual(folder, *sources, shape=(8, 5)):
