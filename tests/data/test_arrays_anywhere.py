@@ -114,9 +114,11 @@ def test_stored_scores_are_read_once_in_order(grouped, monkeypatch):
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
     higher_is_better=st.booleans(),
+    dtype=st.sampled_from(["f4", "i4"]),
 )
-def test_scores_on_a_device(seed, name, higher_is_better):
+def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     scores, y = random_scores(np.random.default_rng(seed))
+    scores = scores.astype(dtype)
     options = {"higher_is_better": higher_is_better, "random_seed": 3}
     found = SourceTask.from_scores(NAMESPACES[name](scores), y, **options)
     assert_same(found, SourceTask.from_scores(scores, y, **options))
