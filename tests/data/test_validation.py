@@ -1,5 +1,7 @@
 """The rules of single arguments: what is taken, as what, and what is refused, up to the bounds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,3 +105,9 @@ def test_templates_are_told_by_the_class_that_lacks_them():
     assert found.tolist() == [1, 0, 1]
     with pytest.raises(DataError, match="class 'b' has no template"):
         validation.encode_templates(["a", "c"], 2, ["a", "b", "c"])
+
+
+def test_a_law_is_no_task():
+    law = SimpleNamespace(accuracy=lambda k: 1.0)  # as laws have it, and no instances
+    with pytest.raises(DataError, match="task: expected a SourceTask, found SimpleNamespace"):
+        validation.source_task(law)
