@@ -45,6 +45,8 @@ def test_vectors_stay_vectors():
     assert validation.shares([0, 0.5, 1], "here").tolist() == [0, 0.5, 1]
     with pytest.raises(DataError, match="here"):
         validation.shares([[0.5, 0.5]], "here")
+    with pytest.raises(DataError, match="here"):
+        validation.shares([0.5, 2], "here")
     assert validation.class_counts([7, 2], "here").tolist() == [7, 2]
     with pytest.raises(DataError, match="found 7 more than once"):
         validation.class_counts([2, 7, 3, 7], "here")
@@ -111,3 +113,18 @@ def test_a_law_is_no_task():
     law = SimpleNamespace(accuracy=lambda k: 1.0)  # as laws have it, and no instances
     with pytest.raises(DataError, match="task: expected a SourceTask, found SimpleNamespace"):
         validation.source_task(law)
+
+
+def test_losses_are_counts_of_wrong_classes():
+    assert validation.loss_counts([0, 3.0], 4).tolist() == [0, 3]
+    for bad in (-1, 4, 0.5, NAN):
+        with pytest.raises(DataError, match=r"at row 1; expected .* in 0..3, how many of the 3"):
+            validation.loss_counts([0, bad], 4)
+
+
+def test_untested_classes_are_counted():
+    with pytest.raises(DataError, match=r"class 'b' \(column 1\) .* like 2 of 4 classes"):
+        validation.tested_classes(np.array([0, 2]), 4, list("abcd"), "error")
+    validation.tested_classes(np.array([0, 2]), 4, None, "competitors")
+    with pytest.raises(DataError, match="at least 2 classes, found 1"):
+        validation.tested_classes(np.array([2, 2]), 4, None, "competitors")
