@@ -34,15 +34,15 @@ TESTS = {
     "core/covariance.py": "core/test_tiles.py",
     "core/defeats.py": "data/test_merge.py",
     "core/devices.py": "data/test_arrays_anywhere.py",
-    "core/embeddings.py": "core/test_losses.py core/test_tiles.py data/test_task.py",
+    "core/embeddings.py": "core/test_losses.py core/test_tiles.py data/test_arrays_anywhere.py",
     "core/kernels.py": "core/test_tiles.py core/test_losses.py",
     "core/losses.py": "core/test_tiles.py",
     "core/measured.py": "bayes/test_measured_accuracy.py",
     "core/scores.py": "core/test_losses.py core/test_tiles.py data/test_task.py",
     "core/shards.py": "data/test_merge.py",
-    "core/stored.py": "data/test_arrays_anywhere.py io/test_io_formats.py",
+    "core/stored.py": "core/test_devices.py data/test_arrays_anywhere.py",
     "core/subsample.py": "core/test_top.py",
-    "core/ties.py": "core/test_losses.py data/test_task.py",
+    "core/ties.py": "core/test_losses.py data/test_task.py data/test_distributed.py",
     "data/validation.py": "data/test_bad_input.py data/test_task.py data/test_frames.py "
     "data/test_merge.py io/test_io_formats.py",
 }

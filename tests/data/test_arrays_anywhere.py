@@ -17,6 +17,7 @@ from classex_bayes import SourceTask
 from classex_bayes.core import losses as losses_module
 from classex_bayes.core.devices import packed
 from classex_bayes.core.losses import unpack
+from classex_bayes.core.stored import read_rows
 from classex_bayes.exceptions import DataError
 
 METRICS = ["sqeuclidean", "dot", "cosine"]
@@ -104,6 +105,16 @@ def test_stored_scores_are_read_once_in_order(grouped, monkeypatch):
     assert look == (0, 1)
     assert [start for start, _ in reads] == [0, *[stop for _, stop in reads[:-1]]]
     assert reads[-1][1] == len(scores)
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.lists(st.integers(0, 11), min_size=1, max_size=12))
+def test_any_rows_can_be_read_from_a_disk(rows):
+    values, rows = np.arange(24).reshape(12, 2), np.array(rows, dtype=int)
+    stored = Recorder(values)
+    np.testing.assert_array_equal(read_rows(stored, rows), values[rows])
+    read = [row for start, stop in stored.reads for row in range(start, stop)]
+    assert read == np.unique(rows).tolist()
 
 
 # Devices

@@ -124,7 +124,7 @@ def test_losses_are_counts_of_wrong_classes():
 
 def test_untested_classes_are_counted():
     with pytest.raises(DataError, match=r"class 'b' \(column 1\) .* like 2 of 4 classes"):
-        validation.tested_classes(np.array([0, 2]), 4, list("abcd"), "error")
+        validation.tested_classes(np.array([0, 2, 2]), 4, list("abcd"), "error")
     validation.tested_classes(np.array([0, 2]), 4, None, "competitors")
     with pytest.raises(DataError, match="at least 2 classes, found 1"):
         validation.tested_classes(np.array([2, 2]), 4, None, "competitors")
