@@ -42,7 +42,7 @@ TESTS = {
     "core/shards.py": "data/test_merge.py",
     "core/stored.py": "core/test_devices.py data/test_arrays_anywhere.py",
     "core/subsample.py": "core/test_top.py",
-    "core/ties.py": "core/test_losses.py data/test_task.py data/test_distributed.py",
+    "core/ties.py": "core/test_losses.py core/test_covariance.py data/test_task.py",
     "data/validation.py": "data/test_bad_input.py data/test_task.py data/test_frames.py "
     "data/test_merge.py io/test_io_formats.py",
 }
