@@ -65,7 +65,7 @@ def find_defeats(
     column: IntArray,
     instance: IntArray,
     y: IntArray,
-    first_class: int = 0,
+    first_class: int,
     ties: Ties = "random",
     seed: int = 0,
 ) -> Defeats:
@@ -93,7 +93,7 @@ def find_defeats(
     >>> from classex_bayes.core.scores import ScoreMatrix
     >>> y = np.array([0, 2])
     >>> scores = ScoreMatrix(np.array([[1.0, 2, 3, 0], [5, 4, 3, 2]]))
-    >>> find_defeats(scores, y, np.arange(2), y).losses.tolist()
+    >>> find_defeats(scores, y, np.arange(2), y, 0).losses.tolist()
     [2, 2]
     """
     n, width = source.shape

@@ -35,7 +35,7 @@ def test_statistics_equal_those_of_the_pass(seed, n_classes, ties):
     weight = rng.uniform(size=n_classes + 1)
     repeats = np.bincount(y, minlength=n_classes + 1)
     source = ScoreMatrix(scores)
-    bits = find_defeats(source, y, np.arange(y.size), y, ties=ties, seed=seed)
+    bits = find_defeats(source, y, np.arange(y.size), y, 0, ties, seed)
     found = defeat_statistics(bits, y, weight[y] / repeats[y], K)
     whole = loss_statistics(source, y, weight, repeats, K, ties, seed)
     np.testing.assert_array_equal(found.losses, whole.losses)
@@ -51,7 +51,7 @@ def test_ties_break_by_the_numbers_of_the_whole_test():
     scores, y = rng.integers(0, 2, size=(60, 30)), rng.integers(0, 30, 60)
     losses, tied = count_losses(ScoreMatrix(scores), y, seed=5)
     some = rng.permutation(60)[:20]
-    found = find_defeats(ScoreMatrix(scores[some]), y[some], some, y[some], seed=5)
+    found = find_defeats(ScoreMatrix(scores[some]), y[some], some, y[some], 0, seed=5)
     np.testing.assert_array_equal(found.losses, losses[some])
     assert 0 < found.tied < tied
 

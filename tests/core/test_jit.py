@@ -1,5 +1,6 @@
 """Compiled functions work with and without a place to keep them."""
 
+import numba
 import pytest
 from numba import TypingError, types
 
@@ -23,6 +24,13 @@ def test_functions_compile_wherever_they_are(function):
     assert callback(types.double(types.double))(function).ctypes(2.5) == 5.0
 
 
-def test_other_errors_are_not_hidden():
+def test_other_errors_are_not_hidden(monkeypatch):
     with pytest.raises(TypingError):
         callback(types.double(types.voidptr))(twice)
+
+    def broken(**options):
+        raise RuntimeError("broken installation")
+
+    monkeypatch.setattr(numba, "njit", broken)
+    with pytest.raises(RuntimeError, match="broken installation"):
+        compiled()(twice)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from classex_bayes.core.mixture import likeliest_weights
+from classex_bayes.core.mixture import _start, likeliest_weights
 
 
 def test_disjoint_laws_take_the_shares():
@@ -46,3 +46,30 @@ def test_the_constraint_holds_and_costs_likelihood(seed):
     # The Lagrangian is stationary where weights are positive and falls elsewhere.
     assert slope.max() <= 1 + 1e-6
     assert slope[weights > 1e-6] == pytest.approx(1, abs=1e-3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n_nearest=st.integers(1, 5))
+def test_where_the_excess_has_one_sign_only_the_nearest_columns_have_weight(seed, n_nearest):
+    rng = np.random.default_rng(seed)
+    chance, share = rng.dirichlet(np.ones(6), 12).T, rng.dirichlet(np.ones(6))
+    excess = rng.choice([-1, 1]) * np.append(np.full(n_nearest, 0.1), rng.uniform(0.2, 1, 7))
+    chance, place = chance[:, : excess.size], rng.permutation(excess.size)
+    weights, slope = likeliest_weights(chance[:, place], share, excess[place])
+    nearest = place < n_nearest
+    alone, _ = likeliest_weights(chance[:, place[nearest]], share, np.zeros(n_nearest))
+    np.testing.assert_array_equal(weights[~nearest], 0)
+    np.testing.assert_allclose(weights[nearest], alone, atol=1e-12)
+    assert np.all(np.isneginf(slope[~nearest])) and np.all(np.isfinite(slope[nearest]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), m=st.integers(2, 60))
+def test_the_search_starts_within_the_constraints(seed, m):
+    rng = np.random.default_rng(seed)
+    chance = rng.dirichlet(np.ones(6), m).T * (rng.random((6, m)) < 0.5)
+    chance[np.arange(6), rng.integers(0, m, 6)] = 0.1
+    excess = np.append(rng.normal(size=m - 2), [-0.5, 0.5])
+    weights = _start(chance, excess)
+    assert weights.min() >= 0 and weights.sum() == pytest.approx(1)
+    assert excess @ weights == pytest.approx(0, abs=1e-12) and np.all(chance @ weights > 0)

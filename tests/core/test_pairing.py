@@ -7,6 +7,7 @@ import pytest
 
 from classex_bayes.core import losses as losses_module
 from classex_bayes.core import pairing
+from classex_bayes.core.covariance import clustered_covariance
 from classex_bayes.core.pairing import joint_covariance
 from classex_bayes.core.scores import ScoreMatrix
 from classex_bayes.core.subsample import accuracy_given_losses
@@ -176,3 +177,16 @@ def test_correlation_of_simulated_tasks():
 def test_correlation_of_many_simulated_tasks(n_classes, repeats):
     true, estimated = correlations(n_classes, repeats, 1000)
     assert estimated == pytest.approx(true, abs=0.05)
+
+
+def test_losses_alone_leave_each_test_the_covariance_it_has_by_itself():
+    rng = np.random.default_rng(3)
+    y, k = np.repeat(np.arange(6), 2), np.array([2, 5, 10])
+    tasks = [
+        SourceTask.from_losses(rng.integers(0, 10, 12), y, n_classes=10, untested="competitors")
+        for _ in range(2)
+    ]
+    found = joint_covariance(tasks, k).reshape(2, 3, 2, 3)
+    for place, task in enumerate(tasks):
+        alone = clustered_covariance(task.losses, y, 10, k, task.class_weight)
+        np.testing.assert_allclose(found[place, :, place], alone, rtol=1e-12)

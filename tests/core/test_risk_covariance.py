@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from classex_bayes.core import losses as losses_module
@@ -77,9 +77,16 @@ def test_streamed_covariance_is_the_written_formula(seed, n_classes, most_repeat
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=SEEDS, n_classes=st.integers(3, 30), most_repeats=st.integers(1, 6))
-def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_repeats):
-    scores, y, weight, _ = random_task(np.random.default_rng(seed), n_classes, most_repeats)
+@given(
+    seed=SEEDS,
+    n_classes=st.integers(3, 30),
+    most_repeats=st.integers(1, 6),
+    untested=st.integers(0, 1),
+)
+@example(seed=0, n_classes=3, most_repeats=2, untested=1)
+def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_repeats, untested):
+    rng = np.random.default_rng(seed)
+    scores, y, weight, _ = random_task(rng, n_classes, most_repeats, untested)
     k = np.unique(np.rint(np.geomspace(2, n_classes, 6)).astype(int))
     source, ones = ScoreMatrix(scores), np.ones((n_classes, n_classes))
     streamed = stream_costs(source, y, weight, [ones], risk_by_rank(n_classes, k))

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core.subsample import accuracy_given_losses, average_test_accuracy
+from classex_bayes.core.subsample import (
+    accuracy_given_losses,
+    average_test_accuracy,
+    distinct_losses,
+)
 
 # Losses that are not zero on the task gauss2 of the R package ClassEx 0.0.0.9000 (k1 = 60, one
 # instance a class), and the average test accuracies that it computes.
@@ -178,6 +182,14 @@ def test_equal_losses_may_be_counted_once():
     k = np.arange(1, 21)
     expected = weights @ accuracy_given_losses(losses, 20, k)
     np.testing.assert_allclose(average_test_accuracy(losses, 20, k, weights), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("largest", [0, 9, 10**6 + 6, 10**6 + 7, 10**12])
+def test_distinct_losses_give_the_losses_back(largest):
+    losses = np.array([largest, 0, largest, largest // 2, 0, largest])
+    values, where = distinct_losses(losses)
+    assert values.tolist() == sorted(set(losses.tolist()))
+    assert values[where].tolist() == losses.tolist()
 
 
 def test_a_million_classes_need_little_memory():

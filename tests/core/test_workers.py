@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from classex_bayes.core import workers
 from classex_bayes.core.workers import Scratch, for_each, ranges
 
 FORKING = """
@@ -23,7 +24,9 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
-def test_every_part_is_done_once():
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_every_part_is_done_once(threads, monkeypatch):
+    monkeypatch.setattr(workers, "available_threads", lambda: threads)
     seen = []
     for_each(seen.append, range(100))
     assert sorted(seen) == list(range(100))

@@ -17,6 +17,7 @@ from classex_bayes import SourceTask
 from classex_bayes.core import losses as losses_module
 from classex_bayes.core.devices import packed
 from classex_bayes.core.losses import unpack
+from classex_bayes.core.stored import read_rows
 from classex_bayes.exceptions import DataError
 
 METRICS = ["sqeuclidean", "dot", "cosine"]
@@ -106,6 +107,16 @@ def test_stored_scores_are_read_once_in_order(grouped, monkeypatch):
     assert reads[-1][1] == len(scores)
 
 
+@settings(max_examples=30, deadline=None)
+@given(rows=st.lists(st.integers(0, 11), min_size=1, max_size=12))
+def test_any_rows_can_be_read_from_a_disk(rows):
+    values, rows = np.arange(24).reshape(12, 2), np.array(rows, dtype=int)
+    stored = Recorder(values)
+    np.testing.assert_array_equal(read_rows(stored, rows), values[rows])
+    read = [row for start, stop in stored.reads for row in range(start, stop)]
+    assert read == np.unique(rows).tolist()
+
+
 # Devices
 
 
@@ -114,9 +125,11 @@ def test_stored_scores_are_read_once_in_order(grouped, monkeypatch):
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
     higher_is_better=st.booleans(),
+    dtype=st.sampled_from(["f4", "i4"]),
 )
-def test_scores_on_a_device(seed, name, higher_is_better):
+def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     scores, y = random_scores(np.random.default_rng(seed))
+    scores = scores.astype(dtype)
     options = {"higher_is_better": higher_is_better, "random_seed": 3}
     found = SourceTask.from_scores(NAMESPACES[name](scores), y, **options)
     assert_same(found, SourceTask.from_scores(scores, y, **options))

@@ -219,6 +219,10 @@ def test_singular_covariances():
         naive_bayes_scores(constant, y, test)
     with pytest.raises(DataError, match="covariance of the classes is singular"):
         lda_scores([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], y, test)
+    # Rounding may leave a factor to a feature that the others determine.
+    nearly = [[0.0, 0.0], [1.0, 1.0 + 1e-7], [2.0, 2.0], [3.0, 3.0]]
+    with pytest.raises(DataError, match="covariance of the classes is singular"):
+        lda_scores(nearly, y, test)
     for shrinkage in (-0.1, 1.1, np.nan, "a"):
         with pytest.raises(DataError, match="shrinkage"):
             qda_scores(train, y, test, shrinkage=shrinkage)
