@@ -1,11 +1,16 @@
 """Arguments beyond tasks that are of another kind: one DataError that names them."""
 
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 import classex_bayes as cb
 
 TASK = cb.SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
 FEW = [cb.ClassExReg(0.5)]
+FAR = 10**13
 CASES = {
     "load path": (lambda: cb.load({1: [2]}), "path: expected a path"),
     "report path": (lambda: cb.write_report(None, 3.5, 9), "(path|model): "),
@@ -17,18 +22,103 @@ CASES = {
         lambda: cb.compare_classifiers({"a": TASK, "b": TASK}, 9, sampler=5),
         "sampler: .*5",
     ),
+    "sampler of a plan": (lambda: cb.plan(TASK, 9, 0.1, sampler=5), "sampler: .*5"),
+    "sampler's word": (
+        lambda: cb.backtest(TASK, 3, FEW, sampler={"drawings": 5}),
+        "sampler: found 'drawings', expected one of 'draws'",
+    ),
     "smaller tasks": (
         lambda: cb.check_marginality(TASK, smaller_tasks=2.5),
         "smaller_tasks: .*2.5",
     ),
-    "progress": (
-        lambda: cb.BayesianExtrapolator().fit(TASK, progressbar="no"),
+    "progress": (lambda: fit(progressbar="no"), "progressbar: expected True or False"),
+    "progress of a back-test": (
+        lambda: cb.backtest(TASK, 3, FEW, progressbar=np.zeros(2)),
         "progressbar: expected True or False",
     ),
+    "slow": (lambda: cb.literature(slow=np.zeros(2)), "slow: expected True or False"),
+    "likelihood": (
+        lambda: cb.BayesianExtrapolator(likelihood=np.zeros(0)).fit(TASK),
+        "likelihood: .*expected one of 'auto'",
+    ),
+    "accuracy beyond numbers": (lambda: TASK.accuracy(3, top=10**400), "top: "),
+    "complex level": (lambda: cb.backtest(TASK, 3, FEW, levels=[np.complex128(0.5)]), "levels: "),
 }
+for what in ("two", None, [3], True, 0, -1, 2.5, np.nan, FAR):
+    CASES[f"grid of {what}"] = lambda what=what: TASK.grid(what), "number: expected"
+for what in (None, "a", 3, [], [[3]], [-1, 3], [2, 1, 3], [1.5, 3], [np.nan, 3], [2], [4]):
+    CASES[f"bins {what}"] = lambda what=what: TASK.histogram(what), "last_loss: expected"
+for name in ("draws", "tune", "chains"):
+    CASES[f"too many {name}"] = lambda name=name: fit(**{name: FAR}), f"{name}: expected at most"
+CASES |= {
+    "too many resamples": (
+        lambda: cb.bootstrap(FEW[0], TASK, 9, n_resamples=FAR),
+        "n_resamples: expected at most",
+    ),
+    "too many pilots": (
+        lambda: cb.backtest(TASK, 3, FEW, n_pilots=FAR),
+        "n_pilots: expected at most",
+    ),
+    "far knots": (lambda: cb.MixturePrior(lower=-(10**30)), "lower, upper: expected at most 100"),
+    "fine knots": (lambda: cb.MixturePrior(bandwidth=1e-30), "bandwidth: expected at most 10000"),
+    "many functions": (
+        lambda: cb.MixturePrior(n_functions=10**5),
+        "n_functions: expected at most 1000",
+    ),
+}
+
+
+def fit(prior=None, task=TASK, **settings):
+    few = {"draws": 5, "tune": 20, "chains": 1, "random_seed": 1, "progressbar": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.ConvergenceWarning)
+        return cb.BayesianExtrapolator(prior or cb.MixturePrior()).fit(task, **few | settings)
 
 
 @pytest.mark.parametrize(("use", "message"), CASES.values(), ids=CASES)
 def test_each_is_named(use, message):
     with pytest.raises(cb.DataError, match=f"^{message}"):
         use()
+
+
+REPORTS = {
+    "a date in text": ({"date": "2026-01-02"}, "date: expected a datetime.date"),
+    "a number for a date": ({"date": 5}, "date: expected a datetime.date"),
+    "a source in bytes": ({"source": b"x"}, "source: expected a name"),
+    "no source": ({"source": None}, "source: expected a name"),
+    "one reference": ({"references": cb.KDE()}, "references: expected a list"),
+    "references by name": ({"references": "KDE"}, "references: expected a list"),
+    "numbers": ({"references": [5]}, "references: expected an estimator"),
+    "an array": ({"references": np.zeros(2)}, "references: expected a list"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), REPORTS.values(), ids=REPORTS)
+def test_of_a_report(fitted, arguments, message, tmp_path):
+    with pytest.raises(cb.DataError, match=f"^{message}"):
+        cb.write_report(fitted, 300, tmp_path / "a.html", **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Models with draws of several lengths."""
+    return SimpleNamespace(
+        six=fit(chains=2, draws=3), twenty=fit(chains=2, draws=12), enough=fit(draws=25)
+    )
+
+
+@pytest.mark.parametrize("name", ["six", "twenty"])
+def test_too_few_draws_to_weigh(short, name):
+    model = getattr(short, name)
+    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few to weigh"):
+        cb.sensitivity(model, 9)
+    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few to weigh"):
+        cb.stack({"a": model, "b": model})
+
+
+def test_the_fewest_draws_that_are_weighed(short):
+    assert np.isfinite(cb.sensitivity(short.enough, 9).table["prior"]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert cb.stack({"a": short.enough, "b": short.enough}).weights.sum() == pytest.approx(1)

@@ -12,7 +12,7 @@ from classex_bayes.bayes.priors import Prior, checked_prior
 from classex_bayes.bayes.tree import described, log_likelihood_group, predictive_group, seeds_of
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import number, seed_sequence, source_task
+from classex_bayes.data.validation import how_many, seed_sequence, source_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import RandomSeed
 
@@ -93,7 +93,7 @@ class PredictiveChecks(Described):
         """
         from classex_bayes.bayes.model import prior_draws
 
-        draws = int(number(draws, "draws", 1, whole=True))
+        draws = how_many(draws, "draws")
         if task is None:
             law, data, tree = self._require("_fitted_prior"), self._data, self.idata
             rng = self._rng(_PRIOR_PREDICTIVE, random_seed)

@@ -69,7 +69,7 @@ class Drift(Shown):
             In probits.
         """
         counts = validation.class_counts(k)
-        size = int(validation.number(number, "number", 1, whole=True))
+        size = validation.how_many(number, "number")
         rng = np.random.default_rng(validation.seed_sequence(random_seed))
         return self.posterior.draws(np.log(counts / self.n_classes), size, rng)
 

@@ -83,7 +83,8 @@ def pooled_data(
     weight : array of shape (n_tasks,)
         lambda.
     """
-    if likelihood == "auto" and any(task.kind == "accuracies" for task in tasks):
+    curves = any(task.kind == "accuracies" for task in tasks)
+    if curves and isinstance(likelihood, str) and likelihood == "auto":
         likelihood = PowerData.kind
     parts = [likelihood_data(task, basis, likelihood) for task in tasks]
     weight = pool_weights(tasks, shared)

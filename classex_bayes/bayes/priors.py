@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.data.validation import truth_value
+from classex_bayes.data.validation import how_many, truth_value
 from classex_bayes.display import call
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
@@ -21,6 +21,9 @@ _REACH = 1.15
 _WEIGHT_SD = 4.0
 # Steps of a monotone log density above 1 / 20 stay as they are, falls become nearly level.
 SHARPNESS = 50.0
+_FARTHEST = 100.0
+_MOST_KNOTS = 10_000
+_MOST_FUNCTIONS = 1000
 
 
 class Prior(Protocol):
@@ -50,6 +53,16 @@ class _OnKnots:
             raise DataError(
                 f"lower, upper: expected a range of at least 4 bandwidths, found "
                 f"{self.lower}..{self.upper}"
+            )
+        if max(-self.lower, self.upper) > _FARTHEST:
+            raise DataError(
+                f"lower, upper: expected at most {_FARTHEST:g} away from 0, found "
+                f"{self.lower}..{self.upper}"
+            )
+        if self.upper - self.lower > _MOST_KNOTS * self.bandwidth:
+            raise DataError(
+                f"bandwidth: expected at most {_MOST_KNOTS} knots in {self.lower}..{self.upper}, "
+                f"found {self.bandwidth}"
             )
 
     def __repr__(self) -> str:
@@ -146,11 +159,11 @@ class MixturePrior(_OnKnots):
         for name in ("deviation", "separation", "imbalance"):
             if getattr(self, name) < 0:
                 raise DataError(f"{name}: expected a number >= 0, found {getattr(self, name)!r}")
-        if not isinstance(self.n_functions, int | np.integer) or self.n_functions < 4:
+        object.__setattr__(self, "n_functions", how_many(self.n_functions, "n_functions", 4))
+        if self.n_functions > _MOST_FUNCTIONS:
             raise DataError(
-                f"n_functions: expected a whole number >= 4, found {self.n_functions!r}"
+                f"n_functions: expected at most {_MOST_FUNCTIONS}, found {self.n_functions}"
             )
-        object.__setattr__(self, "n_functions", int(self.n_functions))
         object.__setattr__(self, "monotone", truth_value(self.monotone, "monotone"))
         if self.monotone and self.bandwidth >= 1:
             raise DataError(f"bandwidth: expected below 1 with monotone, found {self.bandwidth!r}")

@@ -1,7 +1,7 @@
 """Drawing from the posterior and judging the draws."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import arviz_stats
@@ -11,12 +11,13 @@ import xarray as xr
 from classex_bayes.bayes.likelihoods import LikelihoodData
 from classex_bayes.bayes.nuts import draw_by_nutpie
 from classex_bayes.bayes.priors import Prior
-from classex_bayes.data.validation import LARGEST_K, number, one_of, probability, truth_value
-from classex_bayes.exceptions import ConvergenceWarning, Interrupted, warn
+from classex_bayes.data.validation import LARGEST_K, how_many, one_of, probability, truth_value
+from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
 _FEWEST_DRAWS = 4
+_FEWEST_WEIGHED = 25  # a fifth of them make the tail of the weights, 5 at least
 _LARGEST_R_HAT = 1.01
 _SMALLEST_ESS_PER_CHAIN = 100
 _LARGEST_SHARE_DIVERGENT = 0.001
@@ -41,11 +42,34 @@ class SamplerSettings:
             value = getattr(self, name)
             if name == "cores" and value is None:
                 continue
-            object.__setattr__(self, name, int(number(value, name, 1, whole=True)))
+            object.__setattr__(self, name, how_many(value, name))
+        if self.cores is not None:  # nutpie starts as many threads as it is told
+            object.__setattr__(self, "cores", min(self.cores, self.chains))
         accept = probability(self.target_accept, "target_accept")
         object.__setattr__(self, "target_accept", accept)
         object.__setattr__(self, "progressbar", truth_value(self.progressbar, "progressbar"))
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
+
+
+def sampler_settings(value: Any) -> dict[str, Any]:
+    """Arguments of the sampler by name."""
+    if not isinstance(value, Mapping):
+        raise DataError(f"sampler: expected a mapping such as {{'draws': 500}}, found {value!r}")
+    known = [field.name for field in fields(SamplerSettings)]
+    for name in value:
+        one_of(name, known, "sampler")
+    return dict(value)
+
+
+def enough_draws(model: Any) -> None:
+    """Raise where there are too few draws for importance weights."""
+    sizes = model.idata["posterior"].sizes
+    chains, draws = sizes["chain"], sizes["draw"]
+    if draws < _FEWEST_DRAWS or chains * draws < _FEWEST_WEIGHED:
+        raise DataError(
+            f"draws: found {chains} x {draws}, too few to weigh; expected at least "
+            f"{_FEWEST_WEIGHED} in all and {_FEWEST_DRAWS} in each chain"
+        )
 
 
 def sample_posterior(

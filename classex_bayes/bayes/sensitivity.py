@@ -10,6 +10,7 @@ from arviz_stats import psense
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.predictive import log_likelihood
+from classex_bayes.bayes.sampling import enough_draws
 from classex_bayes.bayes.tree import data_of
 from classex_bayes.data.validation import number, one_of
 from classex_bayes.display import Display, Shown
@@ -142,7 +143,7 @@ def sensitivity(
     Raises
     ------
     DataError
-        Not a model, or k as for `predict`.
+        Not a model, fewer than 25 draws, or k as for `predict`.
     NotFittedError
         The model has no draws.
 
@@ -174,6 +175,7 @@ def sensitivity(
     """
     if not isinstance(model, BayesianExtrapolator):
         raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    enough_draws(model)
     limit = number(threshold, "threshold", 0, whole=False)
     prediction = model.predict(k)
     accuracy = prediction.accuracy

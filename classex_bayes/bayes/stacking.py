@@ -12,6 +12,7 @@ from arviz_stats import compare, loo
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.priors import DirichletPrior, MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.sampling import enough_draws
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import seed_sequence
 from classex_bayes.display import Display, Shown
@@ -121,7 +122,8 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     Raises
     ------
     DataError
-        Fewer than two models, different tasks, a model read from a file, or the power form.
+        Fewer than two models, fewer than 25 draws, different tasks, a model read from a
+        file, or the power form.
     NotFittedError
         A model has no draws.
 
@@ -148,6 +150,8 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     tasks = [tuple(map(id, model.tasks)) for model in models.values()]
     if len(set(tasks)) > 1:
         raise DataError("models: they were fitted to different tasks; fit all to the same one")
+    for model in models.values():
+        enough_draws(model)
     with warnings.catch_warnings():
         # What arviz warns of in general terms becomes a note that counts the classes.
         warnings.simplefilter("ignore", UserWarning)

@@ -52,6 +52,8 @@ def from_series(values: Any, name: str) -> Any:
         missing = values.isna().any()
         return values.to_numpy(dtype=float, na_value=np.nan) if missing else np.asarray(values)
     try:
+        if _of_polars(values, "Series") and str(values.dtype).endswith("Int128"):
+            raise TypeError("128 bits")  # of which older versions panic, as no Exception
         return np.asarray(values)
     except Exception as error:
         raise DataError(

@@ -83,8 +83,19 @@ class TaskStatistics:
         return self._evidence
 
     def grid(self, number: int = 12) -> IntArray:
-        """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve."""
-        return self._evidence.grid(number)
+        """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve.
+
+        Parameters
+        ----------
+        number : int
+            At most how many.
+
+        Returns
+        -------
+        int array
+            Increasing.
+        """
+        return self._evidence.grid(validation.how_many(number, "number"))
 
     def accuracy(self, k: ClassCounts, top: int = 1) -> FloatArray:
         """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
@@ -181,8 +192,20 @@ class TaskStatistics:
         Returns
         -------
         array of shape (n_bins,)
+
+        Raises
+        ------
+        DataError
+            A task made from accuracies, or bins that do not end at n_classes - 1.
         """
-        return self.loss_evidence.histogram(last_loss)
+        last = validation.as_numeric(last_loss, "last_loss")
+        rising = last.ndim == 1 and last.size > 0 and np.all(np.diff(last, prepend=-1) > 0)
+        if not (rising and np.all(last == np.floor(last)) and last[-1] == self.n_classes - 1):
+            raise DataError(
+                "last_loss: expected increasing whole numbers >= 0, the last of them "
+                f"{self.n_classes - 1}, found {last_loss!r}"
+            )
+        return self.loss_evidence.histogram(last.astype(np.int64))
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.

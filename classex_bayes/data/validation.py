@@ -1,6 +1,7 @@
 """Validation at the boundary: one small function a rule, each naming argument, place and remedy."""
 
 import os
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 FEWEST_CLASSES = 3
 LARGEST_K = 10**12
+_MOST = 10**6
 # Squares of larger coordinates would overflow double precision.
 _LARGEST_COORDINATE = 1e140
 
@@ -372,10 +374,8 @@ def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
 
 def probability(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if not (_is_real(value) and 0 < value < 1):
         raise DataError(f"{name}: expected a number between 0 and 1, found {value!r}")
-    if not 0 < value < 1:
-        raise DataError(f"{name}: expected a number between 0 and 1, found {value}")
     return float(value)
 
 
@@ -427,18 +427,22 @@ def file_path(value: Any, name: str) -> Path:
     return Path(value)
 
 
-def sampler_settings(value: Any) -> dict[str, Any]:
-    """Arguments of the sampler by name."""
-    if not isinstance(value, Mapping):
-        raise DataError(f"sampler: expected a mapping such as {{'draws': 500}}, found {value!r}")
-    return dict(value)
-
-
 def number(value: Any, name: str, smallest: float, whole: bool) -> float:
     """Return one finite number of at least `smallest`."""
-    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (real and smallest <= value < np.inf and (not whole or value == int(value))):
-        raise DataError(
-            f"{name}: expected a {'whole ' if whole else ''}number >= {smallest}, found {value!r}"
-        )
+    real = _is_real(value) and smallest <= value <= sys.float_info.max
+    if not (real and (not whole or value == int(value))):
+        kind = "whole number" if whole else "number"
+        raise DataError(f"{name}: expected a {kind} >= {smallest}, found {value!r}")
     return float(value)
+
+
+def how_many(value: Any, name: str, smallest: int = 1) -> int:
+    """Return how many are to be made, one after the other and all kept."""
+    if number(value, name, smallest, whole=True) > _MOST:
+        raise DataError(f"{name}: expected at most {_MOST}, found {value!r}")
+    return int(value)
+
+
+def _is_real(value: Any) -> bool:
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)

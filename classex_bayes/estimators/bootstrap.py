@@ -15,7 +15,7 @@ from classex_bayes.core.covariance import clustered_covariance
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     class_counts,
-    number,
+    how_many,
     seed_sequence,
     source_task,
     truth_value,
@@ -112,7 +112,7 @@ def bootstrap(
     """
     source_task(task)
     counts = class_counts(k)
-    n_draws = int(number(n_resamples, "n_resamples", 2, whole=True))
+    n_draws = how_many(n_resamples, "n_resamples", 2)
     quiet = not truth_value(progressbar, "progressbar")
     seed = seed_sequence(random_seed)
     require_estimator(estimator, "estimator")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import FEWEST_CLASSES, as_numeric, number, seed_sequence
+from classex_bayes.data.validation import FEWEST_CLASSES, as_numeric, how_many, seed_sequence
 from classex_bayes.estimators.basis_regression import (
     Atom,
     basis_accuracy,
@@ -53,7 +53,7 @@ def random_halves(
     >>> [half.n_classes for half in random_halves(task, 3, 1)]
     [4, 4, 4]
     """
-    how_many = int(number(n_resamples, "n_resamples", 1, whole=True))
+    n_halves = how_many(n_resamples, "n_resamples")
     _require_losses(task)
     size = max(FEWEST_CLASSES, task.n_classes // 2)
     if size == task.n_classes:
@@ -64,7 +64,7 @@ def random_halves(
     rng = np.random.default_rng(seed_sequence(random_seed))
 
     def subsets() -> Iterator[IntArray]:
-        for _ in range(how_many):
+        for _ in range(n_halves):
             kept = np.empty(0, dtype=np.int64)
             while np.count_nonzero(task.class_weight[kept]) < 2:
                 kept = np.sort(rng.choice(task.n_classes, size, replace=False))

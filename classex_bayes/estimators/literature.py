@@ -1,5 +1,6 @@
 """All point estimators of the literature, ready to be compared."""
 
+from classex_bayes.data.validation import truth_value
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex import CleaneX
@@ -45,6 +46,6 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
         TwoParameter("least_squares"),
         TwoParameter("pseudolikelihood"),
     ]
-    if slow:
+    if truth_value(slow, "slow"):
         estimators.append(CleaneX(random_seed=random_seed, progressbar=False))
     return estimators

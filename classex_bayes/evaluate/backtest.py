@@ -12,7 +12,7 @@ from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     FEWEST_CLASSES,
     class_counts,
-    number,
+    how_many,
     probability,
     source_task,
 )
@@ -156,7 +156,7 @@ def backtest(
     [0.049, 0.073, 0.119]
     """
     source_task(task)
-    pilots = int(number(n_pilots, "n_pilots", 1, whole=True))
+    pilots = how_many(n_pilots, "n_pilots")
     if not isinstance(levels, Iterable):
         raise DataError(f"levels: expected several levels, found {levels!r}")
     for level in levels:

@@ -16,11 +16,12 @@ from classex_bayes.bayes.likelihoods import BernsteinData
 from classex_bayes.bayes.model import prior_draws
 from classex_bayes.bayes.predictive import predictive_histogram
 from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
+from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.data.validation import (
     class_count,
     class_counts,
+    how_many,
     number,
     probability,
     seed_sequence,
@@ -97,7 +98,7 @@ def sbc(
     prior = checked_prior(MixturePrior() if prior is None else prior)
     size = class_count(n_classes, "n_classes", smallest=3)
     instances = int(number(n_test, "n_test", 1, whole=True))
-    simulations = int(number(n_simulations, "n_simulations", 2, whole=True))
+    simulations = how_many(n_simulations, "n_simulations", 2)
     counts = class_counts([size, 10 * size, 100 * size] if k is None else k)
     draw_seed, data_seed, fit_seed = seed_sequence(random_seed).spawn(3)
     last_loss = loss_bins(size)
@@ -169,7 +170,7 @@ def posterior_sbc(
     data, prior = model._data, model._fitted_prior
     if not isinstance(data, BernsteinData):
         raise DataError("model: it was fitted in the power form, which has no histogram")
-    simulations = int(number(n_simulations, "n_simulations", 2, whole=True))
+    simulations = how_many(n_simulations, "n_simulations", 2)
     flat = posterior.stack(sample=("chain", "draw")).transpose("sample", ...)
     if simulations > flat.sizes["sample"]:
         raise DataError(
@@ -269,7 +270,7 @@ def _ranks(
     random_seed: RandomSeed,
 ) -> xr.DataTree:
     """Rank the truth of every case among the draws of a posterior fitted to its data."""
-    settings = SamplerSettings(**{**sampler, "cores": 1, "progressbar": False})
+    settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
     work = (delayed(_rank)(case, prior, k, settings) for case in cases)
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     shown = truth_value(progressbar, "progressbar")

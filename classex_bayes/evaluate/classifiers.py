@@ -11,12 +11,12 @@ import xarray as xr
 
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     LARGEST_K,
     class_counts,
     one_of,
-    sampler_settings,
     source_task,
     truth_value,
 )

@@ -10,6 +10,7 @@ import pandas as pd
 
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.data.evidence import LossEvidence
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
@@ -17,7 +18,6 @@ from classex_bayes.data.validation import (
     as_array,
     class_counts,
     number,
-    sampler_settings,
     source_task,
     truth_value,
 )

@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.likelihoods import BernsteinData
 from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
+from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.bayes.tree import dependence_of
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.core.measured import AnswerDependence, typical_dependence
@@ -24,6 +24,7 @@ from classex_bayes.data.validation import (
     FEWEST_CLASSES,
     class_count,
     class_counts,
+    how_many,
     number,
     probability,
     seed_sequence,
@@ -262,11 +263,11 @@ def plan(
     wanted, level = probability(width, "width"), probability(prob, "prob")
     sizes = np.sort(class_counts(classes, "classes", smallest=FEWEST_CLASSES)).tolist()
     each = np.sort(class_counts(repeats, "repeats", smallest=1)).tolist()
-    pilots = int(number(n_pilots, "n_pilots", 1, whole=True))
+    pilots = how_many(n_pilots, "n_pilots")
     shown = truth_value(progressbar, "progressbar")
     if n_jobs == 0:
         raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
-    settings = SamplerSettings(**{**sampler, "cores": 1, "progressbar": False})
+    settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
     seeds = seed_sequence(random_seed)
     if prior is None and isinstance(source, BayesianExtrapolator):
         prior = source.prior

@@ -14,13 +14,15 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
+from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     class_counts,
+    how_many,
     number,
     probability,
-    sampler_settings,
     seed_sequence,
+    truth_value,
 )
 from classex_bayes.estimators.base import (
     FIT_ERRORS,
@@ -145,12 +147,13 @@ def run_trials(
     ((4, 12), [0.323, 0.678])
     """
     counts = class_counts(k)
-    repeats = int(number(n_repeats, "n_repeats", 1, whole=True))
+    repeats = how_many(n_repeats, "n_repeats")
     if n_jobs is not None:
         number(n_jobs, "n_jobs", -np.inf, whole=True)
     if n_jobs == 0:
         raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
     probability(ci_prob, "ci_prob")
+    shown = truth_value(progressbar, "progressbar")
     named = named_estimators(estimators)
     study = draw, counts, random_seed, ci_prob, sorted(sampler_settings(sampler).items())
     entrants = [
@@ -179,7 +182,7 @@ def run_trials(
 
     results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
     try:
-        for rows in with_progress(results, len(units), "tasks", progressbar):
+        for rows in with_progress(results, len(units), "tasks", shown):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
             kept.append(parts[-1])
     except (KeyboardInterrupt, BrokenExecutor) as error:
@@ -259,6 +262,6 @@ def _predict(
         # How far predictions err is what is studied; the sampler's warnings go into the table.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("always", ConvergenceWarning)
-        fitted = fitted_copy(estimator, task, seed, **sampler, cores=1, progressbar=False)
+        fitted = fitted_copy(estimator, task, seed, **{**sampler, "cores": 1, "progressbar": False})
         prediction = fitted.predict(k)
     return prediction, "; ".join(str(warning.message) for warning in caught)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.data.simulate import BivariateNormal
-from classex_bayes.data.validation import number, seed_sequence
+from classex_bayes.data.validation import how_many, seed_sequence
 from classex_bayes.evaluate.studies.gaussian import rmse_by_cell
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._backends import BACKENDS
@@ -57,7 +57,7 @@ def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
     ----------
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Figure 4.
     """
-    n = int(number(n_sets, "n_sets", 2, whole=True))
+    n = how_many(n_sets, "n_sets", 2)
     rng = np.random.default_rng(seed_sequence(random_seed))
     law, k = BivariateNormal(_RHO), np.arange(2, _LARGEST_K + 1)
     drawn = [law.generalization_accuracy(rng.normal(size=(n, size))) for size in k]

@@ -9,7 +9,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.tree import seeds_of
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, file_path, probability, source_task
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.trees import write_text
 from classex_bayes.report import words
@@ -65,7 +65,8 @@ def write_report(
     Raises
     ------
     DataError
-        No fitted model of one task, or not of this one; another ending; bad k, target or level.
+        No fitted model of one task, or not of this one; another ending; bad k, target, level,
+        references, source or date.
     NotFittedError
         The model has no draws.
     ImportError
@@ -99,10 +100,18 @@ def write_report(
     source_task(task)
     if not model.is_fitted_to(task):
         raise DataError("task: the model was fitted to another task or with other parameters")
+    if not isinstance(source, str):
+        raise DataError(f"source: expected a name, found {source!r}")
+    if not isinstance(date, datetime.date | None):
+        raise DataError(f"date: expected a datetime.date, found {date!r}")
     wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
     if references is None:
         references = usual_references(seeds)
+    if isinstance(references, str) or not isinstance(references, Sequence):
+        raise DataError(f"references: expected a list of estimators, found {references!r}")
+    for reference in references:
+        require_estimator(reference, "references")
     findings = find(
         model, references, task, counts, ci_prob=ci_prob, target=wanted, random_seed=seeds
     )

@@ -99,6 +99,15 @@ def test_refits_do_not_compile(fit, fitted, monkeypatch, small_task):
     assert fitted.idata.attrs["n_classes"] == 200
 
 
+def test_cores_do_not_matter(fit, small_task):
+    task = small_task()
+    few = {"draws": 20, "tune": 60, "chains": 3, "random_seed": 5}
+    one, *others = (fit(task, **few, cores=cores).idata for cores in (1, 2, None))
+    for other in others:
+        for group in ("posterior", "sample_stats"):
+            assert one[group].to_dataset().equals(other[group].to_dataset()), group
+
+
 def test_samplers_agree(fit, monkeypatch, small_task):
     seen, sample = [], pm.sample
     monkeypatch.setattr(

@@ -75,7 +75,7 @@ def diagnose(
     (False, ['better than chance'])
     """
     validation.source_task(task)
-    n_draws = int(validation.number(n_permutations, "n_permutations", 99, whole=True))
+    n_draws = validation.how_many(n_permutations, "n_permutations", 99)
     first = int(task.grid()[0])
     found = [
         checks.few_classes(task),
