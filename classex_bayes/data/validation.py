@@ -429,6 +429,8 @@ def file_path(value: Any, name: str) -> Path:
 
 def number(value: Any, name: str, smallest: float, whole: bool) -> float:
     """Return one finite number of at least `smallest`."""
+    if isinstance(value, np.floating):
+        value = float(value)  # the largest of doubles has no place in narrower kinds
     real = _is_real(value) and smallest <= value <= sys.float_info.max
     if not (real and (not whole or value == int(value))):
         kind = "whole number" if whole else "number"

@@ -21,7 +21,11 @@ NUMBERS = [
     ),
     (lambda x: validation.shares(x, "here").item(), [*PARTS, 0, 1], [-1e-9, 1 + 1e-9, NAN, "0"]),
     (lambda x: validation.number(x, "here", 2, True), [2, 3.0], [1, 2.5, np.inf, NAN, True, "3"]),
-    (lambda x: validation.number(x, "here", 0, False), [0, 0.5], [-1e-9, np.inf, NAN, False]),
+    (
+        lambda x: validation.number(x, "here", 0, False),
+        [0, 0.5, np.float16(2)],
+        [-1e-9, np.inf, NAN, False],
+    ),
     (
         lambda x: validation.class_count(x, "here"),
         [0, 1, 10**12, 5.0],

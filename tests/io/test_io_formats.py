@@ -480,6 +480,15 @@ def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
         read_task(tmp_path / name)
 
 
+def test_one_nan_at_the_end_of_a_long_file(tmp_path):
+    scores = np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (300_000, 50))
+    scores[-1, 49] = np.nan
+    scores.flush()
+    np.save(tmp_path / "y.npy", np.arange(300_000) % 50)
+    with pytest.raises(DataError, match=r"NaN at row 299999, column 49"):
+        read_task(tmp_path / "a.npy", tmp_path / "y.npy")
+
+
 def test_archives_larger_than_memory(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, scores=np.zeros((9, 4)), y=np.arange(9))
