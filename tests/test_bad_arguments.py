@@ -31,6 +31,10 @@ CASES = {
         lambda: cb.check_marginality(TASK, smaller_tasks=2.5),
         "smaller_tasks: .*2.5",
     ),
+    "one level": (lambda: cb.backtest(TASK, 3, FEW, levels=np.array(0.5)), "levels: expected sev"),
+    "no path": (lambda: cb.backtest(TASK, 3, FEW, store="a\0"), "store: expected a path"),
+    "no files": (lambda: cb.read_task(np.array(3.0)), "paths: "),
+    "no tasks": (lambda: cb.check_marginality(TASK, np.array(3.0)), "smaller_tasks: expected"),
     "progress": (lambda: fit(progressbar="no"), "progressbar: expected True or False"),
     "progress of a back-test": (
         lambda: cb.backtest(TASK, 3, FEW, progressbar=np.zeros(2)),

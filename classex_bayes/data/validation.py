@@ -422,7 +422,7 @@ def truth_value(value: Any, name: str) -> bool:
 
 def file_path(value: Any, name: str) -> Path:
     """Path of a file or folder."""
-    if not isinstance(value, str | os.PathLike):
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
         raise DataError(f"{name}: expected a path, found {value!r}")
     return Path(value)
 

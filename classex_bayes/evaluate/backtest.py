@@ -1,6 +1,6 @@
 """Back-test: pilots from a task whose accuracy is known, extrapolated and scored."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,7 @@ def backtest(
     """
     source_task(task)
     pilots = how_many(n_pilots, "n_pilots")
-    if not isinstance(levels, Iterable):
+    if not np.iterable(levels):
         raise DataError(f"levels: expected several levels, found {levels!r}")
     for level in levels:
         probability(level, "levels")

@@ -162,7 +162,7 @@ def _paths(paths: Any, name: str) -> list[Path]:
         return []
     if isinstance(paths, str | os.PathLike):
         return [Path(paths)]
-    if not isinstance(paths, Iterable):
+    if not np.iterable(paths):
         raise DataError(f"{name}: expected a path or several, found {paths!r}")
     found = list(paths)
     for path in found:

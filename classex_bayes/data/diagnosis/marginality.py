@@ -1,6 +1,6 @@
 """Does the score of a class depend on its competitors? A comparison with retrained tasks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +83,7 @@ def smaller_than(
     task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
 ) -> list[TaskStatistics]:
     """Smaller tasks as a list, possibly empty; raise where one is no task or not smaller."""
-    if not isinstance(smaller_tasks, TaskStatistics | Iterable):
+    if not (isinstance(smaller_tasks, TaskStatistics) or np.iterable(smaller_tasks)):
         raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
     given = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
     for candidate in (task, *given):
