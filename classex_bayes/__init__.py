@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from classex_bayes.bayes.posterior_checks import posterior_checks
     from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
     from classex_bayes.bayes.risk import BayesianRisk
+    from classex_bayes.bayes.score_informed import ScoreInformedExtrapolator
     from classex_bayes.bayes.sensitivity import sensitivity
     from classex_bayes.bayes.stacking import StackedExtrapolator, stack
     from classex_bayes.bayes.storage import load, save
@@ -86,6 +87,7 @@ _WHERE = {
     "NotFittedError": "exceptions",
     "PolynomialRisk": "estimators.risk",
     "PseudoLikelihood": "estimators.pseudolikelihood",
+    "ScoreInformedExtrapolator": "bayes.score_informed",
     "SourceTask": "data.task",
     "StackedExtrapolator": "bayes.stacking",
     "TwoParameter": "estimators.two_parameter",
@@ -152,6 +154,7 @@ __all__ = [
     "NotFittedError",
     "PolynomialRisk",
     "PseudoLikelihood",
+    "ScoreInformedExtrapolator",
     "SourceTask",
     "StackedExtrapolator",
     "TwoParameter",

@@ -1,0 +1,282 @@
+"""The posterior from scores: its draws, its pooling with ranks, and what it refuses."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import beta, binomtest, chisquare
+
+import classex_bayes as cb
+from classex_bayes.bayes.margin_posterior import NormalPriors, draw_posterior, priors
+from classex_bayes.bayes.score_informed import ScoreInformedExtrapolator, _same_quantiles
+from classex_bayes.core.margin_regression import (
+    PARAMETERS,
+    Regressors,
+    beta_law,
+    log_likelihood,
+)
+from classex_bayes.core.margins import Margins
+from classex_bayes.data.simulate import GaussianNearestNeighbor
+from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+
+FEW = {"draws": 400, "tune": 400, "chains": 2, "random_seed": 1, "progressbar": False}
+LAW = GaussianNearestNeighbor(10, 0.14)
+
+
+def task_of(k1=120, seed=0, transform=None):
+    probes, gallery, y = LAW.sample(k1, random_seed=seed)
+    scores = -np.sqrt(((probes[:, None] - gallery[None]) ** 2).sum(-1))
+    return cb.SourceTask.from_scores(scores if transform is None else transform(scores), y)
+
+
+def fit(task, discrepancy=0.03, ranks=True, **changed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ScoreInformedExtrapolator(discrepancy, ranks).fit(task, **{**FEW, **changed})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(task_of())
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return fit(task_of(), ranks=False)
+
+
+def simulated(rng, n=300, k1=200, unevenness=0.1):
+    """Losses of a law drawn from the priors, with the margins of a recogniser that is good."""
+    margin = np.sort(rng.normal(3, 0.8, n))
+    slope = -(margin - 3) / 0.8**2
+    prior = priors(unevenness)
+    theta = prior.mean + prior.sd * rng.standard_normal(7)
+    margins = Margins(margin, slope, unevenness)
+    law = beta_law(theta, Regressors.of(margins, np.zeros(n, int), k1))
+    losses = rng.binomial(k1 - 1, beta.rvs(*law, random_state=rng))
+    return theta, prior, Regressors.of(margins, losses, k1)
+
+
+def test_without_instances_the_posterior_is_the_prior():
+    prior = priors(0.2)
+    none = Regressors.of(Margins(np.empty(0), np.empty(0), 0.2), np.empty(0, int), 100)
+    theta, pareto_k = draw_posterior(none, prior, 1.0, 4000, np.random.default_rng(1))
+    assert pareto_k < 0.7
+    standard = (theta - prior.mean) / prior.sd
+    # Of 4 proposals a draw, which themselves vary.
+    assert_allclose(standard.mean(axis=0), 0, atol=5 / np.sqrt(4000))
+    assert_allclose(standard.std(axis=0), 1, atol=5 / np.sqrt(4000))
+    assert_allclose(np.corrcoef(standard.T), np.eye(7), atol=0.1)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1, 3))
+@settings(max_examples=5, deadline=None)
+def test_draws_are_those_of_the_posterior(seed, design_effect):
+    """Against plain importance sampling from the prior, exact but for its noise."""
+    rng = np.random.default_rng(seed)
+    _, prior, known = simulated(rng, n=12, k1=30)
+    theta, pareto_k = draw_posterior(known, prior, design_effect, 2000, rng)
+    assert pareto_k < 0.7
+    unit = rng.standard_normal((40_000, 7))
+    log_weight = log_likelihood(prior.mean + prior.sd * unit, known) / design_effect
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    size = 1 / (weight**2).sum()
+    mean = weight @ unit
+    sd = np.sqrt(weight @ (unit - mean) ** 2)
+    found = (theta - prior.mean) / prior.sd
+    error = np.sqrt(1 / size + 1 / 1000)
+    assert (np.abs(found.mean(axis=0) - mean) < 5 * sd * error).all()
+    assert_allclose(found.std(axis=0), sd, rtol=5 * error)
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_among_the_draws_are_uniform():
+    """Simulation-based calibration (Talts et al. 2018)."""
+    rng = np.random.default_rng(3)
+    ranks = []
+    for _ in range(300):
+        theta, prior, known = simulated(rng)
+        draws, _ = draw_posterior(known, prior, 1.0, 99, rng)
+        ranks.append((draws < theta).sum(axis=0))
+    for name, column in zip(PARAMETERS, np.array(ranks).T, strict=True):
+        counts = np.histogram(column, bins=10, range=(0, 100))[0]
+        assert chisquare(counts).pvalue > 1e-4, name
+
+
+def test_a_posterior_narrower_than_the_prior_where_there_are_losses():
+    rng = np.random.default_rng(4)
+    _, prior, known = simulated(rng, n=2000)
+    theta, _ = draw_posterior(known, prior, 1.0, 1000, rng)
+    narrower = theta.std(axis=0) / prior.sd
+    assert narrower[PARAMETERS.index("level")] < 0.8
+    assert (narrower < 1.15).all()
+
+
+@pytest.mark.parametrize("transform", [np.exp, lambda s: -np.log(-s), lambda s: -(s**2)])
+def test_increasing_transforms_of_the_scores_change_nothing(alone, transform):
+    other = fit(task_of(transform=transform), ranks=False)
+    k = [120, 1200, 12_000]
+    assert_array_equal(other.predict(k).values, alone.predict(k).values)
+
+
+def test_same_seed_same_result(model):
+    again = fit(task_of())
+    assert_array_equal(again.predict([500]).values, model.predict([500]).values)
+    other = fit(task_of(), random_seed=2)
+    assert not np.array_equal(other.predict([500]).values, model.predict([500]).values)
+
+
+def test_what_is_known_of_a_fit(model, alone):
+    assert model.margins_.shape == (120,) and model.rank_model_ is not None
+    assert alone.rank_model_ is None and alone.pareto_k_ < 0.7
+    assert list(model.posterior_.data_vars) == list(PARAMETERS)
+    assert model.posterior_["level"].dims == ("chain", "draw")
+    assert repr(alone) == "ScoreInformedExtrapolator(ranks=False) (fitted)"
+    copied = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copied.predict([500]).values, model.predict([500]).values)
+
+
+def test_prediction(model):
+    pred = model.predict([2, 60, 120, 1200, 12_000])
+    assert pred.interval_type == "credible" and pred.values.shape == (1, 400, 5)
+    assert ((pred.values >= 0) & (pred.values <= 1)).all()
+    assert pred.mean.is_monotonic_decreasing
+    task = task_of()
+    # Up to k1 it says what was measured, give or take its interval.
+    low, high = pred.interval(0.99).to_numpy().T[:, :3]
+    measured = task.accuracy([2, 60, 120])
+    assert (low - 0.01 <= measured).all() and (measured <= high + 0.01).all()
+    one = model.predict(1200)
+    assert_allclose(one.values.values.ravel(), pred.values.sel(k=1200).values.ravel())
+
+
+def test_pooled_quantiles_are_weighted_averages(model, alone):
+    k = [1200]
+    scores, ranks = alone.predict(k).values.values.ravel(), model.rank_model_.predict(k)
+    ranks = ranks.values.values.ravel()
+    uncertain = scores.var() + 0.03**2
+    weight = ranks.var() / (ranks.var() + uncertain)
+    level = (np.arange(400) + 0.5) / 400
+    expected = weight * np.sort(scores) + (1 - weight) * np.quantile(ranks, level)
+    assert_allclose(np.sort(model.predict(k).values.values.ravel()), expected, atol=1e-12)
+
+
+def test_a_large_discrepancy_leaves_the_ranks():
+    model = fit(task_of(), discrepancy=100.0)
+    pooled, ranks = model.predict([1200]), model.rank_model_.predict([1200])
+    assert_allclose(pooled.mean, ranks.mean, atol=2e-3)
+    assert_allclose(pooled.interval(0.8), ranks.interval(0.8), atol=5e-3)
+
+
+@given(st.integers(1, 50), st.integers(0, 2**32 - 1))
+def test_same_quantiles_keep_the_order(size, seed):
+    rng = np.random.default_rng(seed)
+    draws, like = rng.normal(size=(80, 2)), rng.normal(size=(size, 2))
+    found = _same_quantiles(draws, like)
+    assert_array_equal(found.argsort(axis=0), like.argsort(axis=0))
+
+
+@pytest.mark.parametrize("lead", [8.0, 1e-3])
+def test_ranks_and_scores_that_contradict_each_other_are_named(lead):
+    """True classes far ahead and yet often beaten; or never beaten, and never ahead."""
+    scores, y = np.random.default_rng(1).normal(size=(300, 300)), np.arange(300)
+    scores[y, y] = -np.inf
+    best = scores.max(axis=1)
+    scores[y, y] = best + lead
+    if lead > 1:
+        scores[y[:60], y[:60]] = best[:60] - 0.1
+    notes = fit(cb.SourceTask.from_scores(scores, y)).predict([300, 6000]).notes
+    assert any("ranks and scores contradict each other" in note for note in notes)
+
+
+def test_ranks_and_scores_that_agree_are_not_named(model):
+    assert not any("contradict" in note for note in model.predict([120, 1200]).notes)
+
+
+def test_weights_of_classes_count():
+    weight = np.r_[np.full(60, 3.0), np.full(60, 1.0)]
+    probes, gallery, y = LAW.sample(120, random_seed=0)
+    scores = -((probes[:, None] - gallery[None]) ** 2).sum(-1)
+    task = cb.SourceTask.from_scores(scores, y, class_weight=weight)
+    pred = fit(task, ranks=False).predict([120])
+    assert abs(pred.mean.iloc[0] - task.accuracy(120)[0]) < 0.06
+
+
+def test_repeats_and_untested_classes():
+    rng = np.random.default_rng(1)
+    probes, gallery, y = LAW.sample(100, random_seed=3)
+    probes = np.repeat(probes[:40], 3, axis=0) + 0.01 * rng.normal(size=(120, 10))
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, np.repeat(y[:40], 3), untested="competitors"
+    )
+    pred = fit(task, ranks=False).predict([100, 1000])
+    assert abs(pred.mean[100] - task.accuracy(100)[0]) < 0.1 and pred.mean[1000] < pred.mean[100]
+
+
+def test_a_table_beside_others(model):
+    table = cb.compare([model, cb.ClassExReg()], task_of(), k=[1200], random_seed=1)
+    assert "ScoreInformedExtrapolator" in str(table)
+
+
+def test_uncertain_weights_are_told(model, monkeypatch):
+    from classex_bayes.bayes import score_informed
+
+    drawn = score_informed.draw_posterior
+    monkeypatch.setattr(score_informed, "draw_posterior", lambda *args: (drawn(*args)[0], 0.9))
+    with pytest.warns(ConvergenceWarning, match=r"Pareto k of 0\.90, above 0\.7\. Draw more"):
+        doubted = ScoreInformedExtrapolator(ranks=False).fit(task_of(), draws=100)
+    assert doubted.predict([500]).notes[0].startswith("not converged: the importance weights")
+
+
+def test_tasks_that_cannot_be_used():
+    lost = cb.SourceTask.from_losses([0] * 60, range(60), n_classes=60)
+    with pytest.raises(DataError, match="made from losses and has no scores"):
+        ScoreInformedExtrapolator().fit(lost)
+    curve = cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60)
+    with pytest.raises(DataError, match="made from accuracies and has no scores"):
+        ScoreInformedExtrapolator().fit(curve)
+    with pytest.raises(DataError, match="found 30 classes, expected at least 50"):
+        ScoreInformedExtrapolator().fit(task_of(30))
+    with pytest.raises(DataError, match="SourceTask"):
+        ScoreInformedExtrapolator().fit(np.eye(60))
+    with pytest.raises(NotFittedError, match="call fit"):
+        ScoreInformedExtrapolator().predict([10])
+    for bad in (-0.1, np.nan, "a"):
+        with pytest.raises(DataError, match="discrepancy"):
+            ScoreInformedExtrapolator(bad).fit(task_of())
+    with pytest.raises(DataError, match="ranks"):
+        ScoreInformedExtrapolator(ranks="no").fit(task_of())
+    with pytest.raises(DataError, match="draws"):
+        ScoreInformedExtrapolator().fit(task_of(), draws=0)
+
+
+def test_priors_follow_the_unevenness():
+    even, uneven = priors(0.05), priors(0.6)
+    assert isinstance(even, NormalPriors) and even.mean.shape == even.sd.shape == (7,)
+    assert uneven.mean[0] < even.mean[0] and uneven.mean[3] > even.mean[3]
+    assert (uneven.sd >= even.sd).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.06, 0.14, 0.34])
+def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(noise):
+    law, k = GaussianNearestNeighbor(10, noise), [5000]
+    truth = law.accuracy(k)[0]
+    held, width, error = [], [], []
+    for seed in range(40):
+        probes, gallery, y = law.sample(250, random_seed=1000 + seed)
+        model = fit(cb.SourceTask.from_embeddings(probes, gallery, y), random_seed=seed)
+        pooled, ranks = model.predict(k), model.rank_model_.predict(k)
+        low, high = pooled.interval(0.9).to_numpy()[0]
+        held.append(low <= truth <= high)
+        width.append((high - low) / np.diff(ranks.interval(0.9).to_numpy()[0])[0])
+        error.append((pooled.mean.iloc[0] - truth, ranks.mean.iloc[0] - truth))
+    assert binomtest(sum(held), 40, 0.85, alternative="less").pvalue > 0.005
+    assert np.mean(width) < 0.85
+    rmse = np.sqrt(np.mean(np.square(error), axis=0))
+    assert rmse[0] < rmse[1]
