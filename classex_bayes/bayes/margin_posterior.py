@@ -13,7 +13,7 @@ from classex_bayes.typing import FloatArray
 _NUMBER = len(PARAMETERS)
 _DIFFERENCE = 0.05  # of the Hessian, in standard deviations of the prior
 _DEGREES = 7  # of the proposal, a multivariate t law
-_PROPOSALS_PER_DRAW = 4
+_PROPOSALS_PER_DRAW, _FEWEST_PROPOSALS = 4, 2000
 _PAIRS_AT_ONCE = 2**20
 
 
@@ -90,7 +90,7 @@ def draw_posterior(
 
     mode = minimize(loss, np.zeros(_NUMBER), method="BFGS").x
     centre, root = mode, _root_of_covariance(loss, mode)
-    size = _PROPOSALS_PER_DRAW * draws
+    size = max(_PROPOSALS_PER_DRAW * draws, _FEWEST_PROPOSALS)
     height = max(1, _PAIRS_AT_ONCE // max(known.losses.size, 1))
     for _ in range(2):
         stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size))

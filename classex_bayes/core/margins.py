@@ -25,10 +25,13 @@ _LEAST_SLOPE = 0.3
 _FEWEST_LEVELS = 6
 # Share of the pairs at which instances are compared with one another; 2.6 on the normal scale.
 _COMPARED_SHARE = 0.0047
-# What populations of classes had, before a pilot is seen: mean and standard deviation.
-_UNEVENNESS = 0.3, 0.4
+# What populations of classes had, before a pilot is seen: mean and standard deviation; and what
+# none had.
+_UNEVENNESS, _LARGEST_UNEVENNESS = (0.3, 0.4), 1.5
 # Bandwidth of the density of margins in units of Scott's, and the steepest it is believed to be.
 _WIDER, _STEEPEST = 1.3, 4.0
+# One pair in ten million, of which none is seen: what lies beyond is all the same.
+LARGEST_MARGIN = 5.2
 
 
 class Margins(NamedTuple):
@@ -52,7 +55,7 @@ class Margins(NamedTuple):
     unevenness: float
 
 
-def measure_margins(source: ScoreSource, y: IntArray, weight: FloatArray) -> Margins:
+def measure_margins(source: ScoreSource, y: IntArray) -> Margins:
     r"""Margins of all test instances, from their scores.
 
     With :math:`z_{ij}` the normal score of the rank of a score among all wrong-class scores, and
@@ -62,8 +65,8 @@ def measure_margins(source: ScoreSource, y: IntArray, weight: FloatArray) -> Mar
               c_i = -\Phi^{-1}\left(\frac{\#\{(l, j): t_{lj} > t_i\}}{n (k_1 - 1)}\right)
 
     with :math:`t_{lj}` of wrong class j of instance l standardised by the other wrong classes of
-    that instance. In the tail :math:`c` is a quadratic in :math:`t`, fitted to these shares, and
-    goes on linearly beyond the last pairs.
+    that instance (mid-ranks, half a pair added). In the tail :math:`c` is a quadratic in
+    :math:`t`, fitted to these shares, and goes on linearly beyond the last pairs.
 
     Parameters
     ----------
@@ -71,8 +74,6 @@ def measure_margins(source: ScoreSource, y: IntArray, weight: FloatArray) -> Mar
         Scores of n instances on k1 classes.
     y : int array of shape (n,)
         True classes.
-    weight : array of shape (n,)
-        Weights of the instances, summing to 1, for the density of the margins.
 
     Returns
     -------
@@ -81,12 +82,14 @@ def measure_margins(source: ScoreSource, y: IntArray, weight: FloatArray) -> Mar
     Raises
     ------
     DataError
-        An instance all of whose wrong classes have the same score.
+        An instance whose wrong classes have the same score, all or all but one; scores of a few
+        values only.
 
     Notes
     -----
-    Beyond 4 million pairs the reference laws are those of evenly spaced instances; the margins of
-    all instances are measured against them.
+    The reference laws are those of at most the median number of instances of each class, and
+    beyond 4 million pairs those of some of these; margins of all instances are measured against
+    them.
 
     References
     ----------
@@ -97,13 +100,13 @@ def measure_margins(source: ScoreSource, y: IntArray, weight: FloatArray) -> Mar
     >>> from classex_bayes.core.scores import ScoreMatrix
     >>> rng = np.random.default_rng(1)
     >>> scores, y = rng.normal(size=(50, 50)) + 3 * np.eye(50), np.arange(50)
-    >>> plain = measure_margins(ScoreMatrix(scores), y, np.full(50, 0.02))
-    >>> curved = measure_margins(ScoreMatrix(np.exp(scores)), y, np.full(50, 0.02))
+    >>> plain = measure_margins(ScoreMatrix(scores), y)
+    >>> curved = measure_margins(ScoreMatrix(np.exp(scores)), y)
     >>> bool(np.all(plain.margin == curved.margin))
     True
     """
     n, n_classes = source.shape
-    chosen = _evenly(n, max(1, _REFERENCE_PAIRS // n_classes))
+    chosen = _reference_rows(y, max(1, _REFERENCE_PAIRS // n_classes))
     reference = np.sort(_wrong(source, y, chosen).ravel())
     standard = np.empty(n)
     rivals = np.empty((chosen.size, n_classes - 1))
@@ -124,12 +127,18 @@ def measure_margins(source: ScoreSource, y: IntArray, weight: FloatArray) -> Mar
     else:
         for_each(standardise, parts)
     margin = _tail_curve(rivals, standard)
-    return Margins(margin, _log_density_slope(margin, weight), _unevenness(rivals, y[chosen]))
+    return Margins(margin, _log_density_slope(margin, y), _unevenness(rivals, y[chosen]))
 
 
-def _evenly(n: int, size: int) -> IntArray:
-    """So many of n instances, evenly spaced."""
-    return np.arange(n) if size >= n else np.unique(np.linspace(0, n - 1, size).astype(np.int64))
+def _reference_rows(y: IntArray, most: int) -> IntArray:
+    """Instances of the reference laws, in which no class counts for many."""
+    order = np.argsort(y, kind="stable")
+    repeats = np.bincount(y)
+    place = np.arange(y.size) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    rows = np.sort(order[place < np.ceil(np.median(repeats[repeats > 0]))])
+    if rows.size <= most:
+        return rows
+    return rows[np.unique(np.linspace(0, rows.size - 1, most).astype(np.int64))]
 
 
 def _wrong(source: ScoreSource, y: IntArray, rows: IntArray) -> FloatArray:
@@ -155,17 +164,17 @@ def _standardised(z: FloatArray, y: IntArray, rows: IntArray) -> tuple[FloatArra
     number = wrong.shape[1]
     centre = wrong.mean(axis=1)
     squares = ((wrong - centre[:, None]) ** 2).sum(axis=1)
-    if np.any(squares < 1e-20):
-        row = rows[int(np.argmin(squares))]
-        raise DataError(
-            f"scores: found the same score for all wrong classes of row {row}, expected scores "
-            "with a spread that the true class's can be compared with"
-        )
     # Leaving one out shifts the mean by d / (m - 1) and takes d^2 m / (m - 1) off the squares.
     away = wrong - centre[:, None]
     left = squares[:, None] - away**2 * number / (number - 1)
-    with np.errstate(divide="ignore"):
-        others = away * (number / (number - 1)) / np.sqrt(np.maximum(left, 0) / (number - 1))
+    alike = left.min(axis=1) <= np.maximum(1e-9 * squares, 1e-20)
+    if alike.any():
+        raise DataError(
+            f"scores: found the same score for all wrong classes, or for all but one, of row "
+            f"{rows[np.argmax(alike)]}; expected scores with a spread that the true class's can be "
+            "compared with (of a saturated softmax, pass the logits)"
+        )
+    others = away * (number / (number - 1)) / np.sqrt(left / (number - 1))
     return (own - centre) / np.sqrt(squares / number), others
 
 
@@ -176,8 +185,7 @@ def _tail_curve(rivals: FloatArray, standard: FloatArray) -> FloatArray:
     levels = np.geomspace(_TAIL_SHARE, min(_FEWEST_PAIRS / size, _TAIL_SHARE / 2), 40)
     value = ordered[np.clip(size - np.rint(levels * size).astype(np.int64), 0, size - 1)]
     above = np.maximum(size - np.searchsorted(ordered, value, "right"), 0.5)
-    usable = np.flatnonzero(np.isfinite(value))
-    usable = usable[np.unique(value[usable], return_index=True)[1]]
+    usable = np.unique(value, return_index=True)[1]
     if usable.size < _FEWEST_LEVELS:
         raise DataError(
             f"scores: found {usable.size} distinct margins among the best wrong classes, expected "
@@ -187,10 +195,13 @@ def _tail_curve(rivals: FloatArray, standard: FloatArray) -> FloatArray:
     margin = -ndtri(above / size)
     # The error of a normal score is about that of the log share over the score.
     weight = np.sqrt(np.minimum(above, _ENOUGH_PAIRS)) * margin
-    curve = np.polynomial.Polynomial.fit(value, margin, 2, w=weight)
     start, end = value[0], value[-1]
+    curve = np.polynomial.Polynomial.fit(value, margin, 2, w=weight)
+    if min(curve.deriv()(start), curve.deriv()(end)) <= 0:
+        curve = np.polynomial.Polynomial.fit(value, margin, 1, w=weight)
     slope = max(float(curve.deriv()(end)), _LEAST_SLOPE)
     tail = curve(np.minimum(standard, end)) + slope * np.maximum(standard - end, 0)
+    tail = np.maximum(tail, margin[0])  # which the body ends with
     rank = np.searchsorted(ordered, standard, "left") + np.searchsorted(ordered, standard, "right")
     body = ndtri((rank / 2 + 0.5) / (size + 1))
     return np.where(standard > start, tail, body)
@@ -200,24 +211,28 @@ def _unevenness(rivals: FloatArray, y: IntArray) -> float:
     """Posterior mean plus standard deviation of the unevenness (see `Margins`)."""
     n, number = rivals.shape
     level = np.quantile(rivals, 1 - _COMPARED_SHARE)
-    above = (rivals > level).sum(axis=1).astype(float)
+    # Not fewer than that share, whatever the ties.
+    above = (rivals >= level).sum(axis=1).astype(float)
     share = above.sum() / (n * number)
-    found = (above * (above - 1)).sum() / (n * number * (number - 1)) / max(share, 1e-300) ** 2 - 1
-    # Pairs of exceedances of one instance, those of a class counted once.
+    found = (above * (above - 1)).sum() / (n * number * (number - 1)) / share**2 - 1
+    # Expected pairs of rivals that stand out from one instance, one instance of a class counted.
     pairs = np.unique(y).size * (number * _COMPARED_SHARE) ** 2
     error = np.sqrt(2 / pairs) * (1 + max(found, 0.0))
     mean, sd = _UNEVENNESS
     precision = 1 / error**2 + 1 / sd**2
     centre = (found / error**2 + mean / sd**2) / precision
     spread = 1 / np.sqrt(precision)
-    return float(max(centre, 0.0) + spread)
+    return float(min(max(centre, 0.0) + spread, _LARGEST_UNEVENNESS))
 
 
-def _log_density_slope(margin: FloatArray, weight: FloatArray) -> FloatArray:
-    """Derivative of the log density of the margins, bounded."""
-    density = gaussian_kde(margin, weights=weight)
+def _log_density_slope(margin: FloatArray, y: IntArray) -> FloatArray:
+    """Derivative of the log density of the margins, classes weighing the same, bounded."""
+    seen = np.minimum(margin, LARGEST_MARGIN)
+    if np.ptp(seen) < 1e-6:
+        return np.zeros(margin.size)
+    density = gaussian_kde(seen, weights=1 / np.bincount(y)[y])
     density.set_bandwidth(density.factor * _WIDER)
-    at = np.linspace(margin.min() - 0.1, margin.max() + 0.1, 200)
-    step = 0.05
+    # A table, since the density costs n for each place: far finer than its bandwidth.
+    at, step = np.linspace(seen.min() - 0.1, seen.max() + 0.1, 200), 0.05
     slope = (density.logpdf(at + step) - density.logpdf(at - step)) / (2 * step)
-    return np.clip(np.interp(margin, at, slope), -_STEEPEST, _STEEPEST)
+    return np.clip(np.interp(seen, at, slope), -_STEEPEST, _STEEPEST)

@@ -146,6 +146,16 @@ class LossEvidence:
         return design_effect(variance[usable], clustered[usable], independent[usable])
 
     @cached_property
+    def competitor_effect(self) -> float:
+        """Inflation of the variance between classes by the competitors that they share."""
+        k = self.grid()
+        variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
+        usable = clustered > 1e-26 / self.n_test
+        if np.count_nonzero(np.bincount(self.y[self.losses > 0])) < _FEWEST_ERRING_CLASSES:
+            return 1.0
+        return design_effect(variance[usable], clustered[usable], clustered[usable])
+
+    @cached_property
     def dependence(self) -> AnswerDependence:
         """How the right answers at k1 hang together."""
         # Of losses alone, the part of shared competitors is unknown.

@@ -33,7 +33,7 @@ SLOPE = np.array([2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.5, -3.0])
 
 def known(losses=None, k1=100):
     losses = np.zeros(MARGIN.size, int) if losses is None else losses
-    return Regressors.of(Margins(MARGIN, SLOPE, 0.1), losses, k1)
+    return Regressors.of(Margins(MARGIN, SLOPE, 0.1), losses, np.ones(MARGIN.size), k1)
 
 
 @given(THETA)

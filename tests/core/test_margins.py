@@ -17,7 +17,7 @@ from classex_bayes.exceptions import DataError
 
 
 def margins_of(scores, y):
-    return measure_margins(ScoreMatrix(scores), y, np.full(len(y), 1 / len(y)))
+    return measure_margins(ScoreMatrix(scores), y)
 
 
 def exchangeable(seed, n=400, k1=200):
@@ -49,7 +49,7 @@ def by_formula(scores, y):
 
 def test_the_formula_in_the_body():
     rng = np.random.default_rng(4)
-    scores, y = rng.normal(size=(30, 25)), np.arange(30) % 25
+    scores, y = rng.normal(size=(30, 30)), rng.permutation(30)
     own, others = by_formula(scores, y)
     found = margins_of(scores, y).margin
     body = own < np.quantile(others, 0.85)
@@ -159,13 +159,61 @@ def test_ruled_out_classes_are_the_lowest():
     assert margins_of(gone, y).margin[0] < -1
 
 
+def test_instances_of_one_class_do_not_make_the_law():
+    """A class with many instances, whose scores have another law, leaves the others' margins."""
+    scores, y = exchangeable(9, 100, 100)
+    scores[np.arange(100), y] += 3
+    rng = np.random.default_rng(1)
+    many = np.exp(rng.normal(size=(900, 100)) * 2)
+    found = margins_of(np.vstack([scores, many]), np.r_[y, np.zeros(900, int)]).margin[:100]
+    assert_array_equal(found, margins_of(scores, y).margin)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([20, 50, 120]))
+@settings(max_examples=20, deadline=None)
+def test_a_higher_score_has_no_smaller_margin(seed, k1):
+    """The score of one true class rises through all the others."""
+    rng = np.random.default_rng(seed)
+    scores, y = np.round(rng.normal(size=(k1, k1)), 2), np.arange(k1)
+    found = []
+    for own in np.linspace(-4, 6, 60):
+        scores[0, 0] = own
+        found.append(margins_of(scores, y).margin[0])
+    assert (np.diff(found) >= -1e-12).all()
+
+
+def test_circles_of_classes():
+    """Distances of few values: every instance has the same wrong-class scores."""
+    apart = np.abs(np.subtract.outer(np.arange(100), np.arange(100)))
+    scores = -np.minimum(apart, 100 - apart).astype(float)
+    found = margins_of(scores, np.arange(100))
+    assert np.isfinite(found.margin).all() and np.isfinite(found.unevenness)
+    assert_array_equal(found.slope, 0)
+
+
+def test_one_margin_far_out_leaves_the_slopes_of_the_others():
+    scores, y = exchangeable(10, 200, 100)
+    scores[np.arange(200), y] += 2
+    plain = margins_of(scores, y)
+    scores[0] = 1e-3 * scores[0]
+    scores[0, y[0]] = 500.0
+    far = margins_of(scores, y)
+    assert far.margin[0] > 4
+    assert_allclose(far.slope[1:], plain.slope[1:], atol=0.5)
+    assert np.abs(far.slope[1:]).mean() > 0.3
+
+
 def test_scores_without_spread_are_refused():
     scores, y = exchangeable(8, 30, 25)
     scores[7, :] = 1.0
     scores[7, y[7]] = 2.0
-    with pytest.raises(DataError, match="same score for all wrong classes of row 7"):
+    with pytest.raises(
+        DataError, match="same score for all wrong classes, or for all but one, of row 7"
+    ):
         margins_of(scores, y)
-    few = np.random.default_rng(1).integers(0, 2, (30, 25)).astype(float)
-    few[:, 0], few[:, 1] = 0.0, 1.0
+    scores[3, :] = 1.0
+    scores[3, y[3]], scores[3, y[3] + 1] = 2.0, 3.0
+    with pytest.raises(DataError, match="for all but one, of row 3"):
+        margins_of(scores, y)
     with pytest.raises(DataError, match="distinct margins among the best wrong classes"):
         margins_of(np.tile(np.arange(25) % 2, (30, 1)).astype(float), np.zeros(30, int))
