@@ -14,6 +14,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
 from classex_bayes.data.simulate import GaussianNearestNeighbor
@@ -85,6 +86,12 @@ def noise_along_axes(spread, centres, rng):
     return spread * rng.standard_normal(centres.shape) * AXES * quality
 
 
+def by_distance(probes, gallery, y, seed):
+    """Task scored by plain distances, which are nearer to normal than squares: KDE needs it."""
+    distances = cdist(probes.astype(float), gallery.astype(float))
+    return cb.SourceTask.from_scores(distances, y, higher_is_better=False, random_seed=seed)
+
+
 class Embeddings(NamedTuple):
     """Classes at random places; a template and `repeats` probes of each, with noise."""
 
@@ -107,9 +114,7 @@ class Embeddings(NamedTuple):
     def pilot(self, k1, seed):
         """Task on k1 random classes."""
         gallery, probes = self.draw(k1, np.random.default_rng(seed))
-        return cb.SourceTask.from_embeddings(
-            probes, gallery, np.repeat(np.arange(k1), self.repeats), random_seed=seed
-        )
+        return by_distance(probes, gallery, np.repeat(np.arange(k1), self.repeats), seed)
 
     def accuracy(self, k):
         """Accuracy of many instances among many classes: the U-statistic, errors of 0.005."""
@@ -141,8 +146,7 @@ class Gaussian(NamedTuple):
     def pilot(self, k1, seed):
         """Task on k1 random classes."""
         law = GaussianNearestNeighbor(10, self.spread)
-        probes, gallery, y = law.sample(k1, random_seed=seed)
-        return cb.SourceTask.from_embeddings(probes, gallery, y, random_seed=seed)
+        return by_distance(*law.sample(k1, random_seed=seed), seed)
 
     def accuracy(self, k):
         """Exact."""
@@ -154,18 +158,22 @@ class Characters(NamedTuple):
 
     def pilot(self, k1, seed):
         """Task on k1 random classes."""
-        chosen = np.random.default_rng(seed).choice(2965, k1, replace=False)
-        return everything().select(np.sort(chosen))
+        glyphs, task = everything()
+        chosen = np.sort(np.random.default_rng(seed).choice(2965, k1, replace=False))
+        rows = np.flatnonzero(np.isin(task.y, chosen))
+        y = np.searchsorted(chosen, task.y[rows])
+        return by_distance(glyphs.probes[rows], glyphs.gallery[chosen], y, seed)
 
     def accuracy(self, k):
         """Over all subsets."""
-        return everything().accuracy(k)
+        return everything()[1].accuracy(k)
 
 
 @cache
 def everything():
-    """All characters."""
-    return cb.load_glyphs().task()
+    """All characters, and the task on them."""
+    glyphs = cb.load_glyphs()
+    return glyphs, glyphs.task()
 
 
 class Cell(NamedTuple):
@@ -269,6 +277,12 @@ def rows(found):
         ]
         best = ", ".join(f"{label} {value:.3f}" for label, value in others.iloc[:2].items())
         print(f"| {name} | {' | '.join(ours)} | {best} |")
+    names = {name: cell.k[1] for name, cell in CELLS.items()}
+    wide = pd.DataFrame({name: found["rmse"].loc[name, k] for name, k in names.items()})
+    wide = wide.loc[np.exp(np.log(wide).mean(axis=1)).sort_values().index]
+    print("| RMSE x 1000 |", " | ".join(wide.columns), "|")
+    for estimator, errors in wide.iterrows():
+        print(f"| {estimator} |", " | ".join(f"{1000 * e:.0f}" for e in errors), "|")
     last = pd.concat({name: found["rmse"].loc[name, cell.k[1]] for name, cell in CELLS.items()})
     print(np.exp(np.log(last).groupby(level=1).mean()).sort_values().round(4).to_string())
 
@@ -276,27 +290,30 @@ def rows(found):
 def ratios(found):
     """Errors and widths over those from ranks alone, and coverage: docs/figures/scores.png."""
     names = list(CELLS)
-    figure, axes = plt.subplots(1, 3, figsize=(11, 4.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(11, 4.8), sharey=True, layout="constrained")
+    errors, widths, coverage = axes
     place = np.arange(len(names))[::-1]
-    at = {name: found.loc[name, CELLS[name].k[1]] for name in names}
-    for estimator, color, marker in ((BOTH, BLUE, "o"), (SCORES, ORANGE, "s")):
-        for axis, column in zip(axes[:2], ("rmse", "width"), strict=True):
-            ratio = [at[n].loc[estimator, column] / at[n].loc[RANKS, column] for n in names]
-            axis.plot(ratio, place, marker, color=color, label=estimator)
-        axes[2].plot([at[n].loc[estimator, "held"] for n in names], place, marker, color=color)
-    held = [at[n].loc[RANKS, "held"] for n in names]
-    axes[2].plot(held, place, "|", color=GREY, ms=12, mew=2, label="ranks alone")
-    ours = [RANKS, BOTH, SCORES]
-    best = [at[n].drop(ours)["rmse"].min() / at[n].loc[RANKS, "rmse"] for n in names]
-    axes[0].plot(best, place, "d", color=GREY, label="best of the literature, known afterwards")
-    for axis in axes[:2]:
-        axis.axvline(1, color=GREY, lw=0.8)
-    axes[2].axvline(0.9, color=GREY, lw=0.8, ls=":")
-    axes[0].set_yticks(place, names)
-    axes[0].set_xlabel("RMSE / RMSE from ranks")
-    axes[1].set_xlabel("width / width from ranks")
-    axes[2].set_xlabel("share of 90% intervals that hold the truth")
-    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    at = [found.loc[name, CELLS[name].k[1]] for name in names]
+    literature = [one["rmse"].drop([RANKS, BOTH, SCORES]).min() / one.rmse[RANKS] for one in at]
+    errors.plot(
+        literature, place, "d", color=GREY, label="best of the literature (seen afterwards)"
+    )
+    coverage.plot(
+        [one.held[RANKS] for one in at], place, "|", color=GREY, ms=13, mew=2, label=RANKS
+    )
+    for estimator, color, marker in ((SCORES, ORANGE, "s"), (BOTH, BLUE, "o")):
+        style = {"color": color, "marker": marker, "ls": "", "alpha": 0.85}
+        errors.plot([one.rmse[estimator] / one.rmse[RANKS] for one in at], place, **style)
+        widths.plot([one.width[estimator] / one.width[RANKS] for one in at], place, **style)
+        coverage.plot([one.held[estimator] for one in at], place, label=estimator, **style)
+    for axis, line in zip(axes, (1, 1, 0.9), strict=True):
+        axis.axvline(line, color=GREY, lw=0.8, zorder=0)
+    errors.set_yticks(place, names)
+    errors.set_xlabel("RMSE / RMSE from ranks")
+    widths.set_xlabel("width / width from ranks")
+    coverage.set_xlabel("share of 90% intervals that hold the truth")
+    handles = [*coverage.get_legend_handles_labels()[0], errors.lines[0]]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
     figure.savefig(HERE / "scores.png", dpi=110)
 
 
