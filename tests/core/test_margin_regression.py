@@ -124,6 +124,14 @@ def test_log_rise_with_many_digits(x, by):
         assert abs(found - exact) < 1e-10 * (1 + by) * max(1, abs(float(np.log(x))))
 
 
+@pytest.mark.parametrize("x", [9.99, 10.0, 12.0, 30.0, 100.0])
+@pytest.mark.parametrize("by", [0.5, 1.0, 7.0])
+def test_log_rise_where_the_series_is_shortest(x, by):
+    with mpmath.workdps(50):
+        exact = float(mpmath.loggamma(mpmath.mpf(x) + by) - mpmath.loggamma(mpmath.mpf(x)))
+    assert log_rise(np.array([x]), by)[0] == pytest.approx(exact, abs=3e-11)
+
+
 @given(THETA)
 @settings(max_examples=20, deadline=None)
 def test_accuracy_falls_with_classes_and_losses(theta):
