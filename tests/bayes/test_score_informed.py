@@ -223,7 +223,7 @@ def repeated(rng, k1, repeats, within):
     return scores, y
 
 
-@pytest.mark.parametrize(("repeats", "within"), [(1, 0.0), (20, 0.5), (20, 0.1)])
+@pytest.mark.parametrize(("repeats", "within"), [(1, 0.0), (20, 0.1)])
 def test_uncertainty_is_that_of_tasks_drawn_anew(repeats, within):
     """At k1 the posterior is about as wide as the accuracies of tasks differ, and the reverse."""
     rng = np.random.default_rng(repeats)

@@ -169,8 +169,8 @@ def test_instances_of_one_class_do_not_make_the_law():
     assert_array_equal(found, margins_of(scores, y).margin)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([20, 50, 120]))
-@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([20, 50, 80]))
+@settings(max_examples=8, deadline=None)
 def test_a_higher_score_has_no_smaller_margin(seed, k1):
     """The score of one true class rises through all the others."""
     rng = np.random.default_rng(seed)
