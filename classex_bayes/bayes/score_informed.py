@@ -12,6 +12,7 @@ from classex_bayes.bayes.margin_posterior import draw_posterior, priors
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.margin_regression import PARAMETERS, Regressors, expected_accuracy
 from classex_bayes.core.margins import measure_margins
+from classex_bayes.core.scores import ScoreSource
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import (
     class_counts,
@@ -29,6 +30,8 @@ _FEWEST_CLASSES = 50
 # Instances that lose more often than this say nothing of those that a large k leaves right.
 _LARGEST_SHARE, _FEWEST_LOSSES, _LARGEST_SHARE_OF_ALL = 0.03, 3, 0.3
 _LARGEST_PARETO_K = 0.7
+# Rows looked at for probabilities, and how far from 1 single precision may leave their sum.
+_LOOKED_AT, _ROUNDING = 100, 1e-3
 # What makes a contradiction: so many standard deviations, and so much that it matters.
 _CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.01
 
@@ -50,7 +53,8 @@ class ScoreInformedExtrapolator(Parameters):
     The margin :math:`c_i` is such that a share :math:`\Phi(-c_i)` of all pairs (instance, wrong
     class) stands out more than the true class of instance i does (see
     `classex_bayes.core.margins.measure_margins`); it knows nothing of the unit of the scores:
-    every increasing transform of them gives the same posterior. Functions r and s have priors and
+    every increasing transform of them, the same for all instances, gives the same posterior.
+    Functions r and s have priors and
     are linear, but for a bend beyond what losses show and, in r, regression to the mean
     (`classex_bayes.core.margin_regression`). Classes are resampled with weights from a gamma law,
     whose shape is one over what shared competitors add to the variance. Quantiles of the result
@@ -75,7 +79,7 @@ class ScoreInformedExtrapolator(Parameters):
     Attributes
     ----------
     posterior_ : Dataset
-        Draws of the parameters of r and s, dimensions chain and draw, for `arviz_stats.summary`:
+        Independent draws of the parameters of r and s, one chain, for `arviz_stats.summary`:
         "level" and "level_slope" of r; "regression" towards where margins are dense (about 1);
         "spread" and "spread_slope" of s; what may change beyond the margins that losses show,
         "level_beyond" and "spread_beyond".
@@ -98,7 +102,8 @@ class ScoreInformedExtrapolator(Parameters):
 
     Everything depends on scores of one scale: a score of the true class made in another way than
     those of the wrong ones (templates enrolled from the test instance, say) makes its margin
-    meaningless. Where the two posteriors contradict each other, the prediction says so.
+    meaningless, and so do scores that compare classes of one instance only: of a softmax pass the
+    logits. Where the two posteriors contradict each other, the prediction says so.
 
     References
     ----------
@@ -251,7 +256,7 @@ class ScoreInformedExtrapolator(Parameters):
         """
         scores = self._require("_scores")
         counts = class_counts(k)
-        notes = [scores.doubt] if scores.doubt else []
+        notes = [note for note in (scores.doubt, scores.advice) if note]
         values = scores.accuracy(counts)
         if self._rank_model is not None:
             ranked = self._rank_model.predict(counts)
@@ -283,6 +288,7 @@ class _ScorePosterior:
     tested: IntArray  # place of each instance's class among the tested ones
     margin: FloatArray
     pareto_k: float
+    advice: str
 
     @property
     def doubt(self) -> str:
@@ -316,9 +322,33 @@ def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _Sco
     )
     classes, tested, repeats = np.unique(task.y, return_inverse=True, return_counts=True)
     shape = 1 / task.loss_evidence.competitor_effect
-    chances = rng.gamma(shape, size=(draws, classes.size)) * task.class_weight[classes]
-    weight = chances / chances.sum(axis=1, keepdims=True) / repeats
-    return _ScorePosterior(theta, weight, known, tested, margins.margin, pareto_k)
+    weight = _resampled(task.class_weight[classes], shape, draws, rng) / repeats
+    advice = _note_on_probabilities(task.source)
+    return _ScorePosterior(theta, weight, known, tested, margins.margin, pareto_k, advice)
+
+
+def _resampled(
+    weight: FloatArray, shape: float, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Weights times draws from a gamma law, each row summing to 1: shape (draws, n)."""
+    size = draws, weight.size
+    with np.errstate(divide="ignore"):  # weights of 0
+        # In logarithms, since draws of a small shape underflow.
+        chances = np.log(rng.gamma(shape + 1, size=size)) - rng.standard_exponential(size) / shape
+        chances += np.log(weight)
+    resampled = np.exp(chances - chances.max(axis=1, keepdims=True))
+    return resampled / resampled.sum(axis=1, keepdims=True)
+
+
+def _note_on_probabilities(source: ScoreSource) -> str:
+    """Advice where the scores of an instance sum to 1."""
+    scores = source.scores(np.arange(min(source.shape[0], _LOOKED_AT)))
+    if (scores < 0).any() or (np.abs(scores.sum(axis=1) - 1) > _ROUNDING).any():
+        return ""
+    return (
+        "the scores are probabilities, which compare classes of one instance only; margins of "
+        "logits, or of log p less its mean over each row, err less"
+    )
 
 
 def _share_of_interest(n_classes: int) -> float:

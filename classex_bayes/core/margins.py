@@ -2,7 +2,8 @@
 
 Every score is put on the normal scale by its rank among the scores of all wrong classes, and
 standardised by the mean and standard deviation of the wrong classes of its own instance (T-norm).
-Both leave nothing of the unit: an increasing transform of the scores changes no margin.
+Both leave nothing of the unit: an increasing transform of the scores, the same for all instances,
+changes no margin.
 """
 
 from typing import NamedTuple

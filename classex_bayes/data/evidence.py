@@ -151,7 +151,8 @@ class LossEvidence:
         k = self.grid()
         variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
         usable = clustered > 1e-26 / self.n_test
-        if np.count_nonzero(np.bincount(self.y[self.losses > 0])) < _FEWEST_ERRING_CLASSES:
+        erring = np.count_nonzero(np.bincount(self.y[self.losses > 0]))
+        if erring < _FEWEST_ERRING_CLASSES or not usable.any():
             return 1.0
         return design_effect(variance[usable], clustered[usable], clustered[usable])
 
