@@ -26,9 +26,10 @@ Slopes end where margins are rare (2 below and 2.5 above 3; 3 above 2.3); :math:
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
 from classex_bayes.core.margins import LARGEST_MARGIN, Margins
+from classex_bayes.core.rising import log_rising
 from classex_bayes.typing import FloatArray, IntArray
 
 PARAMETERS = (
@@ -41,7 +42,6 @@ PARAMETERS = (
     "spread_beyond",
 )
 _LEVEL_AT, _SPREAD_AT = 3.0, 2.3
-_STIRLING_FROM = 10.0
 _SMALLEST_LOG_MEAN, _LARGEST_MEAN = -50.0, 0.7
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 0.005, 50.0
 
@@ -110,7 +110,7 @@ def log_likelihood(theta: FloatArray, known: Regressors) -> FloatArray:
     a, b = beta_law(theta, known)
     lost = known.losses
     won = known.n_rivals - lost
-    each = log_rise(a, lost) + log_rise(b, won) - log_rise(a + b, known.n_rivals)
+    each = log_rising(a, lost) + log_rising(b, won) - log_rising(a + b, known.n_rivals)
     return each @ known.weight
 
 
@@ -139,25 +139,4 @@ def expected_accuracy(theta: FloatArray, known: Regressors, k: IntArray) -> Floa
     a, b = beta_law(theta, known)
     a, b = a + known.losses, b + known.n_rivals - known.losses
     more = np.asarray(k, float)[:, None] - 1
-    return np.exp(np.minimum(log_rise(b, a) - log_rise(b + more, a), 0.0))
-
-
-def log_rise(x: FloatArray, by: FloatArray | IntArray | int) -> FloatArray:
-    r"""Logarithm of :math:`\Gamma(x + d) / \Gamma(x)` for positive x, with d = `by` not negative.
-
-    By Stirling's series from x = 10 on, where the difference of two logarithms of the gamma
-    function would lose what they have in common: errors are below 1e-10 (1 + d) for x to 1e15.
-    """
-    x, d = np.broadcast_arrays(np.asarray(x, float), np.asarray(by, float))
-    small = x < _STIRLING_FROM
-    safe = np.where(small, _STIRLING_FROM, x)
-    found = d * np.log(safe) + (safe + d - 0.5) * np.log1p(d / safe) - d
-    found += _stirling_rest(safe + d) - _stirling_rest(safe)
-    found[small] = gammaln(x[small] + d[small]) - gammaln(x[small])
-    return found
-
-
-def _stirling_rest(x: FloatArray) -> FloatArray:
-    """What the logarithm of the gamma function adds to Stirling's formula, to 1e-10 from 10 on."""
-    inverse = 1 / (x * x)
-    return (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / x
+    return np.exp(np.minimum(log_rising(b, a) - log_rising(b + more, a), 0.0))

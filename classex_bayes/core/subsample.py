@@ -5,31 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import gammaln
 
+from classex_bayes.core.rising import log_rising
 from classex_bayes.typing import FloatArray, IntArray
 
-# From this argument on, the Stirling series below is exact to double precision.
-_STIRLING_FROM = 16.0
 _LARGEST_TABLE = 1_000_000
-
-
-def _stirling_correction(x: FloatArray) -> FloatArray:
-    """Log gamma minus its leading Stirling term, for x >= 16."""
-    inverse_square = 1 / (x * x)
-    series = 1 / 1260 - inverse_square * (1 / 1680 - inverse_square / 1188)
-    return (1 / 12 - inverse_square * (1 / 360 - inverse_square * series)) / x
-
-
-def _log_rising(x: FloatArray, t: FloatArray) -> FloatArray:
-    """Log of Gamma(x + t) / Gamma(x) without the cancellation of two large log gammas."""
-    large = x >= _STIRLING_FROM
-    base = np.where(large, x, _STIRLING_FROM)
-    by_series = (
-        (base + t - 0.5) * np.log1p(t / base)
-        + t * (np.log(base) - 1)
-        + _stirling_correction(base + t)
-        - _stirling_correction(base)
-    )
-    return np.where(large, by_series, gammaln(x + t) - gammaln(x))
 
 
 def log_binomial(n: float, v: FloatArray) -> FloatArray:
@@ -54,7 +33,7 @@ def log_binomial(n: float, v: FloatArray) -> FloatArray:
     [1.0, 10.0, 1.0]
     """
     short = np.minimum(v, n - v)
-    return _log_rising(n - short + 1, short) - gammaln(short + 1)
+    return log_rising(n - short + 1, short) - gammaln(short + 1)
 
 
 def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
@@ -107,7 +86,7 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float) -> FloatArr
     short = np.minimum(lost, drawn)
     long = np.maximum(lost, drawn)
     rest = np.where(possible, competitors - long, short)
-    log_f = _log_rising(rest - short + 1, short) - _log_rising(competitors - short + 1, short)
+    log_f = log_rising(rest - short + 1, short) - log_rising(competitors - short + 1, short)
     return np.where(possible, np.exp(log_f), 0.0)
 
 

@@ -15,7 +15,6 @@ from classex_bayes.core.margin_regression import (
     beta_law,
     expected_accuracy,
     log_likelihood,
-    log_rise,
 )
 from classex_bayes.core.margins import Margins
 
@@ -110,26 +109,6 @@ def test_expected_accuracy_with_many_digits(theta, seed):
                     - mpmath.loggamma(alpha + beta + size - 1)
                 )
                 assert abs(row[i] - float(exact)) < 1e-8
-
-
-@given(
-    st.floats(-4, 15).map(lambda e: 10.0**e),
-    st.one_of(st.just(0.0), st.floats(-4, 6).map(lambda e: 10.0**e)),
-)
-@settings(max_examples=200, deadline=None)
-def test_log_rise_with_many_digits(x, by):
-    with mpmath.workdps(50):
-        exact = mpmath.loggamma(mpmath.mpf(x) + by) - mpmath.loggamma(mpmath.mpf(x))
-        found = log_rise(np.array([x]), np.array([by]))[0]
-        assert abs(found - exact) < 1e-10 * (1 + by) * max(1, abs(float(np.log(x))))
-
-
-@pytest.mark.parametrize("x", [9.99, 10.0, 12.0, 30.0, 100.0])
-@pytest.mark.parametrize("by", [0.5, 1.0, 7.0])
-def test_log_rise_where_the_series_is_shortest(x, by):
-    with mpmath.workdps(50):
-        exact = float(mpmath.loggamma(mpmath.mpf(x) + by) - mpmath.loggamma(mpmath.mpf(x)))
-    assert log_rise(np.array([x]), by)[0] == pytest.approx(exact, abs=3e-11)
 
 
 @given(THETA)
