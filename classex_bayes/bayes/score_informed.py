@@ -1,6 +1,6 @@
 """ScoreInformedExtrapolator: a posterior from the ranks and from the scores behind them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -54,12 +54,11 @@ class ScoreInformedExtrapolator(Parameters):
     class) stands out more than the true class of instance i does (see
     `classex_bayes.core.margins.measure_margins`); it knows nothing of the unit of the scores:
     every increasing transform of them, the same for all instances, gives the same posterior.
-    Functions r and s have priors and
-    are linear, but for a bend beyond what losses show and, in r, regression to the mean
-    (`classex_bayes.core.margin_regression`). Classes are resampled with weights from a gamma law,
-    whose shape is one over what shared competitors add to the variance. Quantiles of the result
-    are averages of those of this posterior and of that of `BayesianExtrapolator`, which knows the
-    ranks alone, with weights
+    Functions r and s have priors and are linear, but for a bend beyond what losses show and, in r,
+    regression to the mean (`classex_bayes.core.margin_regression`). Classes are resampled with
+    weights from a gamma law, whose shape is one over what shared competitors add to the variance.
+    Quantiles of the result are averages of those of this posterior and of that of
+    `BayesianExtrapolator`, which knows the ranks alone, with weights
 
     .. math:: w_k = \frac{1 / (\sigma^2_k + \delta^2)}{1 / (\sigma^2_k + \delta^2) + 1 / \tau^2_k},
               \qquad 1 - w_k
@@ -161,7 +160,8 @@ class ScoreInformedExtrapolator(Parameters):
         ------
         DataError
             A task without scores or with fewer than 50 classes; an instance whose wrong classes
-            all have the same score; scores of a few values only; a negative discrepancy.
+            have the same score, all or all but one; scores of a few values only; a negative
+            discrepancy.
 
         Warns
         -----
@@ -191,14 +191,7 @@ class ScoreInformedExtrapolator(Parameters):
         if with_ranks:
             with interrupted_whole("the fit"):
                 rank_model = BayesianExtrapolator().fit(
-                    task,
-                    draws=draws,
-                    tune=tune,
-                    chains=chains,
-                    target_accept=target_accept,
-                    random_seed=seeds[1],
-                    cores=cores,
-                    progressbar=progressbar,
+                    task, random_seed=seeds[1], **asdict(settings)
                 )
         self._scores, self._rank_model = scores, rank_model
         self._discrepancy, self._n_classes = discrepancy, task.n_classes

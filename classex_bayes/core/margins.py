@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import gaussian_kde
 
-from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.scores import ScoreSource, split_scores
 from classex_bayes.core.workers import for_each, ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
@@ -108,7 +108,7 @@ def measure_margins(source: ScoreSource, y: IntArray) -> Margins:
     """
     n, n_classes = source.shape
     chosen = _reference_rows(y, max(1, _REFERENCE_PAIRS // n_classes))
-    reference = np.sort(_wrong(source, y, chosen).ravel())
+    reference = np.sort(split_scores(source.scores(chosen), y[chosen])[1].ravel())
     standard = np.empty(n)
     rivals = np.empty((chosen.size, n_classes - 1))
     place = np.full(n, -1)
@@ -142,15 +142,8 @@ def _reference_rows(y: IntArray, most: int) -> IntArray:
     return rows[np.unique(np.linspace(0, rows.size - 1, most).astype(np.int64))]
 
 
-def _wrong(source: ScoreSource, y: IntArray, rows: IntArray) -> FloatArray:
-    """Scores of the wrong classes, shape (n_rows, k1 - 1), in any order."""
-    scores = source.scores(rows)
-    scores[np.arange(rows.size), y[rows]] = scores[:, -1]
-    return scores[:, :-1]
-
-
 def _normal_scores(scores: FloatArray, reference: FloatArray) -> FloatArray:
-    """Normal scores of the (mid-)ranks among the reference."""
+    """Normal scores of the mid-ranks among the sorted reference."""
     flat = scores.ravel()
     rank = np.searchsorted(reference, flat, "left") + np.searchsorted(reference, flat, "right")
     return ndtri((rank / 2 + 0.5) / (reference.size + 1)).reshape(scores.shape)
@@ -158,15 +151,12 @@ def _normal_scores(scores: FloatArray, reference: FloatArray) -> FloatArray:
 
 def _standardised(z: FloatArray, y: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
     """True classes by the wrong ones (n_rows,), wrong ones by each other (n_rows, k1 - 1)."""
-    at = np.arange(rows.size), y[rows]
-    own = z[at]
-    z[at] = z[:, -1]
-    wrong = z[:, :-1]
+    own, wrong = split_scores(z, y[rows])
     number = wrong.shape[1]
     centre = wrong.mean(axis=1)
-    squares = ((wrong - centre[:, None]) ** 2).sum(axis=1)
-    # Leaving one out shifts the mean by d / (m - 1) and takes d^2 m / (m - 1) off the squares.
     away = wrong - centre[:, None]
+    squares = (away**2).sum(axis=1)
+    # Leaving one out shifts the mean by d / (m - 1) and takes d^2 m / (m - 1) off the squares.
     left = squares[:, None] - away**2 * number / (number - 1)
     alike = left.min(axis=1) <= np.maximum(1e-9 * squares, 1e-20)
     if alike.any():
@@ -203,9 +193,7 @@ def _tail_curve(rivals: FloatArray, standard: FloatArray) -> FloatArray:
     slope = max(float(curve.deriv()(end)), _LEAST_SLOPE)
     tail = curve(np.minimum(standard, end)) + slope * np.maximum(standard - end, 0)
     tail = np.maximum(tail, margin[0])  # which the body ends with
-    rank = np.searchsorted(ordered, standard, "left") + np.searchsorted(ordered, standard, "right")
-    body = ndtri((rank / 2 + 0.5) / (size + 1))
-    return np.where(standard > start, tail, body)
+    return np.where(standard > start, tail, _normal_scores(standard, ordered))
 
 
 def _unevenness(rivals: FloatArray, y: IntArray) -> float:

@@ -85,6 +85,18 @@ class ScoreSource(Protocol):
         """Return the source of the instances `rows` scored on the classes `columns`."""
 
 
+def split_scores(scores: FloatArray, own: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Scores of the true (n,) and of the wrong classes (n, k1 - 1), in any order.
+
+    `own` (n,) are the columns of the true classes. Overwrites `scores`, of which the second is a
+    view.
+    """
+    place = np.arange(own.size), own
+    true = scores[place]
+    scores[place] = scores[:, -1]
+    return true, scores[:, :-1]
+
+
 @dataclass(frozen=True)
 class ScoreMatrix:
     """Scores given as a matrix (n, k1), in memory or read on demand; distances are negated.

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtr
 
-from classex_bayes.core.scores import ScoreSource
+from classex_bayes.core.scores import split_scores
 from classex_bayes.data.task import SourceTask
 from classex_bayes.data.validation import class_counts, one_of, source_task
 from classex_bayes.estimators.bandwidth import SELECTORS, check_sample, fixed, select
@@ -116,7 +116,7 @@ class KDE(Parameters):
         source, y = task.source, task.y
 
         def estimate(rows: IntArray) -> None:
-            own, wrong = _split_scores(source, y, rows)
+            own, wrong = split_scores(source.scores(rows), y[rows])
             bandwidths[rows] = self._select(rows, wrong)
             log_favorability[rows] = _log_favorability(own, wrong, bandwidths[rows])
 
@@ -181,17 +181,6 @@ class KDE(Parameters):
                 f"scores: no {self.bandwidth} bandwidth for the finite wrong-class scores of "
                 f"row {row} ({error}); pass bandwidth= a number, or use ClassExReg"
             ) from None
-
-
-def _split_scores(
-    source: ScoreSource, y: IntArray, rows: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Scores of the true (rows,) and of the wrong classes (rows, k1 - 1), in any order."""
-    scores = source.scores(rows)
-    place = np.arange(rows.size), y[rows]
-    own = scores[place]
-    scores[place] = scores[:, -1]
-    return own, scores[:, :-1]
 
 
 def _log_favorability(own: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
