@@ -18,13 +18,14 @@ from classex_bayes.bayes.score_informed import (
     _resampled,
     _same_quantiles,
 )
+from classex_bayes.core.covariance import clustered_covariance
 from classex_bayes.core.margin_regression import (
     PARAMETERS,
     Regressors,
     beta_law,
     log_likelihood,
 )
-from classex_bayes.core.margins import Margins
+from classex_bayes.core.margins import Margins, measure_margins
 from classex_bayes.data.simulate import GaussianNearestNeighbor
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
 
@@ -255,6 +256,31 @@ def test_a_class_with_many_instances_counts_as_one():
     found = fit(task, ranks=False).predict([100, 1000])
     assert abs(found.mean[100] - task.accuracy(100)[0]) < 0.05
     assert abs(found.mean[1000] - plain.mean[1000]) < 0.1
+
+
+def test_shared_competitors_widen_the_weights_and_repeats_do_not():
+    rng = np.random.default_rng(1)
+    scores, y = repeated(rng, 150, 1, 0.0)
+    hubs = scores + rng.normal(size=150)  # some classes are chosen by all
+    hubs[y, y] = scores[y, y]
+    again = np.repeat(scores, 10, axis=0) + 0.01 * rng.normal(size=(1500, 150))
+    alone, shared, many = (
+        cb.SourceTask.from_scores(*task).loss_evidence
+        for task in ((scores, y), (hubs, y), (again, np.repeat(y, 10)))
+    )
+    assert shared.competitor_effect > 1.5 * alone.competitor_effect
+    assert many.design_effect > 5 and many.competitor_effect < 2
+    k = shared.grid()
+    between = clustered_covariance(shared.losses, y, 150, k, shared.class_weight)
+    ratio = np.diag(shared.covariance(k)) / np.diag(between)
+    assert shared.competitor_effect == pytest.approx(np.median(ratio), abs=1e-6)
+
+
+def test_losses_teach_the_regression():
+    task = task_of(400)
+    prior = priors(measure_margins(task.source, task.y).unevenness)
+    level = fit(task, ranks=False).posterior_["level"]
+    assert level.std() < 0.8 * prior.sd[0]
 
 
 def test_two_classes_of_weight_among_many():
