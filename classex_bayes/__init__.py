@@ -6,35 +6,28 @@ Everything below loads on first use, so that importing the package costs next to
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from classex_bayes._version import __version__
 
 if TYPE_CHECKING:
-    from classex_bayes import identification, information
-    from classex_bayes.bayes.drift import measure_drift
+    from classex_bayes import identification, information, simulate
+    from classex_bayes.assumptions.diagnosis import diagnose
+    from classex_bayes.assumptions.drift import measure_drift
+    from classex_bayes.assumptions.drift_prior import DriftPrior
+    from classex_bayes.assumptions.marginality import check_marginality
+    from classex_bayes.bayes.checks.posterior_checks import posterior_checks
+    from classex_bayes.bayes.checks.sensitivity import sensitivity
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-    from classex_bayes.bayes.posterior_checks import posterior_checks
-    from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
-    from classex_bayes.bayes.risk import BayesianRisk
-    from classex_bayes.bayes.score_informed import ScoreInformedExtrapolator
-    from classex_bayes.bayes.sensitivity import sensitivity
+    from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
     from classex_bayes.bayes.stacking import StackedExtrapolator, stack
     from classex_bayes.bayes.storage import load, save
-    from classex_bayes.core.drift import DriftPrior
-    from classex_bayes.data import simulate
-    from classex_bayes.data.datasets import load_glyphs
-    from classex_bayes.data.diagnosis import check_marginality, diagnose
-    from classex_bayes.data.risk import average_test_risk, average_test_risk_cov
-    from classex_bayes.data.task import SourceTask
     from classex_bayes.estimators.bootstrap import bootstrap
-    from classex_bayes.estimators.classexreg import ClassExReg
-    from classex_bayes.estimators.cleanex import CleaneX
+    from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+    from classex_bayes.estimators.cleanex.cleanex import CleaneX
     from classex_bayes.estimators.exponential import MixedExponential
     from classex_bayes.estimators.high_dimensional import HighDimensional
-    from classex_bayes.estimators.kde import KDE
+    from classex_bayes.estimators.kde.kde import KDE
     from classex_bayes.estimators.literature import literature
-    from classex_bayes.estimators.moment_risk import MomentRisk
-    from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
-    from classex_bayes.estimators.risk import PolynomialRisk, kappa
+    from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
     from classex_bayes.estimators.two_parameter import TwoParameter
     from classex_bayes.evaluate.backtest import backtest
     from classex_bayes.evaluate.classifiers import compare_classifiers
@@ -49,83 +42,90 @@ if TYPE_CHECKING:
         NotFittedError,
     )
     from classex_bayes.identification.encoding import EncodingModel
-    from classex_bayes.io.tasks import read_task
-    from classex_bayes.plots.backtest import plot_backtest
-    from classex_bayes.plots.checks import plot_ppc, plot_prior_predictive
-    from classex_bayes.plots.classifiers import plot_classifiers
-    from classex_bayes.plots.curve import plot_accuracy
-    from classex_bayes.plots.diagnosis import plot_diagnosis
-    from classex_bayes.plots.discriminability import plot_discriminability
-    from classex_bayes.plots.drift import plot_drift
-    from classex_bayes.plots.groups import plot_groups
-    from classex_bayes.plots.plan import plot_plan
-    from classex_bayes.plots.questions import plot_classes_until, plot_prob_at_least
-    from classex_bayes.plots.sensitivity import plot_sensitivity
+    from classex_bayes.io.task_files import read_task
+    from classex_bayes.plots.plot_accuracy import plot_accuracy
+    from classex_bayes.plots.plot_backtest import plot_backtest
+    from classex_bayes.plots.plot_classifiers import plot_classifiers
+    from classex_bayes.plots.plot_diagnosis import plot_diagnosis
+    from classex_bayes.plots.plot_discriminability import plot_discriminability
+    from classex_bayes.plots.plot_drift import plot_drift
+    from classex_bayes.plots.plot_groups import plot_groups
+    from classex_bayes.plots.plot_plan import plot_plan
+    from classex_bayes.plots.plot_ppc import plot_ppc, plot_prior_predictive
+    from classex_bayes.plots.plot_questions import plot_classes_until, plot_prob_at_least
+    from classex_bayes.plots.plot_sensitivity import plot_sensitivity
     from classex_bayes.report.page import write_report
     from classex_bayes.results import Asked, ClassesUntil, Extrapolation
+    from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
+    from classex_bayes.risk.bayesian_risk import BayesianRisk
+    from classex_bayes.risk.moment_risk import MomentRisk
+    from classex_bayes.risk.polynomial_risk import PolynomialRisk, kappa
+    from classex_bayes.score_informed.score_informed import ScoreInformedExtrapolator
+    from classex_bayes.task.glyphs import load_glyphs
+    from classex_bayes.task.source_task import SourceTask
 
 _WHERE = {
     "Asked": "results",
     "BayesianExtrapolator": "bayes.extrapolator",
-    "BayesianRisk": "bayes.risk",
-    "ClassExReg": "estimators.classexreg",
+    "BayesianRisk": "risk.bayesian_risk",
+    "ClassExReg": "estimators.classexreg.classexreg",
     "ClassesUntil": "results",
-    "CleaneX": "estimators.cleanex",
+    "CleaneX": "estimators.cleanex.cleanex",
     "ConvergenceWarning": "exceptions",
     "Interrupted": "exceptions",
     "DataError": "exceptions",
-    "DirichletPrior": "bayes.priors",
-    "DriftPrior": "core.drift",
+    "DirichletPrior": "bayes.model.priors",
+    "DriftPrior": "assumptions.drift_prior",
     "EncodingModel": "identification.encoding",
     "Extrapolation": "results",
     "ExtrapolationWarning": "exceptions",
     "HighDimensional": "estimators.high_dimensional",
-    "KDE": "estimators.kde",
+    "KDE": "estimators.kde.kde",
     "MixedExponential": "estimators.exponential",
-    "MixturePrior": "bayes.priors",
-    "MomentRisk": "estimators.moment_risk",
+    "MixturePrior": "bayes.model.priors",
+    "MomentRisk": "risk.moment_risk",
     "NotFittedError": "exceptions",
-    "PolynomialRisk": "estimators.risk",
-    "PseudoLikelihood": "estimators.pseudolikelihood",
-    "ScoreInformedExtrapolator": "bayes.score_informed",
-    "SourceTask": "data.task",
+    "PolynomialRisk": "risk.polynomial_risk",
+    "PseudoLikelihood": "estimators.pseudolikelihood.pseudolikelihood",
+    "ScoreInformedExtrapolator": "score_informed.score_informed",
+    "SourceTask": "task.source_task",
     "StackedExtrapolator": "bayes.stacking",
     "TwoParameter": "estimators.two_parameter",
-    "average_test_risk": "data.risk",
-    "average_test_risk_cov": "data.risk",
+    "average_test_risk": "risk.average_test_risk",
+    "average_test_risk_cov": "risk.average_test_risk",
     "backtest": "evaluate.backtest",
     "bootstrap": "estimators.bootstrap",
-    "check_marginality": "data.diagnosis",
+    "check_marginality": "assumptions.marginality",
     "compare": "evaluate.compare",
     "compare_classifiers": "evaluate.classifiers",
-    "diagnose": "data.diagnosis",
+    "diagnose": "assumptions.diagnosis",
     "extrapolate_groups": "evaluate.groups",
     "identification": "identification",
     "information": "information",
-    "kappa": "estimators.risk",
+    "kappa": "risk.polynomial_risk",
     "literature": "estimators.literature",
     "load": "bayes.storage",
-    "load_glyphs": "data.datasets",
-    "measure_drift": "bayes.drift",
+    "load_glyphs": "task.glyphs",
+    "measure_drift": "assumptions.drift",
     "plan": "evaluate.plan",
-    "plot_accuracy": "plots.curve",
-    "plot_backtest": "plots.backtest",
-    "plot_classes_until": "plots.questions",
-    "plot_classifiers": "plots.classifiers",
-    "plot_diagnosis": "plots.diagnosis",
-    "plot_discriminability": "plots.discriminability",
-    "plot_drift": "plots.drift",
-    "plot_groups": "plots.groups",
-    "plot_plan": "plots.plan",
-    "plot_ppc": "plots.checks",
-    "plot_prior_predictive": "plots.checks",
-    "plot_prob_at_least": "plots.questions",
-    "plot_sensitivity": "plots.sensitivity",
-    "posterior_checks": "bayes.posterior_checks",
-    "read_task": "io.tasks",
+    "plot_accuracy": "plots.plot_accuracy",
+    "plot_backtest": "plots.plot_backtest",
+    "plot_classes_until": "plots.plot_questions",
+    "plot_classifiers": "plots.plot_classifiers",
+    "plot_diagnosis": "plots.plot_diagnosis",
+    "plot_discriminability": "plots.plot_discriminability",
+    "plot_drift": "plots.plot_drift",
+    "plot_groups": "plots.plot_groups",
+    "plot_plan": "plots.plot_plan",
+    "plot_ppc": "plots.plot_ppc",
+    "plot_prior_predictive": "plots.plot_ppc",
+    "plot_prob_at_least": "plots.plot_questions",
+    "plot_sensitivity": "plots.plot_sensitivity",
+    "posterior_checks": "bayes.checks.posterior_checks",
+    "read_task": "io.task_files",
     "save": "bayes.storage",
-    "sensitivity": "bayes.sensitivity",
-    "simulate": "data.simulate",
+    "sensitivity": "bayes.checks.sensitivity",
+    "simulate": "simulate",
     "stack": "bayes.stacking",
     "write_report": "report.page",
 }

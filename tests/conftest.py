@@ -43,7 +43,7 @@ def no_network():
 def fit():
     """Fit a task with few draws; the diagnostics of so few are no concern of the other tests."""
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-    from classex_bayes.bayes.priors import MixturePrior
+    from classex_bayes.bayes.model.priors import MixturePrior
 
     def fit(task, prior=None, likelihood="auto", **settings):
         few = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -58,8 +58,8 @@ def fit():
 @pytest.fixture(scope="session")
 def pilot():
     """200 classes with two probes each of a law whose accuracy is known at every k."""
-    from classex_bayes.data.simulate import GaussianNearestNeighbor
-    from classex_bayes.data.task import SourceTask
+    from classex_bayes.simulate import GaussianNearestNeighbor
+    from classex_bayes.task.source_task import SourceTask
 
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     sample = law.sample(200, repeats=2, random_seed=1)
@@ -75,7 +75,7 @@ def fitted(fit, pilot):
 @pytest.fixture(scope="session")
 def fitted_curve(fit, pilot):
     """Model fitted to exact accuracies of the pilot's law at a few k."""
-    from classex_bayes.data.task import SourceTask
+    from classex_bayes.task.source_task import SourceTask
 
     k = [2, 5, 20, 60, 200]
     return fit(SourceTask.from_accuracies(k, pilot.law.accuracy(k), n_test=400, n_classes=200))
@@ -84,7 +84,7 @@ def fitted_curve(fit, pilot):
 @pytest.fixture(scope="session")
 def fitted_dirichlet(fit, pilot):
     """Model with exchangeable weights, fitted to the pilot."""
-    from classex_bayes.bayes.priors import DirichletPrior
+    from classex_bayes.bayes.model.priors import DirichletPrior
 
     return fit(pilot.task, DirichletPrior())
 
@@ -92,8 +92,8 @@ def fitted_dirichlet(fit, pilot):
 @pytest.fixture(scope="session")
 def small_task():
     """Task of independent instances, of any size."""
-    from classex_bayes.data.simulate import FavorabilityLaw
-    from classex_bayes.data.task import SourceTask
+    from classex_bayes.simulate import FavorabilityLaw
+    from classex_bayes.task.source_task import SourceTask
 
     def small_task(k1=40, n_test=60, seed=0):
         law = FavorabilityLaw(means=(2.0,), sds=(1.0,))

@@ -14,12 +14,12 @@ import pandas as pd
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.pairing import joint_covariance
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import seed_sequence
+from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # So few classes with errors do not tell a correlation, and a typical one stands in. Between fonts
@@ -228,7 +228,7 @@ def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
 
     See Also
     --------
-    classex_bayes.core.pairing.joint_covariance : The covariance.
+    classex_bayes.core.joint_influence.joint_covariance : The covariance.
     """
     covariance = joint_covariance(tasks, np.array([tasks[0].n_classes]))
     erring = [np.unique(task.y[task.losses > 0]).size for task in tasks]

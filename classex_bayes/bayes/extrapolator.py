@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes import predictive
-from classex_bayes.bayes.checks import PredictiveChecks
-from classex_bayes.bayes.likelihoods import LikelihoodData
-from classex_bayes.bayes.measured import measured_accuracy, measured_accuracy_nested
+from classex_bayes.bayes.idata import dependence_of, described, provenance
+from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.pooling import checked_tasks
-from classex_bayes.bayes.population import checked_population, population_accuracy
-from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.predict import predictive
+from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
+from classex_bayes.bayes.predict.single_test import measured_accuracy, measured_accuracy_nested
+from classex_bayes.bayes.predictive_checks import PredictiveChecks
 from classex_bayes.bayes.sampling import (
     Diagnosis,
     SamplerSettings,
@@ -23,11 +24,12 @@ from classex_bayes.bayes.sampling import (
     sample_or_keep,
     sampling_notes,
 )
-from classex_bayes.bayes.tree import dependence_of, described, provenance
-from classex_bayes.core.top import expected_top_accuracy
-from classex_bayes.data.diagnosis.answers import DOUBTS, doubt_of_answers
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
+from classex_bayes.core.top_accuracy import expected_top_accuracy
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Asked, ClassesUntil, Extrapolation
+from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
     LARGEST_K,
     class_counts,
     number,
@@ -37,12 +39,13 @@ from classex_bayes.data.validation import (
     shares,
     truth_value,
 )
-from classex_bayes.exceptions import DataError
-from classex_bayes.results import Asked, ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
-_MEASURED, _POPULATION = 3, 4  # stages of the seed, after those of `classex_bayes.bayes.checks`
+_MEASURED, _POPULATION = (
+    3,
+    4,
+)  # stages of the seed, after those of `predictive_checks`
 
 
 class BayesianExtrapolator(PredictiveChecks):
@@ -83,7 +86,7 @@ class BayesianExtrapolator(PredictiveChecks):
 
     Examples
     --------
-    >>> from classex_bayes.data.task import SourceTask
+    >>> from classex_bayes.task.source_task import SourceTask
     >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
     >>> model = BayesianExtrapolator().fit(
     ...     task, draws=1000, tune=1000, chains=2, random_seed=1, progressbar=False
@@ -132,8 +135,9 @@ class BayesianExtrapolator(PredictiveChecks):
         random_seed : int, SeedSequence or None
             Seed of the draws.
         nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
-            Sampler. nutpie takes the log density of `classex_bayes.bayes.density`, compiled once on
-            a machine (that of your own prior: once in a process); others compile at every fit.
+            Sampler. nutpie takes the log density of `classex_bayes.bayes.model.accelerated`,
+            compiled once on a machine (that of your own prior: once in a process); others compile
+            at every fit.
         cores : int, optional
             Chains to run at the same time; as many as there are processors by default.
         progressbar : bool
@@ -259,7 +263,7 @@ class BayesianExtrapolator(PredictiveChecks):
         kind : {"expected", "observed"}
             The average over class sets, or the accuracy TA_k that a test on one concrete random
             set of k classes will show: classes, instances and shared competitors add noise
-            (`classex_bayes.core.measured`), drawn anew at each k.
+            (`classex_bayes.core.dependence`), drawn anew at each k.
         repeats : int
             Test instances of each class in that test.
         nested : bool
@@ -269,7 +273,7 @@ class BayesianExtrapolator(PredictiveChecks):
             K, the number of classes that there are, among them the source classes as a random
             part: accuracy on k <= K of them, averaged over their subsets and over instances of
             each class without end. The interval narrows as k1 nears K
-            (`classex_bayes.bayes.population`).
+            (`classex_bayes.bayes.predict.finite_population`).
         random_seed : int, SeedSequence or None
             Seed of the noise; by default that of the fit.
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from classex_bayes.bayes.likelihoods import (
+from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
     PooledData,
@@ -31,10 +31,10 @@ from classex_bayes.bayes.likelihoods import (
     likelihood_data,
 )
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.measured import AnswerDependence
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import one_of, source_task
+from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import one_of, source_task
 from classex_bayes.typing import FloatArray
 
 SHARED = ("nothing", "classes", "instances")

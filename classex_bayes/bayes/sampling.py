@@ -8,11 +8,11 @@ import arviz_stats
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.likelihoods import LikelihoodData
-from classex_bayes.bayes.nuts import draw_by_nutpie
-from classex_bayes.bayes.priors import Prior
-from classex_bayes.data.validation import LARGEST_K, how_many, one_of, probability, truth_value
+from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.priors import Prior
+from classex_bayes.bayes.nutpie_sampler import draw_by_nutpie
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
+from classex_bayes.task.validation import LARGEST_K, how_many, one_of, probability, truth_value
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
@@ -105,7 +105,7 @@ def sample_posterior(
     else:
         import pymc as pm
 
-        from classex_bayes.bayes.model import build_model
+        from classex_bayes.bayes.model.graph import build_model
 
         interrupted = False  # pm.sample does not tell
         with build_model(prior, data):

@@ -11,14 +11,14 @@ import xarray as xr
 from arviz_stats import compare, loo
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.priors import DirichletPrior, MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import enough_draws
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import seed_sequence
-from classex_bayes.display import Display, Shown
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, interrupted_whole
+from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _COLUMNS = ["weight", "elpd", "se", "p", "elpd_diff", "dse"]

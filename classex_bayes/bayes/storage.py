@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.tree import data_of, prior_of
-from classex_bayes.data.validation import file_path
+from classex_bayes.bayes.idata import data_of, prior_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.trees import read_tree, write_tree
+from classex_bayes.io.whole_files import read_tree, write_tree
+from classex_bayes.task.validation import file_path
 
 
 def save(model: BayesianExtrapolator, path: str | Path) -> Path:

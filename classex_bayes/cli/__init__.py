@@ -8,10 +8,10 @@ import io
 import logging
 import sys
 
-from classex_bayes.cli.backtest import backtest
+from classex_bayes.cli.backtest_verb import backtest
 from classex_bayes.cli.commands import app
 from classex_bayes.cli.options import examples
-from classex_bayes.cli.study import studies
+from classex_bayes.cli.study_verb import studies
 
 app.command(
     epilog=examples(

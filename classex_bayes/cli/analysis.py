@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.screen import Screen, ready_folder
+from classex_bayes.cli.console import Screen, ready_folder
 from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import document
 
 if TYPE_CHECKING:
-    from classex_bayes.data.task import Untested
     from classex_bayes.report.findings import Findings
+    from classex_bayes.task.source_task import Untested
 
 References = Literal["none", "usual", "all", "slow"]
 
@@ -34,7 +34,7 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
     """The figure of the accuracy curve."""
 
     def write(findings: "Findings", path: Path) -> None:
-        from classex_bayes.plots.curve import plot_accuracy
+        from classex_bayes.plots.plot_accuracy import plot_accuracy
 
         plot_accuracy(
             findings.curves(50),
@@ -110,7 +110,7 @@ def read(
 
 def _doubt(task: Any, distances: bool) -> str:
     """What a task looks like whose right answers do not beat the wrong ones."""
-    from classex_bayes.data.diagnosis.answers import DOUBTS, doubt_of_answers
+    from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
 
     doubt = doubt_of_answers(task)
     remedy = "leave --distances out" if distances else "pass --distances for distances"

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from classex_bayes.cli.analysis import analyse, figure, name_of, page, read
+from classex_bayes.cli.console import Screen, parse_counts, warn_of_thousands
 from classex_bayes.cli.options import (
     AsJson,
     Chains,
@@ -30,7 +31,6 @@ from classex_bayes.cli.options import (
     Untested,
     examples,
 )
-from classex_bayes.cli.screen import Screen, parse_counts, warn_of_thousands
 
 
 class _Verbs(TyperGroup):
@@ -92,7 +92,7 @@ def demo(
     config: Config = None,
 ) -> None:
     """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth."""
-    from classex_bayes.data.datasets import load_glyphs
+    from classex_bayes.task.glyphs import load_glyphs
 
     screen = Screen(quiet, as_json)
     screen.aside("Scoring 8895 probes against 2965 characters ...")

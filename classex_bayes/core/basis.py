@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
 
-from classex_bayes.core.normal import expected_power
+from classex_bayes.core.normal_law import expected_power
 from classex_bayes.typing import FloatArray, IntArray
 
 _SINGLE_LOSSES = 9

@@ -8,11 +8,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import as_array
-from classex_bayes.display import call
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.formatting import call
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import as_array
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 # What a fit may fail with because of its data, so that others need not.

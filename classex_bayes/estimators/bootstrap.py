@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.progress import track
 from scipy.optimize import isotonic_regression
 
-from classex_bayes.core.covariance import clustered_covariance
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
+from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
+from classex_bayes.estimators.resampling import redraw_test_classes
+from classex_bayes.estimators.training_curve import accuracy_factor
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
     class_counts,
     how_many,
     seed_sequence,
     source_task,
     truth_value,
 )
-from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
-from classex_bayes.estimators.resampling import redraw_test_classes
-from classex_bayes.estimators.training import accuracy_factor
-from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 _ROUNDING = 1e-24
@@ -103,7 +103,7 @@ def bootstrap(
 
     Examples
     --------
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
     >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
     >>> result = bootstrap(ClassExReg(0.5), task, 80, progressbar=False, random_seed=1)

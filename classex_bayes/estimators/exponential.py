@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import as_numeric, class_counts, source_task
 from classex_bayes.estimators.base import Parameters, sizes_text
-from classex_bayes.estimators.training import training_curve
+from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import as_numeric, class_counts, source_task
 from classex_bayes.typing import ClassCounts, FloatArray
 
 # A thousandth of 1 / k1 is constant up to k1; at rate 10 nothing is left of two classes.

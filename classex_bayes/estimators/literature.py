@@ -1,14 +1,14 @@
 """All point estimators of the literature, ready to be compared."""
 
-from classex_bayes.data.validation import truth_value
 from classex_bayes.estimators.base import Estimator
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.cleanex import CleaneX
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.cleanex.cleanex import CleaneX
 from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.high_dimensional import HighDimensional
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
 from classex_bayes.estimators.two_parameter import TwoParameter
+from classex_bayes.task.validation import truth_value
 from classex_bayes.typing import RandomSeed
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from classex_bayes.core.losses import loss_blocks, row_groups
-from classex_bayes.data.task import SourceTask
+from classex_bayes.core.ranks.losses import loss_blocks, row_groups
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import IntArray, NumberArray
 
 

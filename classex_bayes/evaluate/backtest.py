@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.evaluate.scoring import LEVELS, score_trials
+from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
+from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.formatting import Display, Shown
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
     FEWEST_CLASSES,
     class_counts,
     how_many,
     probability,
     source_task,
 )
-from classex_bayes.display import Display, Shown
-from classex_bayes.estimators.base import Estimator
-from classex_bayes.evaluate.scoring import LEVELS, score_trials
-from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
-from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)
@@ -147,8 +147,8 @@ def backtest(
 
     Examples
     --------
-    >>> from classex_bayes.data.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> from classex_bayes.simulate import GaussianNearestNeighbor
+    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
     >>> found = backtest(task, 50, [ClassExReg(0.5)], n_pilots=5, progressbar=False)

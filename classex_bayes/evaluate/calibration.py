@@ -12,13 +12,15 @@ from arviz_stats.ecdf_utils import ecdf_pit
 from joblib import delayed
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.likelihoods import BernsteinData
-from classex_bayes.bayes.model import prior_draws
-from classex_bayes.bayes.predictive import predictive_histogram
-from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.model.graph import prior_draws
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.predict.predictive import predictive_histogram
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.core.basis import loss_bins
-from classex_bayes.data.validation import (
+from classex_bayes.evaluate.progress_bar import with_progress
+from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.task.validation import (
     class_count,
     class_counts,
     how_many,
@@ -27,8 +29,6 @@ from classex_bayes.data.validation import (
     seed_sequence,
     truth_value,
 )
-from classex_bayes.evaluate.progress import with_progress
-from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
@@ -89,7 +89,7 @@ def sbc(
     DataTree
         Group prior_sbc: for each scalar parameter and "accuracy[k]" the ranks as shares in (0, 1),
         dimensions chain (one) and draw (the simulations). For
-        `classex_bayes.plots.calibration.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
+        `classex_bayes.plots.plot_sbc.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
 
     References
     ----------

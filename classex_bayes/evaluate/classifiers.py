@@ -12,15 +12,6 @@ import xarray as xr
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
-    LARGEST_K,
-    class_counts,
-    one_of,
-    source_task,
-    truth_value,
-)
-from classex_bayes.display import Display, Shown
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -29,7 +20,16 @@ from classex_bayes.evaluate.crossing import (
 )
 from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, RoundTo
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
+    LARGEST_K,
+    class_counts,
+    one_of,
+    source_task,
+    truth_value,
+)
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -216,7 +216,8 @@ def compare_classifiers(
     .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
 
     of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
-    (`classex_bayes.core.pairing`). Whole curves move, so each marginal posterior stays as it is.
+    (`classex_bayes.core.joint_influence`). Whole curves move, so each marginal posterior stays as
+    it is.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def compare_classifiers(
 
     Examples
     --------
-    >>> from classex_bayes.data.simulate import GaussianNearestNeighbor
+    >>> from classex_bayes.simulate import GaussianNearestNeighbor
     >>> probes, gallery, y = GaussianNearestNeighbor(dim=10).sample(60, repeats=2, random_seed=1)
     >>> tasks = {
     ...     "all": SourceTask.from_embeddings(probes, gallery, y),

@@ -7,14 +7,14 @@ from typing import Any
 import pandas as pd
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.risk import BayesianRisk
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, seed_sequence, source_task, truth_value
-from classex_bayes.display import Display, Shown
 from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
-from classex_bayes.evaluate.progress import with_progress
+from classex_bayes.evaluate.progress_bar import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
+from classex_bayes.risk.bayesian_risk import BayesianRisk
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts, seed_sequence, source_task, truth_value
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 
@@ -111,8 +111,8 @@ def compare(
 
     Examples
     --------
-    >>> from classex_bayes.data.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.kde import KDE
+    >>> from classex_bayes.simulate import GaussianNearestNeighbor
+    >>> from classex_bayes.estimators.kde.kde import KDE
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(100, random_seed=1))
     >>> compare([KDE("ucv"), KDE("bcv")], task, [100, 1000]).table.shape

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.data.validation import class_counts, number
-from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import interval_settings, interval_words
+from classex_bayes.task.validation import class_counts, number
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _POINTS_PER_DECADE = 40

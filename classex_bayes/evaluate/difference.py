@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.display import Display, Shown
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, RoundTo, interval_of
 
 

@@ -11,9 +11,12 @@ import pandas as pd
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.data.evidence import LossEvidence
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import Display, Shown
+from classex_bayes.results import DrawsTable, Extrapolation, RoundTo
+from classex_bayes.task.evidence import LossEvidence
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
     FEWEST_CLASSES,
     as_array,
     class_counts,
@@ -21,9 +24,6 @@ from classex_bayes.data.validation import (
     source_task,
     truth_value,
 )
-from classex_bayes.display import Display, Shown
-from classex_bayes.exceptions import DataError
-from classex_bayes.results import DrawsTable, Extrapolation, RoundTo
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -190,7 +190,7 @@ def extrapolate_groups(
 
     Examples
     --------
-    >>> from classex_bayes.data.datasets import load_glyphs
+    >>> from classex_bayes.task.glyphs import load_glyphs
     >>> glyphs = load_glyphs()
     >>> pilot = np.isin(glyphs.y, glyphs.classes[::50])
     >>> task = glyphs.task().select(np.arange(0, 2965, 50))

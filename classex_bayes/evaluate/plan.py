@@ -12,15 +12,19 @@ from joblib import delayed
 from scipy.special import betaincinv
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.likelihoods import BernsteinData
-from classex_bayes.bayes.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.idata import dependence_of
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
-from classex_bayes.bayes.tree import dependence_of
 from classex_bayes.core.basis import RadialBasis, loss_bins
-from classex_bayes.core.measured import AnswerDependence, typical_dependence
-from classex_bayes.data.simulate import KnownLaw
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
+from classex_bayes.core.dependence import AnswerDependence, typical_dependence
+from classex_bayes.evaluate.progress_bar import with_progress
+from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
+from classex_bayes.formatting import Display, Shown
+from classex_bayes.results import interval_words
+from classex_bayes.simulate import KnownLaw
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
     FEWEST_CLASSES,
     class_count,
     class_counts,
@@ -31,10 +35,6 @@ from classex_bayes.data.validation import (
     share,
     truth_value,
 )
-from classex_bayes.display import Display, Shown
-from classex_bayes.evaluate.progress import with_progress
-from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
-from classex_bayes.results import interval_words
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2}
@@ -193,7 +193,8 @@ def plan(
 
     For each design (k1, r), pilots are simulated: favorabilities from what is guessed, a histogram
     of losses with the information of k1 r / d independent instances, d = 1 + (r - 1) rho + r c the
-    design effect (`classex_bayes.core.measured.AnswerDependence`), and the posterior fitted to it.
+    design effect (`classex_bayes.core.dependence.AnswerDependence`), and the posterior fitted to
+    it.
 
     Parameters
     ----------
@@ -248,7 +249,7 @@ def plan(
 
     Examples
     --------
-    >>> from classex_bayes.data.simulate import FavorabilityLaw
+    >>> from classex_bayes.simulate import FavorabilityLaw
     >>> law = FavorabilityLaw(means=(2.5,), sds=(1.0,))
     >>> found = plan(
     ...     law, 1000, 0.3, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,

@@ -9,8 +9,8 @@ from math import ceil
 
 from scipy.special import ndtri
 
-from classex_bayes.data.distributed import FAN_IN
-from classex_bayes.data.validation import number, probability, share
+from classex_bayes.task.dask_sources import FAN_IN
+from classex_bayes.task.validation import number, probability, share
 
 N_K = 12  # numbers of classes at which a task keeps its covariance
 BYTES_OF_SUM = 8

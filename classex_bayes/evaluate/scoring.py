@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from classex_bayes.data.validation import probability
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.validation import probability
 from classex_bayes.typing import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -15,15 +15,6 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
-    class_counts,
-    how_many,
-    number,
-    probability,
-    seed_sequence,
-    truth_value,
-)
 from classex_bayes.estimators.base import (
     FIT_ERRORS,
     Estimator,
@@ -31,7 +22,7 @@ from classex_bayes.estimators.base import (
     get_parameters,
     named_estimators,
 )
-from classex_bayes.evaluate.progress import with_progress
+from classex_bayes.evaluate.progress_bar import with_progress
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import (
@@ -41,6 +32,15 @@ from classex_bayes.exceptions import (
     Interrupted,
 )
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
+    class_counts,
+    how_many,
+    number,
+    probability,
+    seed_sequence,
+    truth_value,
+)
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
@@ -136,8 +136,8 @@ def run_trials(
 
     Examples
     --------
-    >>> from classex_bayes.data.simulate import FavorabilityLaw
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> from classex_bayes.simulate import FavorabilityLaw
+    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> def draw(mean, seed):
     ...     law = FavorabilityLaw(means=(mean,), sds=(1.0,))
     ...     losses, y, n_classes = law.sample(50, random_seed=seed)

@@ -4,15 +4,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from classex_bayes.core.ties import Ties
-from classex_bayes.data.task import SourceTask, Untested
-from classex_bayes.data.validation import encode_labels, number, one_of, seed_sequence, share
+from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
-from classex_bayes.identification.arguments import finite_matrix, positive_numbers
 from classex_bayes.identification.decoding import identification_task
+from classex_bayes.identification.matrices import finite_matrix, positive_numbers
 from classex_bayes.identification.noise import shrinkage_intensity, shrunk_covariance
 from classex_bayes.identification.regression import elastic_net, ridge, stimulus_folds
+from classex_bayes.task.source_task import SourceTask, Untested
+from classex_bayes.task.validation import encode_labels, number, one_of, seed_sequence, share
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 

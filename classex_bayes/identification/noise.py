@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.data.validation import share
 from classex_bayes.exceptions import DataError
-from classex_bayes.identification.arguments import finite_matrix
+from classex_bayes.identification.matrices import finite_matrix
+from classex_bayes.task.validation import share
 from classex_bayes.typing import FloatArray
 
 

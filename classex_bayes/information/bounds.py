@@ -7,15 +7,15 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import elementwise, minimize_scalar
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import (
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
     as_numeric,
     class_count,
     one_of,
     probability,
     source_task,
 )
-from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
 Unit = Literal["nats", "bits"]

@@ -7,11 +7,9 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtri
 
-from classex_bayes.core.normal import signal_accuracy
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, one_of
+from classex_bayes.core.normal_law import signal_accuracy
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal, signal_curve
-from classex_bayes.estimators.training import TrainingCurve
+from classex_bayes.estimators.training_curve import TrainingCurve
 from classex_bayes.exceptions import DataError
 from classex_bayes.information.bounds import NATS, Unit
 from classex_bayes.results import (
@@ -23,6 +21,8 @@ from classex_bayes.results import (
     interval_settings,
     interval_words,
 )
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts, one_of
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # Numbers of classes that stand for all those the curve of a fitted model is compared at.

@@ -18,7 +18,7 @@ import numpy as np
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.gaps import refuse_lost_chunks, refuse_unwritten
-from classex_bayes.io.trees import require_zarr
+from classex_bayes.io.whole_files import require_zarr
 from classex_bayes.typing import NumberArray
 
 

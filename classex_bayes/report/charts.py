@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.plots.checks import compared
+from classex_bayes.plots.plot_ppc import compared
 from classex_bayes.report.findings import Findings
 from classex_bayes.report.words import exact, level, percent
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_of
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, NumberArray
 
 _INNER = 0.5

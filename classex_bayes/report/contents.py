@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-import classex_bayes
-from classex_bayes.bayes.posterior_checks import PredictiveReport, posterior_checks
-from classex_bayes.bayes.tree import seeds_of
-from classex_bayes.data.diagnosis import diagnose
-from classex_bayes.data.diagnosis.report import TaskReport
-from classex_bayes.data.task import SourceTask
+from classex_bayes._version import __version__
+from classex_bayes.assumptions.diagnosis import diagnose
+from classex_bayes.assumptions.task_report import TaskReport
+from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
+from classex_bayes.bayes.idata import seeds_of
 from classex_bayes.report import charts, words
 from classex_bayes.report.document import document, finite, records
 from classex_bayes.report.findings import Findings
 from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.task.source_task import SourceTask
 
 _N_POINTS = 100
 _KINDS = {"eti": "equal tails", "hdi": "highest density"}
@@ -139,7 +139,7 @@ def fingerprint(task: SourceTask) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of this package and of what its numbers rest on."""
-    found = {"classex_bayes": classex_bayes.__version__, "Python": platform.python_version()}
+    found = {"classex_bayes": __version__, "Python": platform.python_version()}
     for name in _VERSIONS:
         try:
             found[name] = version(name)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.base import Estimator
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import ExtrapolationWarning, Interrupted
 from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 

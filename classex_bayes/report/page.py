@@ -6,15 +6,15 @@ from importlib import resources
 from pathlib import Path
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.tree import seeds_of
-from classex_bayes.data.task import SourceTask
-from classex_bayes.data.validation import class_counts, file_path, probability, source_task
+from classex_bayes.bayes.idata import seeds_of
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.trees import write_text
+from classex_bayes.io.whole_files import write_text
 from classex_bayes.report import words
 from classex_bayes.report.contents import contents
 from classex_bayes.report.findings import Findings, find, usual_references
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts, file_path, probability, source_task
 from classex_bayes.typing import ClassCounts
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.bayes.posterior_checks import PredictiveReport
+from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
 from classex_bayes.bayes.sampling import Diagnosis
-from classex_bayes.data.task import SourceTask
 from classex_bayes.results import ClassesUntil
+from classex_bayes.task.source_task import SourceTask
 
 _CARRIED, _MOST_NAMED = 0.4, 5
 _MOST_DECIMALS = 2

@@ -1,7 +1,7 @@
 """What predictions are: draws or points at numbers of classes, with intervals and tables."""
 
-from classex_bayes.results.asked import Asked, Quantity
 from classex_bayes.results.classes_until import ClassesUntil
+from classex_bayes.results.estimand import Asked, Quantity
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
 from classex_bayes.results.intervals import (
     SAMPLE_DIMS,
@@ -9,14 +9,14 @@ from classex_bayes.results.intervals import (
     interval_settings,
     interval_words,
 )
+from classex_bayes.results.known_accuracy import known_accuracy
 from classex_bayes.results.rounding import DrawsTable, RoundTo
-from classex_bayes.results.together import (
+from classex_bayes.results.side_by_side import (
     distinct_names,
     expected_accuracy,
     one_quantity,
     one_top,
 )
-from classex_bayes.results.truth import known_accuracy
 
 __all__ = [
     "SAMPLE_DIMS",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from classex_bayes.display import html_block, html_facts
+from classex_bayes.formatting import html_block, html_facts
 from classex_bayes.results.intervals import interval_settings, interval_words
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.data.validation import probability
-from classex_bayes.display import Display, Shown, sparkline
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.results.asked import Asked, Quantity
+from classex_bayes.formatting import Display, Shown, sparkline
+from classex_bayes.results.estimand import Asked, Quantity
 from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of
 from classex_bayes.results.rounding import DrawsTable, RoundTo
+from classex_bayes.task.validation import probability
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]

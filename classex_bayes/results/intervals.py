@@ -4,7 +4,7 @@ import xarray as xr
 from arviz_base import rcParams
 from arviz_stats import eti, hdi
 
-from classex_bayes.data.validation import one_of, probability
+from classex_bayes.task.validation import one_of, probability
 
 SAMPLE_DIMS = ["chain", "draw"]
 

@@ -10,9 +10,9 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import hdi, mcse
 
-from classex_bayes.data.validation import one_of
-from classex_bayes.display import ROUNDING
+from classex_bayes.formatting import ROUNDING
 from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.task.validation import one_of
 from classex_bayes.typing import FloatArray
 
 RoundTo = Literal["auto", "none"] | None

@@ -17,8 +17,8 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
-from classex_bayes.data.simulate import GaussianNearestNeighbor
 from classex_bayes.evaluate.trials import Trial, run_trials
+from classex_bayes.simulate import GaussianNearestNeighbor
 
 HERE = Path(__file__).parent
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#888888"

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from classex_bayes.bayes.likelihoods import BernsteinData
-from classex_bayes.bayes.model import prior_draws
-from classex_bayes.bayes.priors import MixturePrior
+from classex_bayes.bayes.model.graph import prior_draws
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import loss_bins, loss_histogram
 

@@ -12,13 +12,13 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.likelihoods import likelihood_data
-from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
 from classex_bayes.results import Asked
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 K = np.array([2, 3, 7, 40, 200, 1000, 20_000])
 

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.likelihoods import (
+from classex_bayes.bayes.idata import data_of, described, predictive_group, task_part
+from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     PooledData,
     PowerData,
     _pooled_random,
     arrays,
 )
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.pooling import pool_weights, pooled_data, pooled_dependence
-from classex_bayes.bayes.priors import MixturePrior
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.bayes.tree import data_of, described, predictive_group, task_part
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 BASIS = RadialBasis.regular(-4, 8, 0.5)
@@ -232,7 +232,7 @@ def test_log_likelihood_by_class(pooled):
 
 
 def test_names_stand_once_where_classes_are_shared(tasks):
-    from classex_bayes.bayes.tree import log_likelihood_group
+    from classex_bayes.bayes.idata import log_likelihood_group
 
     names = [f"c{j}" for j in range(12)]
     shared = [independent(12, 3, names), independent(8, 2, names[4:])]

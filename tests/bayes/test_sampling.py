@@ -13,12 +13,12 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.priors import MixturePrior
+from classex_bayes.bayes.idata import seeds_of
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import diagnose
-from classex_bayes.bayes.tree import seeds_of
 from classex_bayes.core.basis import loss_bins
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.task.source_task import SourceTask
 
 TASK = SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
 
@@ -269,7 +269,7 @@ REAL = """
 import os, signal, threading
 import numpy as np
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.data.task import SourceTask
+from classex_bayes.task.source_task import SourceTask
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
 task = SourceTask.from_losses(np.arange(400) % 9, np.arange(400) % 200, n_classes=200)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.stacking import Stack, StackedExtrapolator, _shares, stack
-from classex_bayes.data.simulate import zoo
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.simulate import zoo
+from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from classex_bayes.bayes.storage import load
-from classex_bayes.cli import analysis, study
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.cli import analysis
+from classex_bayes.cli import study_verb as study
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.literature import literature
+from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
 
@@ -243,7 +244,7 @@ def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, t
     def fail(*arguments, **options):
         raise RuntimeError("no fonts")
 
-    monkeypatch.setattr("classex_bayes.plots.curve.plot_accuracy", fail)
+    monkeypatch.setattr("classex_bayes.plots.plot_accuracy.plot_accuracy", fail)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
     found = strict(out)
     assert code == 1 and list(found["files"]) == ["posterior"]

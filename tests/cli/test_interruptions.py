@@ -7,12 +7,12 @@ import pytest
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import Interrupted
+from classex_bayes.task.source_task import SourceTask
 
 SHORT = {"draws": 200, "tune": 200, "chains": 3, "random_seed": 3, "progressbar": False}
 LENGTHS = {
@@ -80,7 +80,7 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("classex_bayes.plots.curve.plot_accuracy", stop)
+    monkeypatch.setattr("classex_bayes.plots.plot_accuracy.plot_accuracy", stop)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
     assert code == 130 and list(strict(out)["files"]) == ["posterior"]
     assert "interrupted while the figure was written; what was finished is above" in err
@@ -222,7 +222,7 @@ def test_a_backtest_without_pilots(pilot, stop_after):
 def test_the_back_test_command_shows_a_partial_table(
     run, strict, embeddings, monkeypatch, stop_after, tmp_path
 ):
-    verb = sys.modules["classex_bayes.cli.backtest"]
+    verb = sys.modules["classex_bayes.cli.backtest_verb"]
     monkeypatch.setattr(verb, "point_estimators", lambda which, seed: [ClassExReg(0.5)])
     options = ["--n-source", "20,50", "--pilots", "2", "--draws", "100", "--out", "b", "--json"]
     go_on = stop_after(3)

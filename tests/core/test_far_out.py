@@ -7,13 +7,13 @@ import mpmath
 import numpy as np
 import pytest
 
+from classex_bayes.assumptions.drift_prior import DriftPrior
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.covariance import clustered_covariance, repair_covariance, stream_losses
-from classex_bayes.core.drift import DriftPrior
-from classex_bayes.core.risk import chance_of_rank
-from classex_bayes.core.scores import ScoreMatrix
-from classex_bayes.core.subsample import accuracy_given_losses, log_binomial
-from classex_bayes.core.top import expected_top_accuracy, top_accuracy_given_losses
+from classex_bayes.core.influence import clustered_covariance, repair_covariance, stream_losses
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.subsets import accuracy_given_losses, log_binomial
+from classex_bayes.core.top_accuracy import expected_top_accuracy, top_accuracy_given_losses
+from classex_bayes.risk.costs_by_rank import chance_of_rank
 
 
 def chance_of_none(lost, drawn, competitors):

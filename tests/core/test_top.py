@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import betaincc, ndtr
 
 from classex_bayes.core.basis import RadialBasis, loss_bins
-from classex_bayes.core.subsample import accuracy_given_losses, average_test_accuracy
-from classex_bayes.core.top import (
+from classex_bayes.core.subsets import accuracy_given_losses, average_test_accuracy
+from classex_bayes.core.top_accuracy import (
     average_top_accuracy,
     expected_top_accuracy,
     top_accuracy_given_losses,

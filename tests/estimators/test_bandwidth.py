@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.bandwidth import SELECTORS, bcv, fixed, nrd0, select, sj, ucv
+from classex_bayes.estimators.kde.bandwidth import SELECTORS, bcv, fixed, nrd0, select, sj, ucv
 from classex_bayes.exceptions import DataError
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators.basis_regression import (
+from classex_bayes.estimators.classexreg.basis_regression import (
     basis_accuracy,
     design,
     least_squares,

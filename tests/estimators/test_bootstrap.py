@@ -5,14 +5,14 @@ import warnings
 import numpy as np
 import pytest
 
-from classex_bayes.core.covariance import clustered_covariance
-from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
+from classex_bayes.core.influence import clustered_covariance
 from classex_bayes.estimators.bootstrap import bootstrap
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 

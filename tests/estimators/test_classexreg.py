@@ -10,17 +10,18 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import classexreg, training
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.halves import (
+from classex_bayes.estimators import training_curve as training
+from classex_bayes.estimators.classexreg import classexreg
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg.halves import (
     BANDWIDTHS,
     choose_bandwidth,
     extrapolate_halves,
     given_halves,
 )
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -11,13 +11,13 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 from sklearn.base import clone
 
-from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import cleanex
-from classex_bayes.estimators.cleanex import CleaneX, _Objective, _standardized
-from classex_bayes.estimators.network import Adam, Network
-from classex_bayes.estimators.training import TrainingCurve, training_curve
+from classex_bayes.estimators.cleanex import cleanex
+from classex_bayes.estimators.cleanex.cleanex import CleaneX, _Objective, _standardized
+from classex_bayes.estimators.cleanex.network import Adam, Network
+from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -5,13 +5,13 @@ import pytest
 from sklearn.base import clone
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.priors import DirichletPrior, MixturePrior
-from classex_bayes.bayes.risk import BayesianRisk
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.stacking import StackedExtrapolator
 from classex_bayes.estimators.literature import literature
-from classex_bayes.estimators.moment_risk import MomentRisk
-from classex_bayes.estimators.risk import PolynomialRisk
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.risk.bayesian_risk import BayesianRisk
+from classex_bayes.risk.moment_risk import MomentRisk
+from classex_bayes.risk.polynomial_risk import PolynomialRisk
 
 COST = 1 - np.eye(12)
 PRIORS = MixturePrior(), MixturePrior(monotone=True), DirichletPrior()

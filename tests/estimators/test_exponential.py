@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 from sklearn.base import clone
 
-from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.exponential import MixedExponential
-from classex_bayes.estimators.training import training_curve
+from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

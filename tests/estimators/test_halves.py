@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from classex_bayes.data.simulate import FavorabilityLaw
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import halves as module
-from classex_bayes.estimators.halves import (
+from classex_bayes.estimators.classexreg import halves as module
+from classex_bayes.estimators.classexreg.halves import (
     BANDWIDTHS,
     choose_bandwidth,
     extrapolate_halves,
@@ -14,6 +12,8 @@ from classex_bayes.estimators.halves import (
     random_halves,
 )
 from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import FavorabilityLaw
+from classex_bayes.task.source_task import SourceTask
 
 
 def score_task(k1=15, repeats=2, seed=0):

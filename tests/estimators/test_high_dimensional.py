@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 from sklearn.base import clone
 
-from classex_bayes.core.normal import expected_power, signal_accuracy
-from classex_bayes.data.simulate import FavorabilityLaw
-from classex_bayes.data.task import SourceTask
+from classex_bayes.core.normal_law import expected_power, signal_accuracy
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import FavorabilityLaw
+from classex_bayes.task.source_task import SourceTask
 
 SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from sklearn.base import clone
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import kde
-from classex_bayes.estimators.bandwidth import select, ucv
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.kde import kde
+from classex_bayes.estimators.kde.bandwidth import select, ucv
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -12,12 +12,12 @@ from scipy.integrate import quad
 from scipy.stats import binom
 from sklearn.base import clone
 
-from classex_bayes.core import mixture
-from classex_bayes.data.simulate import FavorabilityLaw
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import pseudolikelihood
-from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators.pseudolikelihood import mixture_weights as mixture
+from classex_bayes.estimators.pseudolikelihood import pseudolikelihood
+from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import FavorabilityLaw
+from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.resampling import losses_among, redraw_test_classes, subtasks
 from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 
 def score_task(rng, k1, repeats, decimals=6, **options):

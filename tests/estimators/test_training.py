@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators import training
-from classex_bayes.estimators.training import accuracy_factor, training_curve, training_weights
+from classex_bayes.estimators import training_curve as training
+from classex_bayes.estimators.training_curve import (
+    accuracy_factor,
+    training_curve,
+    training_weights,
+)
 from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 
 def losses_task(k1=40, seed=0):

@@ -9,13 +9,13 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
 from sklearn.base import clone
 
-from classex_bayes.core.normal import expected_power
-from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
+from classex_bayes.core.normal_law import expected_power
 from classex_bayes.estimators.high_dimensional import HighDimensional
-from classex_bayes.estimators.training import training_curve
+from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.estimators.two_parameter import TwoParameter, log_pseudolikelihood
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 METHODS = pytest.mark.parametrize("method", ["least_squares", "pseudolikelihood"])
 SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.backtest import Pilots, backtest
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 ESTIMATORS = [ClassExReg(0.5), KDE("ucv")]
 

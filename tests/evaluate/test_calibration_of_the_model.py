@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.data.task import SourceTask
 from classex_bayes.evaluate import calibration
 from classex_bayes.evaluate.calibration import posterior_sbc, sbc, uniformity
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.calibration import plot_sbc
+from classex_bayes.plots.plot_sbc import plot_sbc
+from classex_bayes.task.source_task import SourceTask
 
 FEW = {"draws": 100, "tune": 200, "chains": 2}
 SMALL = {"n_classes": 50, "n_test": 60, "sampler": FEW, "random_seed": 3, "progressbar": False}

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
 from classex_bayes.evaluate.classifiers import ClassifierComparison, compare_classifiers
 from classex_bayes.evaluate.crossing import Crossing, first_crossing, search_grid, search_range
 from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import ConvergenceWarning, DataError
 from classex_bayes.results import Extrapolation
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 K = [50, 500, 2000]
 SAMPLER = {"draws": 200, "tune": 300, "chains": 2, "cores": 1}

@@ -7,14 +7,14 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.priors import DirichletPrior
+from classex_bayes.bayes.model.priors import DirichletPrior
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
 
 K = [50, 200, 1000]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from classex_bayes.data.datasets import FONTS, load_glyphs
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
 from classex_bayes.evaluate.groups import GroupedExtrapolation, extrapolate_groups
 from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.glyphs import FONTS, load_glyphs
+from classex_bayes.task.source_task import SourceTask
 
 K = [60, 600]
 SAMPLER = {"draws": 200, "tune": 300, "chains": 2, "cores": 1}

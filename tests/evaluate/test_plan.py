@@ -6,12 +6,12 @@ from joblib import parallel_config
 from numpy.testing import assert_allclose
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.priors import MixturePrior
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis, loss_bins
-from classex_bayes.data.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
 from classex_bayes.evaluate.plan import _Truth, plan
 from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 LAW = FavorabilityLaw(means=(2.5,), sds=(1.0,))
 FEW = {"draws": 100, "tune": 200, "chains": 2}

@@ -7,16 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.bayes.predictive import classes_until
-from classex_bayes.bayes.risk_model import element_risk
+from classex_bayes.bayes.predict.predictive import classes_until
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.top import expected_top_accuracy
-from classex_bayes.data.risk import average_test_risk, average_test_risk_cov
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.core.top_accuracy import expected_top_accuracy
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.exponential import MixedExponential
-from classex_bayes.estimators.moment_risk import MomentRisk
-from classex_bayes.estimators.risk import PolynomialRisk, kappa
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.information import (
     bayes_accuracy_bound,
@@ -24,6 +19,11 @@ from classex_bayes.information import (
     implied_information,
     information_bound,
 )
+from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
+from classex_bayes.risk.moment_risk import MomentRisk
+from classex_bayes.risk.polynomial_risk import PolynomialRisk, kappa
+from classex_bayes.risk.risk_likelihood import element_risk
+from classex_bayes.task.source_task import SourceTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
 METHODS = ["bounded_differences", "cantelli", "chebyshev"]

@@ -10,10 +10,7 @@ import pytest
 from dask.callbacks import Callback
 from dask.utils import key_split
 
-from classex_bayes.core.covariance import class_influence
-from classex_bayes.data import blocks
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
+from classex_bayes.core.influence import class_influence
 from classex_bayes.evaluate.scale import (
     FULL,
     NODES,
@@ -24,6 +21,9 @@ from classex_bayes.evaluate.scale import (
     tables,
 )
 from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task import dask_blocks as blocks
+from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.mark.parametrize("classes", [240, 100, 64])

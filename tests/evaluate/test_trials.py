@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes.data.simulate import FavorabilityLaw
-from classex_bayes.data.task import SourceTask
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.simulate import FavorabilityLaw
+from classex_bayes.task.source_task import SourceTask
 
 K = [60, 300]
 # The second has a seed of its own.

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.data.simulate import GaussianKnownCentres
 from classex_bayes.exceptions import DataError
 from classex_bayes.identification import decoding_scores, identification_task, whiten
+from classex_bayes.simulate import GaussianKnownCentres
 
 
 def experiment(n, q, seed, p=None, noise=0.5):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from classex_bayes.data.simulate import GaussianKnownCentres
-from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.identification import EncodingModel, identification_task
+from classex_bayes.simulate import GaussianKnownCentres
 
 
 class Experiment:

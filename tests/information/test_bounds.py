@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.data.simulate import BivariateNormal
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import (
     bayes_accuracy_bound,
@@ -17,6 +15,8 @@ from classex_bayes.information import (
     largest_accuracy,
     smallest_information,
 )
+from classex_bayes.simulate import BivariateNormal
+from classex_bayes.task.source_task import SourceTask
 
 METHODS = ("bounded_differences", "cantelli", "chebyshev")
 BITS = np.log(2)

@@ -8,14 +8,14 @@ from arviz_base import rc_context
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core.normal import signal_accuracy
-from classex_bayes.data.simulate import BivariateNormal, FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.core.normal_law import signal_accuracy
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information
 from classex_bayes.results import Asked, Extrapolation
+from classex_bayes.simulate import BivariateNormal, FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 BITS = np.log(2)
 

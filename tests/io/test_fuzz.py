@@ -10,9 +10,9 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.io import read_task
+from classex_bayes.task.source_task import SourceTask
 
 ENDINGS = ["npz", "npy", "csv", "parquet", "h5", "zip", "txt"]
 

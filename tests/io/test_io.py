@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.io import read_task
+from classex_bayes.task.source_task import SourceTask
 
 RNG = np.random.default_rng(0)
 Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])

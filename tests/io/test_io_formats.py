@@ -18,7 +18,7 @@ import classex_bayes as cb
 from classex_bayes import SourceTask, read_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.arrays import OnDisk
-from classex_bayes.io.stacked import StackedRows
+from classex_bayes.io.stacked_rows import StackedRows
 
 RNG = np.random.default_rng(0)
 Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])

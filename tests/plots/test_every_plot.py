@@ -12,14 +12,14 @@ import pytest
 import xarray as xr
 
 import classex_bayes as cb
-from classex_bayes.bayes.drift import measure_drift
+from classex_bayes.assumptions.drift import measure_drift
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.plots._backends import BACKENDS, PALETTE
-from classex_bayes.plots._common import MUTED, interval_words
-from classex_bayes.plots.calibration import plot_sbc
+from classex_bayes.plots._panels import MUTED, interval_words
+from classex_bayes.plots.plot_sbc import plot_sbc
 from classex_bayes.results import ClassesUntil, Extrapolation
 
 DRAWN = ["matplotlib", "plotly", "bokeh"]

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from classex_bayes.data.simulate import BivariateNormal
-from classex_bayes.evaluate.studies.gaussian import rmse_by_cell
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots import papers
+from classex_bayes.plots import paper_figures as papers
+from classex_bayes.simulate import BivariateNormal
+from classex_bayes.studies.gaussian_simulation import rmse_by_cell
 
 
 @pytest.fixture(autouse=True)

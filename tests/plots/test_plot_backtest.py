@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.evaluate.backtest import Backtest, backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.backtest import plot_backtest
+from classex_bayes.plots.plot_backtest import plot_backtest
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.fixture(scope="module")

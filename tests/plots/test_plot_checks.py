@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from classex_bayes.bayes.checks.sensitivity import sensitivity
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.sensitivity import sensitivity
-from classex_bayes.data.task import SourceTask
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.checks import plot_ppc, plot_prior_predictive
-from classex_bayes.plots.sensitivity import plot_sensitivity
+from classex_bayes.plots.plot_ppc import plot_ppc, plot_prior_predictive
+from classex_bayes.plots.plot_sensitivity import plot_sensitivity
+from classex_bayes.task.source_task import SourceTask
 
 BACKENDS = ["none", "matplotlib"]
 LABEL = "replicated, 90% posterior predictive interval"

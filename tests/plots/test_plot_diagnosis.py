@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from classex_bayes.data.diagnosis import diagnose
-from classex_bayes.data.simulate import GaussianNearestNeighbor
-from classex_bayes.data.task import SourceTask
+from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.diagnosis import plot_diagnosis
+from classex_bayes.plots.plot_diagnosis import plot_diagnosis
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.fixture(scope="module")

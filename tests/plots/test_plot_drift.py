@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes.bayes.drift import measure_drift
-from classex_bayes.data.task import SourceTask
+from classex_bayes.assumptions.drift import measure_drift
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.drift import plot_drift
+from classex_bayes.plots.plot_drift import plot_drift
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
 
 K = [400, 20, 100]
 NAME = "name, 90% credible interval"

@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.questions import plot_classes_until, plot_prob_at_least
+from classex_bayes.plots.plot_questions import plot_classes_until, plot_prob_at_least
 from classex_bayes.results import ClassesUntil, Extrapolation
 
 LARGEST = 10**12

@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.checks import plot_ppc
-from classex_bayes.plots.curve import plot_accuracy
-from classex_bayes.plots.discriminability import plot_discriminability
+from classex_bayes.plots.plot_accuracy import plot_accuracy
+from classex_bayes.plots.plot_discriminability import plot_discriminability
+from classex_bayes.plots.plot_ppc import plot_ppc
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
 
 BACKENDS = ["none", "matplotlib"]
 BAYES = "BayesianExtrapolator, 90% credible interval"

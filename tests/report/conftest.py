@@ -31,8 +31,8 @@ def written(fitted, tmp_path_factory):
 @pytest.fixture(scope="session")
 def hostile(fit, tmp_path_factory):
     """A page whose data and classes have hostile names; two classes have half of the errors."""
-    from classex_bayes.data.task import SourceTask
     from classex_bayes.report.page import write_report
+    from classex_bayes.task.source_task import SourceTask
 
     names = [f"{ATTACK}{j}" for j in range(60)]
     y = np.repeat(np.arange(60), 8)

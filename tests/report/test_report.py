@@ -15,13 +15,13 @@ from numpy.testing import assert_allclose
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.data.task import SourceTask
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.report import charts, words
 from classex_bayes.report.findings import find
 from classex_bayes.report.page import write_report
+from classex_bayes.task.source_task import SourceTask
 
 K, DATE = [1000, 5000, 200], datetime.date(2026, 1, 2)
 

@@ -1,0 +1,1 @@
+"""Wing: when the assumptions fail. Diagnosis, marginality, drift."""

@@ -1,0 +1,307 @@
+"""Drift: how far retrained classifiers leave the accuracy that fixed scores extrapolate to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.special import ndtr, ndtri
+
+from classex_bayes.assumptions.drift_prior import DriftPosterior, DriftPrior
+from classex_bayes.assumptions.marginality import remeasure, smaller_than
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import Display, Shown
+from classex_bayes.results import Extrapolation, expected_accuracy
+from classex_bayes.task import validation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+
+_DEFAULT_PRIOR = DriftPrior()
+_HALF_AN_ANSWER = 0.5
+# Classes share competitors, which their spread does not show; as for tasks made from losses.
+_UNSEEN_COMPETITORS = 1.25
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Drift(Shown):
+    r"""Drift of a retrained classifier, :math:`\delta(k)` in probits; made by `measure_drift`.
+
+    .. math:: \delta(k) = \Phi^{-1}(\text{accuracy of the classifier trained on k classes})
+        - \Phi^{-1}(AGA_k\text{ of the scores on }k_1)
+
+    Attributes
+    ----------
+    table : DataFrame
+        Indexed by k, one row for each smaller task: "measured" (its accuracy), "subsampled" (what
+        the scores of the large task make of k classes), "delta" and its standard error "se".
+    n_classes : int
+        k1, where the drift is 0.
+    posterior : DriftPosterior
+        Posterior of slope and wander.
+
+    Notes
+    -----
+    Draws may rise with k, as accuracies of retrained classifiers may.
+    """
+
+    table: pd.DataFrame
+    n_classes: int
+    posterior: DriftPosterior
+
+    def draws(self, k: ClassCounts, number: int, random_seed: RandomSeed = None) -> FloatArray:
+        """Draws from the posterior of the drift.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes.
+        number : int
+            How many draws.
+        random_seed : int, SeedSequence or None
+            Seed of the draws.
+
+        Returns
+        -------
+        array of shape (number, n_k)
+            In probits.
+        """
+        counts = validation.class_counts(k)
+        size = validation.how_many(number, "number")
+        rng = np.random.default_rng(validation.seed_sequence(random_seed))
+        return self.posterior.draws(np.log(counts / self.n_classes), size, rng)
+
+    def apply(self, prediction: Extrapolation, *, random_seed: RandomSeed = None) -> Extrapolation:
+        r"""Add the drift to a prediction, :math:`\Phi(\Phi^{-1}(A_k) + \delta(k))` draw by draw.
+
+        Parameters
+        ----------
+        prediction : Extrapolation
+            Draws of the expected accuracy, from a fit to the task that the drift was measured on.
+        random_seed : int, SeedSequence or None
+            Seed of the drift.
+
+        Returns
+        -------
+        Extrapolation
+            Named "... + drift", with the notes of the prediction and one of the drift.
+
+        Raises
+        ------
+        DataError
+            A point estimate, a risk, a top-m or measured accuracy, or a prediction from another
+            number of classes.
+        """
+        if not isinstance(prediction, Extrapolation):
+            raise DataError(
+                f"prediction: expected what predict(k) returns, found {type(prediction).__name__}"
+            )
+        if prediction.n_classes != self.n_classes:
+            raise DataError(
+                f"prediction: made from {prediction.n_classes} classes, expected the "
+                f"{self.n_classes} of the task whose drift was measured"
+            )
+        if prediction.interval_type == "none":
+            raise DataError(
+                f"prediction: {prediction.estimator} gives points without draws, which the drift "
+                "could not widen; use BayesianExtrapolator or bootstrap"
+            )
+        accuracy = expected_accuracy(prediction, "prediction")
+        shape = accuracy.shape
+        delta = self.draws(prediction.k, shape[0] * shape[1], random_seed).reshape(shape)
+        return replace(
+            prediction,
+            values=xr.DataArray(
+                ndtr(ndtri(accuracy.values) + delta), coords=accuracy.coords, name="accuracy"
+            ),
+            estimator=f"{prediction.estimator} + drift",
+            notes=(*prediction.notes, self._note()),
+        )
+
+    def _note(self) -> str:
+        measured = ", ".join(str(k) for k in self.table.index.unique())
+        source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
+        found = self.posterior
+        return (
+            f"drift of retrained classifiers added, known from {source}: {found.slope_mean:+.3f} "
+            f"+- {found.slope_sd:.3f} probits for each factor e in k"
+        )
+
+    def _display(self) -> Display:
+        found = self.posterior
+        slope = f"slope: {found.slope_mean:+.3f} +- {found.slope_sd:.3f} for each factor e in k"
+        known = len(self.table) > 0
+        return Display(
+            f"Drift from {self.n_classes} classes, in probits of accuracy",
+            self.table if known else None,
+            (slope if known else f"{slope} (prior: no smaller task)",),
+        )
+
+
+def measure_drift(
+    task: TaskStatistics,
+    smaller_tasks: TaskStatistics | Sequence[TaskStatistics] | Mapping[int, float] = (),
+    *,
+    nested: bool = False,
+    prior: DriftPrior = _DEFAULT_PRIOR,
+) -> Drift:
+    r"""Measure how a classifier that is trained anew drifts from its own extrapolation.
+
+    Scores of classifiers that are trained on all classes together, or normalised over them, are
+    not marginal: on k classes a classifier trained on these is not the one that the scores on k1
+    classes describe. At the k of smaller tasks the difference is measured in probits,
+
+    .. math:: \hat\delta(k) = \Phi^{-1}(\text{accuracy on } k) - \Phi^{-1}(ATA_k),
+
+    each share counted with half an answer more on both sides, with delta-method errors. The
+    posterior of a line with a random walk about it
+    (`classex_bayes.assumptions.drift_prior.DriftPrior`) carries the drift beyond k1.
+
+    Parameters
+    ----------
+    task : SourceTask
+        On k1 classes, from which is extrapolated.
+    smaller_tasks : SourceTask, sequence of SourceTask, or mapping from k to accuracy
+        The classifier trained anew on k < k1 classes of the same population. Accuracies alone are
+        taken to rest on as many instances of each class as the task has. Without any, there is
+        the prior.
+    nested : bool
+        The classes of the smaller tasks are among those of the task and have the same names
+        (`classes` of `from_scores`). Then both classifiers are compared on these classes, and what
+        is particular to them drops out of the difference.
+    prior : DriftPrior
+        Scales of slope and wander.
+
+    Returns
+    -------
+    Drift
+        `.apply(model.predict(k))` widens and shifts a prediction.
+
+    Raises
+    ------
+    DataError
+        A smaller task with as many classes as the large; nested without names or scores.
+
+    See Also
+    --------
+    classex_bayes.check_marginality : Is there a drift at all?
+
+    Notes
+    -----
+    Assumes that the drift goes on as it went, in log k, give or take the random walk; that all
+    classifiers had as much training data for each class. Smaller tasks count as independent of each
+    other, and of the task unless nested; those that share classes with it without nested=True
+    have standard errors that are too large.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.2 (marginal classifiers) and
+    Table 3 (Telugu: classifiers trained on 20, 100 and 400 classes).
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses(np.arange(200) % 25, np.arange(200) % 100, n_classes=100)
+    >>> drift = measure_drift(task, {20: 0.55, 50: 0.2})
+    >>> drift.table["delta"].round(2).to_dict()
+    {20: 0.96, 50: 0.56}
+    >>> round(drift.posterior.slope_mean, 2)
+    -0.13
+    """
+    validation.source_task(task)
+    if not isinstance(prior, DriftPrior):
+        raise DataError(f"prior: expected a DriftPrior, found {type(prior).__name__}")
+    if isinstance(smaller_tasks, Mapping):
+        smaller_tasks = _as_tasks(task, smaller_tasks)
+    given = smaller_than(task, smaller_tasks)
+    k = np.array([small.n_classes for small in given], dtype=np.int64)
+    paired = validation.truth_value(nested, "nested")
+    measured, subsampled, delta, noise = _compared(task, given, paired)
+    columns = {
+        "measured": measured,
+        "subsampled": subsampled,
+        "delta": delta,
+        "se": np.sqrt(np.diag(noise)),
+    }
+    table = pd.DataFrame(columns, index=pd.Index(k, name="k"))
+    posterior = prior.given(np.log(k / task.n_classes), delta, noise)
+    return Drift(table.sort_index(), task.n_classes, posterior)
+
+
+def _as_tasks(task: TaskStatistics, known: Mapping[int, float]) -> list[TaskStatistics]:
+    """Tasks of known accuracies, with the repeats and the design effect of the large task."""
+    return [
+        SourceTask.from_accuracies(
+            [k],
+            [accuracy],
+            n_test=max(1, round(task.n_test * k / task.n_classes)),
+            n_classes=k,
+            design_effect=task.design_effect(),
+        )
+        for k, accuracy in known.items()
+    ]
+
+
+def _compared(
+    task: TaskStatistics, given: Sequence[TaskStatistics], paired: bool
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Accuracies measured and subsampled, drifts, and the covariance of their errors."""
+    if not given:
+        return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
+    if paired:
+        rows = [_class_by_class(task, small, place) for place, small in enumerate(given)]
+        measured, subsampled, delta, variance = np.array(rows).T
+        return measured, subsampled, delta, np.diag(variance)
+    found = remeasure(task, given)
+    n_small = np.array([small.n_test for small in given])
+    z, slope = _probit(found.measured, n_small)
+    expected, large_slope = _probit(found.subsampled, task.n_test)
+    variance = np.maximum(found.measured_variance, _HALF_AN_ANSWER / n_small**2)
+    noise = np.outer(large_slope, large_slope) * found.subsampled_cov
+    return found.measured, found.subsampled, z - expected, noise + np.diag(slope**2 * variance)
+
+
+def _probit(share: Any, n: Any) -> tuple[Any, Any]:
+    """Probits of shares of n answers, and their slopes; no share is quite 0 or 1."""
+    z = ndtri((share * n + _HALF_AN_ANSWER) / (n + 1))
+    return z, np.sqrt(2 * np.pi) * np.exp(z**2 / 2)
+
+
+def _class_by_class(
+    task: TaskStatistics, small: TaskStatistics, place: int
+) -> tuple[float, float, float, float]:
+    """Accuracies of a small task and of the large one on its classes, drift and its variance."""
+    for which, one in (("task", task), (f"smaller_tasks: task {place}", small)):
+        if one.classes is None or one.source is None:
+            raise DataError(
+                f"{which}: nested=True needs scores and names of the classes; make it with "
+                "from_scores(..., classes=...) or pass nested=False"
+            )
+    position = {name: j for j, name in enumerate(task.classes or [])}
+    names = small.classes or []
+    unknown = [name for name in names if name not in position]
+    if unknown:
+        raise DataError(
+            f"smaller_tasks: task {place} has the class {unknown[0]!r}, which task has not; pass "
+            "nested=False for other classes"
+        )
+    large = task.select(np.array([position[name] for name in names]))
+    weight = np.minimum(small.class_weight, large.class_weight)
+    weight = weight / weight.sum()
+    ours, theirs = _right_by_class(small), _right_by_class(large)
+    measured, subsampled = float(weight @ ours), float(weight @ theirs)
+    z, slope = _probit(measured, small.n_test)
+    expected, large_slope = _probit(subsampled, large.n_test)
+    # Each class moves both probits; what moves them alike drops out.
+    part = slope * (ours - measured) - large_slope * (theirs - subsampled)
+    count = np.count_nonzero(weight)
+    variance = _UNSEEN_COMPETITORS * (weight**2) @ part**2 * count / (count - 1)
+    floor = _HALF_AN_ANSWER * (slope / small.n_test) ** 2
+    return measured, subsampled, float(z - expected), float(max(variance, floor))
+
+
+def _right_by_class(task: TaskStatistics) -> FloatArray:
+    """Share of right answers of each class; 0 where it is not tested."""
+    right = np.bincount(task.y, task.losses == 0, minlength=task.n_classes)
+    return right / np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)

@@ -1,0 +1,159 @@
+"""Does the score of a class depend on its competitors? A comparison with retrained tasks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from classex_bayes.assumptions.task_report import Check, TaskReport
+from classex_bayes.exceptions import DataError
+from classex_bayes.task import validation
+from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.typing import FloatArray, IntArray
+
+_LEVEL = 0.01
+_ROUNDING = 1e-20  # variance left by rounding where no instance errs
+
+
+def check_marginality(
+    task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
+) -> TaskReport:
+    r"""Compare a task with smaller ones whose classifiers were trained anew.
+
+    If scores are marginal, ATA_k of the large task is the expected accuracy of a classifier on k
+    classes. With k the number of classes of a smaller task,
+
+    .. math:: z = \frac{ATA_k(\text{large}) - ATA_k(\text{small})}
+        {\sqrt{Var_{large} + Var_{small}}}
+
+    is compared with the t distribution of as many degrees of freedom as the small task has
+    classes, less one, at a level of 1% divided by the number of smaller tasks. The variance of
+    the small task is at least k1 / k times that of the large one, since the variance of an average
+    over all k-subsets of k1 classes is at most k / k1 of a single subset's.
+
+    Parameters
+    ----------
+    task : SourceTask
+        On many classes.
+    smaller_tasks : SourceTask or sequence of SourceTask
+        On fewer classes of the same population, with classifiers trained on these alone. Their
+        classes may be among those of the large task.
+
+    Returns
+    -------
+    TaskReport
+        One check for each smaller task; all pass in 99% of cases if scores are marginal.
+
+    Raises
+    ------
+    DataError
+        No tasks, or a smaller one with as many classes as the large.
+
+    Notes
+    -----
+    Tasks with common classes are positively dependent, which the combined standard error leaves
+    out: there the check is cautious. A difference may also mean that the classes of the small task
+    come from another population, or that the training sets differ in size.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.2 (marginal classifiers).
+    Hoeffding (1948), variance of U-statistics.
+
+    Examples
+    --------
+    >>> from classex_bayes.task.source_task import SourceTask
+    >>> large = SourceTask.from_losses(np.arange(100) % 20, np.arange(100), n_classes=100)
+    >>> small = SourceTask.from_losses(np.full(20, 1), np.arange(20), n_classes=20)
+    >>> check_marginality(large, small).passed
+    False
+    """
+    given = smaller_than(task, smaller_tasks)
+    if not given:
+        raise DataError("smaller_tasks: expected at least one task, found none")
+    found = tuple(
+        _check(task, small, f"task {place}: {small.n_classes} classes", _LEVEL / len(given))
+        for place, small in enumerate(given)
+    )
+    return TaskReport(found, f"Marginality of {task.n_classes} classes")
+
+
+def smaller_than(
+    task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
+) -> list[TaskStatistics]:
+    """Smaller tasks as a list, possibly empty; raise where one is no task or not smaller."""
+    if not (isinstance(smaller_tasks, TaskStatistics) or np.iterable(smaller_tasks)):
+        raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
+    given = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
+    for candidate in (task, *given):
+        validation.source_task(candidate)
+    for place, small in enumerate(given):
+        if small.n_classes >= task.n_classes:
+            raise DataError(
+                f"smaller_tasks: task {place} has {small.n_classes} classes, expected fewer than "
+                f"the {task.n_classes} of task"
+            )
+    return given
+
+
+@dataclass(frozen=True)
+class Remeasured:
+    """Accuracies at some k twice: by the scores of a large task, and by classifiers of k classes.
+
+    Attributes
+    ----------
+    k : int array of shape (m,)
+        Numbers of classes of the small tasks.
+    subsampled, measured : arrays of shape (m,)
+        ATA_k of the large task, and accuracy of the small ones.
+    subsampled_cov : array of shape (m, m)
+        Covariance of the first.
+    measured_variance : array of shape (m,)
+        Variances of the second, at least k1 / k times those of the first: few classes estimate
+        their variance badly.
+    """
+
+    k: IntArray
+    subsampled: FloatArray
+    measured: FloatArray
+    subsampled_cov: FloatArray
+    measured_variance: FloatArray
+
+
+def remeasure(task: TaskStatistics, small: Sequence[TaskStatistics]) -> Remeasured:
+    """Compare a task with smaller ones, some of which may have as many classes."""
+    k, place = np.unique([one.n_classes for one in small], return_inverse=True)
+    expected, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
+    measured = [float(one.accuracy(one.n_classes)[0]) for one in small]
+    variance = [float(one.accuracy_cov(one.n_classes)[0, 0]) for one in small]
+    least = np.diag(covariance) * task.n_classes / k[place]
+    return Remeasured(
+        k[place], expected, np.array(measured), covariance, np.maximum(variance, least)
+    )
+
+
+def _check(task: TaskStatistics, small: TaskStatistics, name: str, level: float) -> Check:
+    k = small.n_classes
+    for which, one in (("large", task), ("smaller", small)):
+        if one.kind == "accuracies" and k not in one.grid():
+            return Check(name, None, f"the {which} task has no accuracy at {k} classes")
+    found = remeasure(task, [small])
+    expected, measured = float(found.subsampled[0]), float(found.measured[0])
+    variance = float(found.subsampled_cov[0, 0] + found.measured_variance[0])
+    if variance <= _ROUNDING:
+        return Check(name, None, "neither task has errors to judge the difference by")
+    threshold = float(student.isf(level / 2, k - 1))
+    z = (expected - measured) / np.sqrt(variance)
+    passed = bool(abs(z) <= threshold)
+    sentence = (
+        f"{expected:.4f} expected from the large task, {measured:.4f} measured: {z:+.1f} standard "
+        "errors apart"
+    )
+    if not passed:
+        way = "falls faster" if z < 0 else "falls more slowly"
+        sentence += (
+            "; scores seem to depend on the competitors (or classes come from elsewhere): with "
+            f"retraining, accuracy {way} than the large task alone suggests"
+        )
+    return Check(name, passed, sentence, float(z), threshold)

@@ -1,0 +1,166 @@
+"""What the checks need to know of the scores, in one pass over blocks of rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+_MOST_EDGES = 50_000  # confusions kept for the graph
+_N_SKETCHES = 16
+_TELLING_VALUES = 10  # a row of fewer different scores may occur twice by chance
+_SUM_TOLERANCE = 0.01  # of probabilities rounded to a few decimals
+_CLOSE = 0.1  # share of the classes; an instance that more classes beat tells nothing of likeness
+
+
+class ScoreFacts(NamedTuple):
+    """What one pass over the scores leaves behind, in O(k1 + n) memory."""
+
+    influence: FloatArray  # (k1,): psi at one k
+    as_rival: FloatArray  # (k1,): weight of the instances that the class beats
+    edges: IntArray  # (n_edges, 2): test class, competitor that beat one of its instances
+    n_in_graph: int  # classes that the edges may join
+    row_hash: IntArray  # (n,): equal for equal rows of scores
+    telling: BoolArray  # (n,): the row has enough different scores to be told from others
+    sketch: FloatArray  # (k1, 16): random projections of the columns, over the rms score
+    sums_to_one: bool  # rows are probabilities
+    log_sums_to_one: bool  # rows are log probabilities
+
+
+def stream(task: TaskStatistics, k: int, rng: np.random.Generator) -> ScoreFacts:
+    r"""Walk once through the scores of a task that has a source.
+
+    The influence of class j on ATA_k is
+    :math:`\psi_j = (k_1 - 1)(\overline{ATA^{(-\cdot)}} - ATA^{(-j)})`, with j deleted both as a
+    test class and as a competitor. Columns are compared through projections
+    :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) / \sqrt n` on standard normal z, whose
+    difference between two classes has the mean square of the scores' difference. A random part of
+    the classes stands for all in the graph of confusions where these would be too many.
+
+    Parameters
+    ----------
+    task : SourceTask
+        With scores.
+    k : int
+        Number of classes of the influences, 2..k1 - 1.
+    rng : Generator
+        Draws projections and the part of the classes.
+
+    Returns
+    -------
+    ScoreFacts
+    """
+    source = task.source
+    assert source is not None
+    n_classes = task.n_classes
+    y, weight = task.y, task.instance_weight
+    confusions = int(task.losses[task.losses <= _most_losses(n_classes)].sum())
+    share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
+    kept = np.zeros(n_classes, dtype=bool)
+    kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
+    counts = np.array([k])
+    as_test, gain_of_rival = np.zeros(n_classes), np.zeros(n_classes)
+    as_rival = np.zeros(n_classes)
+    edges: list[IntArray] = []
+    rows_seen = _Rows(source, rng)
+    for block in loss_blocks(source, y, row_groups(y, n_classes), task.ties, task.tie_seed):
+        w, own = weight[block.rows], y[block.rows]
+        remaining = n_classes - 1
+        stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, counts)
+        goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, counts)
+        as_test += np.bincount(own, w * stays[:, 0], n_classes)
+        erring = np.flatnonzero(block.losses)
+        beaten_by = block.beaten_by(erring).astype(np.float32)
+        gains = np.stack([w * (goes - stays)[:, 0], w])[:, erring].astype(np.float32)
+        found = gains @ beaten_by
+        gain_of_rival += found[0]
+        as_rival += found[1]
+        edges.append(_edges(block, own, kept))
+        rows_seen.add(block.rows)
+    # Not 1 - weight, which is 0 where one class has nearly all the weight.
+    before = np.concatenate([[0.0], np.cumsum(task.class_weight)[:-1]])
+    after = np.concatenate([np.cumsum(task.class_weight[:0:-1])[::-1], [0.0]])
+    deleted = (as_test.sum() - as_test + gain_of_rival) / (before + after)
+    joined = np.unique(np.concatenate(edges), axis=0)
+    return ScoreFacts(
+        (n_classes - 1) * (deleted.mean() - deleted),
+        as_rival,
+        joined,
+        int(kept.sum()),
+        rows_seen.hash,
+        rows_seen.telling,
+        rows_seen.sketch / (rows_seen.rms or 1.0),
+        rows_seen.sums_to_one,
+        rows_seen.log_sums_to_one,
+    )
+
+
+def _most_losses(n_classes: int) -> int:
+    return max(3, int(_CLOSE * n_classes))
+
+
+def _edges(block: LossBlock, own: IntArray, kept: BoolArray) -> IntArray:
+    """Pairs (test class, competitor that beat it) among the kept classes, from close defeats."""
+    close = (block.losses > 0) & (block.losses <= _most_losses(kept.size)) & kept[own]
+    rows = np.flatnonzero(close)
+    places, rivals = np.nonzero(block.beaten_by(rows))
+    pairs = np.stack([own[rows[places]], rivals], axis=1)
+    return np.unique(pairs[kept[rivals]], axis=0)
+
+
+class _Rows:
+    """Accumulates what is asked of the scores themselves."""
+
+    def __init__(self, source: ScoreSource, rng: np.random.Generator) -> None:
+        n, n_classes = source.shape
+        self.source, self.rng = source, rng
+        self.hash = np.empty(n, dtype=np.uint64)
+        self.telling = np.zeros(n, dtype=bool)
+        self.sketch = np.zeros((n_classes, _N_SKETCHES))
+        self.sums_to_one = self.log_sums_to_one = True
+        self._bits = rng.integers(2**63, size=n_classes, dtype=np.uint64) * 2 + 1
+        self._squares = 0.0
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of the scores about the means of their rows."""
+        return float(np.sqrt(self._squares / np.prod(self.source.shape)))
+
+    def add(self, rows: IntArray) -> None:
+        scores = self.source.scores(rows)
+        n_classes = scores.shape[1]
+        # Adding 0 turns a negative zero into the zero that it equals.
+        words = np.ascontiguousarray(scores + 0.0).view(np.uint64)
+        with np.errstate(over="ignore"):
+            mixed = (words ^ (words >> np.uint64(29))) * self._bits
+            self.hash[rows] = (mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
+        some = np.sort(scores[:, :200], axis=1)
+        different = 1 + (np.diff(some, axis=1) > 0).sum(axis=1)
+        whole = bool(np.all(some == np.floor(some)))
+        enough = _TELLING_VALUES if whole else min(n_classes, _TELLING_VALUES)
+        self.telling[rows] = different >= enough
+        self._add_sums(scores)
+        self._add_sketch(scores, rows.size)
+
+    def _add_sums(self, scores: FloatArray) -> None:
+        if self.sums_to_one:
+            near = np.abs(scores.sum(axis=1) - 1) < _SUM_TOLERANCE
+            self.sums_to_one = bool(near.all() and scores.min() >= 0)
+        if self.log_sums_to_one:
+            small = bool(scores.max() <= _SUM_TOLERANCE)
+            total = np.exp(np.minimum(scores, 1.0)).sum(axis=1)
+            self.log_sums_to_one = small and bool((np.abs(total - 1) < _SUM_TOLERANCE).all())
+
+    def _add_sketch(self, scores: FloatArray, n_rows: int) -> None:
+        ruled_out = np.isneginf(scores)
+        if ruled_out.any():
+            finite = np.where(ruled_out, np.inf, scores).min(axis=1)
+            scores = np.where(ruled_out, finite[:, None] - 1, scores)
+        centred = scores - scores.mean(axis=1, keepdims=True)
+        self._squares += float(np.einsum("ij,ij->", centred, centred))
+        directions = self.rng.standard_normal((n_rows, _N_SKETCHES))
+        self.sketch += centred.T @ directions / np.sqrt(self.source.shape[0])

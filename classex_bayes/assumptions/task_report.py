@@ -1,0 +1,148 @@
+"""What a diagnosis says: checks with a sentence each, gathered in a report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import folded, html_block, html_facts
+from classex_bayes.typing import FloatArray
+
+_WORDS = {True: "ok", False: "WARNING", None: "not checked"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a task and its answer.
+
+    Attributes
+    ----------
+    name : str
+        What was looked at.
+    passed : bool or None
+        None where it could not be checked.
+    sentence : str
+        What was found, what it means, and what to do; or why it could not be checked.
+    value : float
+        The number that decided; NaN where it could not be checked.
+    threshold : float
+        What `value` was compared with; NaN where there is no such number.
+    """
+
+    name: str
+    passed: bool | None
+    sentence: str
+    value: float = float("nan")
+    threshold: float = float("nan")
+
+    def __repr__(self) -> str:
+        """One line: the verdict, the name and the sentence."""
+        return folded(f"{_WORDS[self.passed]:<11}  {self.name}: {self.sentence}", indent=13)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassErrors:
+    """What every class has to do with the errors, for plots.
+
+    Attributes
+    ----------
+    missed : array of shape (n_classes,)
+        Share of each class's own instances that are wrong among all k1 classes; 0 for classes
+        without instances.
+    beaten : array of shape (n_classes,)
+        Share of the other classes' instances that it beats as a competitor.
+    influence : array of shape (n_classes,)
+        Share of the sum of squared influences on ATA_k; sums to 1.
+    n_classes_effective : float
+        Participation number of the influences.
+    """
+
+    missed: FloatArray
+    beaten: FloatArray
+    influence: FloatArray
+    n_classes_effective: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TaskReport:
+    """Checks of a task.
+
+    Attributes
+    ----------
+    checks : tuple of Check
+        In a fixed order; ``report["ties"]`` is the check of that name.
+    title : str
+        What was checked.
+    class_errors : ClassErrors or None
+        Parts of the classes in the errors, where the scores are known.
+
+    Examples
+    --------
+    >>> report = TaskReport((Check("ties", True, "no pair is tied", 0.0, 0.05),), "3 classes")
+    >>> report
+    3 classes: nothing found
+    ok           ties: no pair is tied
+    >>> report.passed, report["ties"].value
+    (True, 0.0)
+    """
+
+    checks: tuple[Check, ...]
+    title: str
+    class_errors: ClassErrors | None = field(default=None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed; those that could not be made count as passed."""
+        return not self.warnings
+
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        """The checks that failed."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All checks: index "check", columns "passed", "value", "threshold" and "sentence"."""
+        columns = {
+            name: [getattr(check, name) for check in self.checks]
+            for name in ("passed", "value", "threshold", "sentence")
+        }
+        index = pd.Index([check.name for check in self.checks], name="check")
+        return pd.DataFrame(columns, index=index).astype({"passed": object})
+
+    def __getitem__(self, name: str) -> Check:
+        """Check of a name; `DataError` where there is none."""
+        for check in self.checks:
+            if check.name == name:
+                return check
+        names = ", ".join(repr(check.name) for check in self.checks)
+        raise DataError(f"name: found {name!r}, expected one of {names}")
+
+    def __iter__(self) -> Iterator[Check]:
+        """Walk through the checks."""
+        return iter(self.checks)
+
+    @property
+    def _header(self) -> str:
+        found = len(self.warnings)
+        verdict = f"{found} warning{'s' if found > 1 else ''}" if found else "nothing found"
+        return f"{self.title}: {verdict}"
+
+    def __repr__(self) -> str:
+        """Header, then one line a check."""
+        return "\n".join([self._header, *map(repr, self.checks)])
+
+    def _repr_html_(self) -> str:
+        facts = {check.name: f"{_WORDS[check.passed]}: {check.sentence}" for check in self.checks}
+        return html_block(self._header, html_facts(facts))
+
+
+def participation(squares: FloatArray) -> float:
+    r"""Participation number :math:`(\sum_j s_j)^2 / \sum_j s_j^2` of nonnegative numbers.
+
+    Between 1 (one of them is all) and their number (all are equal); 0 where all are 0.
+    """
+    total = float((squares**2).sum())
+    return float(squares.sum() ** 2 / total) if total > 0 else float(np.count_nonzero(squares))

@@ -1,0 +1,1 @@
+"""Checks of a fitted model."""

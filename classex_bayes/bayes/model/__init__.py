@@ -1,0 +1,1 @@
+"""The model: prior, likelihood and their PyMC graph."""

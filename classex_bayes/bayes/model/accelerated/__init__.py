@@ -1,0 +1,1 @@
+"""The log density, compiled: an option that makes sampling faster and changes no number."""

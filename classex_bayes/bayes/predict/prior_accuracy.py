@@ -1,0 +1,70 @@
+"""What a prior believes of accuracy before any losses are seen."""
+
+import numpy as np
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts
+from classex_bayes.typing import ClassCounts, RandomSeed
+
+
+def prior_accuracy(
+    model: BayesianExtrapolator,
+    k: ClassCounts,
+    task: SourceTask | None = None,
+    *,
+    draws: int = 1000,
+    random_seed: RandomSeed = None,
+) -> Extrapolation:
+    r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, as `predict` gives it.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        Whose prior; it need not be fitted.
+    k : int or array-like of int
+        Numbers of classes, 2..10^12.
+    task : SourceTask, optional
+        Its k1 is what "far beyond" is measured from; the fitted task by default.
+    draws : int
+        Number of draws from the prior.
+    random_seed : int, SeedSequence or None
+        Seed of the draws; by default that of the fit, where the model was fitted.
+
+    Returns
+    -------
+    Extrapolation
+        `.summary()`, `.prob_at_least(a)`, and `plot_accuracy` beside the posterior.
+
+    Raises
+    ------
+    DataError
+        Not a model, or k as for `predict`.
+    NotFittedError
+        No task, and the model has no draws.
+
+    Warns
+    -----
+    ExtrapolationWarning
+        k lies more than 100 times beyond the source classes.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0, 1, 0, 2], range(4), n_classes=4)
+    >>> prior = prior_accuracy(BayesianExtrapolator(), [4, 400], task, random_seed=1)
+    >>> bool(prior.mean[400] < prior.mean[4]), bool(prior.prob_at_least(0.9)[400] > 0.05)
+    (True, True)
+    """
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    counts = class_counts(k)
+    tree = model.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
+    weights = tree["prior"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
+    basis = model._basis if task is None else model.prior.basis
+    values = np.clip(weights @ basis.accuracy(counts).T, 0.0, 1.0)
+    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
+    return Extrapolation.from_draws(
+        counts, values, f"prior of {model.name}", "credible", int(n_classes)
+    )

@@ -1,0 +1,154 @@
+"""How long a user waits for an answer: the first run, later ones, and a fit in a warm process."""
+
+import os
+import subprocess
+import sys
+from functools import cache, partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import xarray as xr
+from scipy.special import ndtr
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.model.accelerated.density import log_density
+from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, pack
+from classex_bayes.bayes.model.graph import build_model
+from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.benchmarks.registry import Measurement, benchmark, seconds, time_ratio
+from classex_bayes.task.glyphs import load_glyphs
+from classex_bayes.task.source_task import SourceTask
+
+_SETTINGS: dict[str, Any] = {
+    "draws": 500,
+    "tune": 500,
+    "chains": 2,
+    "random_seed": 1,
+    "progressbar": False,
+}
+_CONVERGED_AT = 1, 10, 100  # times k1
+
+
+@cache
+def _glyphs(n_classes: int) -> SourceTask:
+    return load_glyphs().task().subsample(n_classes, random_seed=3)
+
+
+@benchmark("cold")
+def cold(small: bool) -> list[Measurement]:
+    """`classex-bayes extrapolate` as a process: before anything is compiled, and afterwards."""
+    task = _glyphs(30 if small else 100)
+    source = task.source
+    assert source is not None
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.npz"
+        np.savez(file, scores=source.scores(np.arange(task.n_test)), y=task.y)
+        call = f"extrapolate {file} --k 1000,3000 --quiet --out {folder}"
+        if small:
+            call += " --draws 20 --chains 1"
+        command = [
+            sys.executable,
+            "-c",
+            "import sys; from classex_bayes.cli import main; sys.argv[0] = 'classex-bayes'; main()",
+            *call.split(),
+        ]
+        environment = dict(os.environ)
+        if not small:
+            environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
+
+        def run() -> object:
+            return subprocess.run(command, env=environment, check=True, capture_output=True)
+
+        first = seconds(run)
+        later = median(seconds(run) for _ in range(1 if small else 5))
+    return [
+        Measurement("first extrapolation on a machine", first, 25, "seconds", True),
+        Measurement("later extrapolations, cold", later, 8, "seconds", True),
+    ]
+
+
+@benchmark("refit")
+def refit(small: bool) -> list[Measurement]:
+    """A fit of 2 x 500 draws in a process that has fitted before."""
+    task = _glyphs(30 if small else 100)
+
+    def fit() -> object:
+        return BayesianExtrapolator().fit(task, **_SETTINGS)
+
+    fit()
+    found = median(seconds(fit) for _ in range(1 if small else 15))
+    return [Measurement("fit again, 2 x 500 draws, 100 characters", found, 0.3, "seconds", True)]
+
+
+@benchmark("sampling")
+def sampling(small: bool) -> list[Measurement]:
+    """Smallest bulk effective sample size for a second of sampling, without the tuning."""
+    task = _glyphs(30 if small else 100)
+    rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
+    for seed in range(1 if small else 5):
+        how: dict[str, Any] = {"tune": 1000, "chains": 4, "progressbar": False, "random_seed": seed}
+        start = perf_counter()
+        BayesianExtrapolator().fit(task, draws=4, **how)
+        middle = perf_counter()
+        model = BayesianExtrapolator().fit(task, draws=200 if small else 4000, **how)
+        drawing = (perf_counter() - middle) - (middle - start)
+        posterior = model.idata["posterior"].to_dataset().drop_vars("weights")
+        k = task.n_classes * np.array(_CONVERGED_AT)
+        accuracies = xr.Dataset({"accuracy": model.predict(k).accuracy})
+        for name, draws in (("parameters", posterior), ("accuracies", accuracies)):
+            ess = arviz_stats.ess(draws, method="bulk")
+            smallest = min(float(values.min()) for values in ess.data_vars.values())
+            rates[name].append(smallest / drawing)
+    return [
+        Measurement(f"least effective draws of {name}, 100 characters", median(found), reach, "/ s")
+        for (name, found), reach in zip(rates.items(), (600, 2000), strict=True)
+    ]
+
+
+@benchmark("size")
+def size(small: bool) -> list[Measurement]:
+    """A fit to 10^7 losses of 1,000 classes against one to 1,000 losses, a task each."""
+    few, many, n_classes = (200, 2_000, 100) if small else (1_000, 10_000_000, 1_000)
+    found = []
+    for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
+        to_many, to_few = (
+            partial(BayesianExtrapolator().fit, _losses(n, n_classes, share), **_SETTINGS)
+            for n in (many, few)
+        )
+        ratio = time_ratio(to_many, to_few, repeats=1 if small else 5)
+        text = f"fit to {many:,} losses, {name}"
+        found.append(Measurement(text, ratio, 1.3, f"that to {few:,}", True))
+    return found
+
+
+def _losses(n: int, n_classes: int, share: float) -> SourceTask:
+    """Losses whose favorabilities have a standard deviation of 1, a share of it by class."""
+    rng = np.random.default_rng(5)
+    y = np.arange(n) % n_classes
+    z = 2 + np.sqrt(share) * rng.standard_normal(n_classes)[y]
+    z += np.sqrt(1 - share) * rng.standard_normal(n)
+    return SourceTask.from_losses(rng.binomial(n_classes - 1, ndtr(-z)), y, n_classes=n_classes)
+
+
+@benchmark("density")
+def density(small: bool) -> list[Measurement]:
+    """One call of the log density with its gradient against PyMC's compiled function."""
+    prior = MixturePrior()
+    data = likelihood_data(_glyphs(100), prior.basis, "auto")
+    packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
+    gradient = np.empty(point.size)
+    mode = "FAST_COMPILE" if small else None
+    theirs = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
+    theirs.set_extra_values({})
+    number = range(3 if small else 20_000)
+    ratio = time_ratio(
+        lambda: [theirs(point) for _ in number],
+        lambda: [log_density(point, packed, gradient) for _ in number],
+    )
+    return [Measurement("log density with gradient, called from Python", ratio, 1, "x PyMC's rate")]

@@ -1,0 +1,130 @@
+"""From scores and embeddings to losses: shares of what the machine can do."""
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from classex_bayes.benchmarks.registry import Measurement, benchmark, time_ratio
+from classex_bayes.core.influence import stream_losses
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.ranks.threads import available_threads
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray
+
+_DIM = 128
+# Test instances, classes, standard deviation of a probe about its template. Accuracies are 0.8,
+# 0.8, 0.95, 0.8 and near chance.
+_EMBEDDINGS = {
+    "20,000 x 20,000": (20_000, 20_000, 2.2),
+    "4,000 x 200,000": (4_000, 200_000, 2.0),
+    "100,000 x 1,000": (100_000, 1_000, 2.2),
+    "20,000 x 20,000, near chance": (20_000, 20_000, 20.0),
+}
+_SMALL = {"300 x 200": (300, 200, 2.2)}
+
+
+def _embeddings(n: int, n_classes: int, noise: float) -> tuple[FloatArray, FloatArray, IntArray]:
+    rng = np.random.default_rng(1)
+    gallery = rng.standard_normal((n_classes, _DIM), dtype=np.float32)
+    y = rng.permutation(n_classes)[np.arange(n) % n_classes]
+    probes = gallery[y] + np.float32(noise) * rng.standard_normal((n, _DIM), dtype=np.float32)
+    return probes, gallery, y
+
+
+def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
+    n_classes = source.shape[1]
+    weight = np.bincount(y, minlength=n_classes) / y.size
+    k = np.unique(np.rint(np.geomspace(2, n_classes, 12)).astype(np.int64))
+    return stream_losses(source, y, weight, k).losses
+
+
+@benchmark("products")
+def products(small: bool) -> list[Measurement]:
+    """Losses of embeddings against the rate of a large bare product in single precision."""
+    size = 256 if small else 4096
+    square = np.random.default_rng(2).random((size, size), dtype=np.float32)
+    out = np.empty_like(square)
+    found = []
+    for name, (n, n_classes, noise) in (_SMALL if small else _EMBEDDINGS).items():
+        probes, gallery, y = _embeddings(n, n_classes, noise)
+        source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
+        share = n * n_classes * _DIM / size**3
+        for what, reach, work in (
+            ("losses", 0.7, lambda s=source, y=y: count_losses(s, y)),
+            ("losses and covariance", 0.45, lambda s=source, y=y: _covariance(s, y)),
+        ):
+            ratio = share * time_ratio(lambda: np.matmul(square, square, out=out), work)
+            found.append(
+                Measurement(f"{what} of embeddings, {name}", ratio, reach, "bare sgemm rate")
+            )
+    return found
+
+
+@benchmark("bandwidth")
+def bandwidth(small: bool) -> list[Measurement]:
+    """Losses of score matrices against a plain sum over them in as many threads."""
+    n = 200 if small else 20_000
+    rng = np.random.default_rng(3)
+    y = rng.permutation(n)
+    found = []
+    for dtype in (np.float32, np.float64):
+        scores = rng.random((n, n), dtype=dtype)
+        scores[np.arange(n), y] = 1 - rng.random(n) * 0.4 / n  # accuracy 0.8
+        rows = np.array_split(scores, available_threads())
+
+        def read(rows: list[FloatArray] = rows) -> None:
+            with ThreadPoolExecutor(len(rows)) as threads:
+                list(threads.map(np.sum, rows))
+
+        source = ScoreMatrix(scores)
+        for what, work in (
+            ("losses", lambda s=source: count_losses(s, y)),
+            ("losses and covariance", lambda s=source: _covariance(s, y)),
+        ):
+            name = f"{what} of a matrix, {n:,} x {n:,} {np.dtype(dtype)}"
+            found.append(Measurement(name, time_ratio(read, work), 0.7, "memory bandwidth"))
+    return found
+
+
+@benchmark("memory")
+def memory(small: bool) -> list[Measurement]:
+    """Peak of the memory that a task takes beside its input, over the size of the input."""
+    n, n_classes = (3_000, 500) if small else (40_000, 5_000)
+    rng = np.random.default_rng(4)
+    y = rng.permutation(np.arange(n) % n_classes)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.npy"
+        scores = np.lib.format.open_memmap(file, "w+", np.float32, (n, n_classes))
+        for part in np.array_split(np.arange(n), 50):
+            scores[part] = rng.standard_normal((part.size, n_classes), dtype=np.float32)
+        mapped = np.load(file, mmap_mode="r")
+        # Compiles and loads whatever stays.
+        SourceTask.from_scores(mapped[:, :3], y % 3)
+        tracemalloc.start()
+        SourceTask.from_scores(mapped, y, untested="competitors")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    limit = 10.0 if small else 0.1
+    return [Measurement("memory map of scores", peak / scores.nbytes, limit, "its size", True)]
+
+
+@benchmark("devices")
+def devices(small: bool) -> list[Measurement]:
+    """Share of losses that are those of NumPy where JAX holds the embeddings."""
+    try:
+        import jax.numpy as jnp
+    except ImportError:
+        raise ImportError("this benchmark needs JAX: pip install jax") from None
+    n, n_classes = (300, 200) if small else (5_000, 5_000)
+    probes, gallery, y = _embeddings(n, n_classes, 2.2)
+    here = SourceTask.from_embeddings(probes, gallery, y, untested="competitors")
+    there = SourceTask.from_embeddings(
+        jnp.asarray(probes), jnp.asarray(gallery), y, untested="competitors"
+    )
+    equal = float(np.mean(here.losses == there.losses))
+    return [Measurement("losses from JAX arrays", equal, 1.0, "equal to NumPy's")]

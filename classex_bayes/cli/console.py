@@ -1,0 +1,147 @@
+"""Where words go, and what is checked before long work."""
+
+import json
+import math
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+_WIDTH = 200
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
+
+
+class Screen:
+    """Where words go: results to standard output, everything else to standard error."""
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        # Wider than terminals: lines that are too long wrap there, and nothing is cut.
+        self._results = Console(soft_wrap=True, width=_WIDTH)
+        self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether bars are drawn: on a terminal, and not with --quiet or --json."""
+        return not self.quiet and not self.as_json and sys.stderr.isatty()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Show how far the pass over the scores has come."""
+        from classex_bayes.core.ranks.progress import watching
+
+        # A bar that is gone when it is full: small files are read at once.
+        with Progress(
+            console=self._asides, transient=True, disable=not self.shows_progress
+        ) as progress:
+            bar = progress.add_task("reading", total=None)
+
+            def show(done: int, total: int) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            with watching(show):
+                yield
+
+    def aside(self, message: str) -> None:
+        """Tell what is no result; silent with --quiet."""
+        self._asides.print(message, markup=False, highlight=False)
+
+    def error(self, message: str) -> None:
+        """Tell of a failure, even with --quiet."""
+        print(f"error: {message}", file=sys.stderr)
+
+    def result(self, table: Table, lines: list[str], document: dict[str, Any]) -> None:
+        """Print the table and lines, or the document with --json."""
+        if self.as_json:
+            print(json.dumps(document, indent=2, allow_nan=False))
+            return
+        self._results.print(table)
+        for line in lines:
+            self._results.print(line, markup=False, highlight=False)
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Turn warnings into notes, each once."""
+        from classex_bayes.exceptions import ConvergenceWarning, ExtrapolationWarning
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            # Told below the table, as notes of the predictions.
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            yield
+        for text in dict.fromkeys(str(warning.message) for warning in caught):
+            self.aside(f"note: {text}")
+
+
+def flat_table(title: str, frame: Any) -> Table:
+    """A table of all columns of a frame, numbers to four decimals."""
+    table = Table(title=title, title_justify="left")
+    for name in frame:
+        text = frame[name].dtype.kind not in "fiu"
+        table.add_column(_cell(name), justify="left" if text else "right", no_wrap=True)
+    for row in frame.itertuples(index=False):
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def parse_counts(text: str, name: str = "--k") -> list[int]:
+    """Numbers of classes from the text of an option."""
+    from classex_bayes.exceptions import DataError
+    from classex_bayes.task.validation import class_counts
+
+    try:
+        return class_counts([_whole(part) for part in text.split(",")], name).tolist()
+    except DataError as error:
+        hint = f": write {text.replace(',', '_')}, since commas separate numbers"
+        raise DataError(f"{error}{hint if _THOUSANDS.fullmatch(text) else ''}") from None
+    except ValueError:
+        raise DataError(
+            f"{name}: expected whole numbers separated by commas, found {text!r}"
+        ) from None
+
+
+def _whole(text: str) -> int:
+    """A whole number, also as 10_000 or 1e4."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise ValueError(text) from None
+        return int(number)
+
+
+def warn_of_thousands(text: str, counts: list[int], n_classes: int, screen: Screen) -> None:
+    """Tell that --k 2,965 is 2 and 965."""
+    if _THOUSANDS.fullmatch(text) and min(counts) < n_classes:
+        screen.aside(
+            f"note: --k {text} is {' and '.join(map(str, counts))} classes; one number is written "
+            f"{text.replace(',', '')}"
+        )
+
+
+def ready_folder(folder: Path) -> None:
+    """Find out before a long computation that its results cannot be written."""
+    from classex_bayes.exceptions import DataError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DataError(f"--out: cannot write to {folder} ({error.strerror})") from None

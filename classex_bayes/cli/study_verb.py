@@ -1,0 +1,179 @@
+"""`classex-bayes study`: the tables and figures of the papers, computed again."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from classex_bayes.cli.console import Screen, flat_table, ready_folder
+from classex_bayes.cli.options import AsJson, Config, Jobs, Quiet, Seed, Slow, examples
+from classex_bayes.report.document import records
+
+studies = typer.Typer(
+    help="Compute the tables and figures of the papers again.", no_args_is_help=True
+)
+Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")]
+_OUT = Path("classex-bayes-studies")
+
+
+def _estimators(slow: bool) -> list[Any]:
+    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+    from classex_bayes.estimators.literature import literature
+
+    return [BayesianExtrapolator(), *literature(slow=slow)]
+
+
+@studies.command(epilog=examples("classex-bayes study table1 --k1 500 --repeats 20 --jobs 2"))
+def table1(
+    k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
+    repeats: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
+    jobs: Jobs = 1,
+    levels: Annotated[int, typer.Option(min=1, max=13, help="Noise levels, of 13.")] = 13,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = _OUT,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
+
+    Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
+    """
+    import numpy as np
+
+    from classex_bayes.studies.gaussian_simulation import (
+        NOISE_VARIANCES,
+        gaussian_trials,
+        rmse_table,
+    )
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    places = np.unique(np.rint(np.linspace(0, len(NOISE_VARIANCES) - 1, levels)).astype(int))
+    store = out / f"table1-k{k1}-seed{seed}.csv"
+    trials = gaussian_trials(
+        _estimators(slow),
+        n_classes=k1,
+        noise_variances=[NOISE_VARIANCES[place] for place in places],
+        n_repeats=repeats,
+        random_seed=seed,
+        n_jobs=jobs,
+        store=store,
+        progressbar=screen.shows_progress,
+    )
+    table = rmse_table(trials)
+    title = f"Largest RMSE over {levels} noise levels, {repeats} tasks each, {k1} source classes"
+    cells = table["rmse"].map("{:.3f}".format) + table["se"].map(" ({:.3f})".format)
+    wide = cells.unstack("k", sort=False).rename_axis(columns=None)
+    wide["90% coverage"] = table["coverage"].groupby(level="estimator").mean()
+    wide["seconds"] = table["seconds"].groupby(level="estimator").max()
+    if table["failed"].any():
+        wide["failed"] = table["failed"].groupby(level="estimator").max()
+    document = {"title": title, "rows": records(table), "trials": str(store)}
+    lines = [f"every prediction is in {store}"]
+    screen.result(flat_table(title, wide.reset_index()), lines, document)
+
+
+@studies.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
+def table3(
+    data: Annotated[Path, typer.Argument(help="telugu_scores.npz, or its folder.")],
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = _OUT,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
+    from classex_bayes.studies.telugu import side_by_side, telugu_table
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    table = telugu_table(
+        data, _estimators(slow), random_seed=seed, progressbar=screen.shows_progress
+    )
+    path = out / "table3.csv"
+    table.to_csv(path)
+    title = "Telugu characters: predicted accuracy, from and to numbers of classes"
+    screen.result(
+        flat_table(title, side_by_side(table).reset_index()),
+        [f"table written to {path}"],
+        {"title": title, "rows": records(table)},
+    )
+
+
+@studies.command(epilog=examples("classex-bayes study zoo --k1 200 --repeats 20"))
+def zoo(
+    k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes.")] = 200,
+    repeats: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
+    jobs: Jobs = 1,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = _OUT,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Coverage and errors over ten laws of the favorability, from easy to hostile.
+
+    Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
+    """
+    from classex_bayes.studies.zoo import zoo_table, zoo_trials
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    store = out / f"zoo-k{k1}-seed{seed}.csv"
+    trials = zoo_trials(
+        _estimators(slow),
+        n_classes=k1,
+        n_repeats=repeats,
+        random_seed=seed,
+        n_jobs=jobs,
+        store=store,
+        progressbar=screen.shows_progress,
+    )
+    table = zoo_table(trials, k1)
+    title = f"Zoo of favorability laws, {repeats} tasks each, {k1} source classes"
+    columns = ["truth", "rmse", "rmse_se", "bias", "coverage90", "width", "identifiable"]
+    document = {"title": title, "rows": records(table), "trials": str(store)}
+    lines = [f"every prediction is in {store}"]
+    screen.result(flat_table(title, table[columns].reset_index()), lines, document)
+
+
+@studies.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
+def figures(
+    out: Folder = _OUT,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Draw Figures 4 to 6 of jmlr2018, and 7 and 8 from the tables 1 in the folder."""
+    from matplotlib import pyplot as plt
+
+    from classex_bayes.evaluate.trial_store import read_trials
+    from classex_bayes.plots import paper_figures as papers
+
+    screen = Screen(quiet, as_json)
+    ready_folder(out)
+    drawn = {
+        "figure4": papers.figure4(random_seed=seed),
+        "figure5": papers.figure5(),
+        "figure6": papers.figure6(),
+    }
+    for store in sorted(out.glob("table1-k*.csv")):
+        trials = read_trials(store)
+        size = store.stem.removeprefix("table1-")
+        drawn[f"figure7-{size}"] = papers.figure7(trials)
+        drawn[f"figure8-{size}"] = papers.figure8(trials)
+    files = {}
+    for name, figure in drawn.items():
+        files[name] = str(out / f"{name}.png")
+        figure.savefig(files[name])
+        plt.close(figure)
+    table = Table("figure", "file")
+    for name, path in files.items():
+        table.add_row(name, path)
+    screen.result(table, [], {"files": files})

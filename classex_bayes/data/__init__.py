@@ -1,1 +1,0 @@
-"""Source tasks: validation, construction, simulation and packaged data."""

@@ -1,0 +1,1 @@
+"""ClassExReg and what it alone uses."""

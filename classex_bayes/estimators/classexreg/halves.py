@@ -1,0 +1,228 @@
+"""The bandwidth of ClassExReg: the one that best extrapolates from halves of the classes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.estimators.classexreg.basis_regression import (
+    Atom,
+    basis_accuracy,
+    design,
+    least_squares,
+    response,
+)
+from classex_bayes.estimators.resampling import subtasks
+from classex_bayes.estimators.training_curve import training_curve
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import FEWEST_CLASSES, as_numeric, how_many, seed_sequence
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
+
+
+def random_halves(
+    task: SourceTask, n_resamples: int, random_seed: RandomSeed = None
+) -> list[SourceTask]:
+    """Tasks on random halves of the classes, drawn without replacement.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made from scores, embeddings or losses, with at least 4 classes.
+    n_resamples : int
+        How many.
+    random_seed : int, SeedSequence or None
+        Seed of the draws.
+
+    Returns
+    -------
+    list of SourceTask
+        Each with half of the classes, rounded down but at least 3, and losses alone. A half
+        without two tested classes is drawn again.
+
+    Raises
+    ------
+    DataError
+        A bare accuracy curve, fewer than 4 classes, or `n_resamples` below 1.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
+    >>> [half.n_classes for half in random_halves(task, 3, 1)]
+    [4, 4, 4]
+    """
+    n_halves = how_many(n_resamples, "n_resamples")
+    _require_losses(task)
+    size = max(FEWEST_CLASSES, task.n_classes // 2)
+    if size == task.n_classes:
+        raise DataError(
+            f"bandwidth: choosing it needs at least {size + 1} classes, found {size}; "
+            "pass bandwidth="
+        )
+    rng = np.random.default_rng(seed_sequence(random_seed))
+
+    def subsets() -> Iterator[IntArray]:
+        for _ in range(n_halves):
+            kept = np.empty(0, dtype=np.int64)
+            while np.count_nonzero(task.class_weight[kept]) < 2:
+                kept = np.sort(rng.choice(task.n_classes, size, replace=False))
+            yield kept
+
+    return subtasks(task, subsets(), rng)
+
+
+def given_halves(
+    task: SourceTask, subsets: Any, random_seed: RandomSeed = None
+) -> list[SourceTask]:
+    """Tasks on given subsets of the classes.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made from scores, embeddings or losses.
+    subsets : int array-like of shape (n_resamples, k0)
+        Positions of the classes of each subset, 3 <= k0 < k1.
+    random_seed : int, SeedSequence or None
+        Seed of the thinning of losses whose scores are unknown.
+
+    Returns
+    -------
+    list of SourceTask
+        With losses alone.
+
+    Raises
+    ------
+    DataError
+        A bare accuracy curve; positions that are not whole, out of range or repeated; a subset
+        with fewer than 2 tested classes of positive weight.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
+    >>> [half.n_classes for half in given_halves(task, [[0, 1, 2], [5, 6, 7]], 1)]
+    [3, 3]
+    """
+    _require_losses(task)
+    array = as_numeric(subsets, "subsets")
+    last = task.n_classes - 1
+    if array.ndim != 2 or not (array.shape[0] and FEWEST_CLASSES <= array.shape[1] <= last):
+        raise DataError(
+            f"subsets: found shape {array.shape}, expected a row for each resample with "
+            f"{FEWEST_CLASSES} to {last} positions of classes"
+        )
+    for row, subset in enumerate(array):
+        inside = (subset >= 0) & (subset <= last) & (subset == np.floor(subset))
+        if not inside.all() or np.unique(subset).size < subset.size:
+            raise DataError(
+                f"subsets: row {row} must hold different whole numbers in 0..{last}, found "
+                f"{subset.tolist()}"
+            )
+        if np.count_nonzero(task.class_weight[subset.astype(np.int64)]) < 2:
+            raise DataError(f"subsets: row {row} has fewer than 2 tested classes with weight")
+    rng = np.random.default_rng(seed_sequence(random_seed))
+    return subtasks(task, array.astype(np.int64), rng)
+
+
+def _require_losses(task: SourceTask) -> None:
+    if task.kind == "accuracies":
+        raise DataError(
+            "bandwidth: choosing it needs losses, and the task was made from accuracies alone; "
+            "pass bandwidth="
+        )
+
+
+def choose_bandwidth(
+    task: SourceTask,
+    halves: Iterable[SourceTask],
+    bandwidths: Sequence[float] = BANDWIDTHS,
+    k: IntArray | None = None,
+    atom: Atom = 1,
+    weights: FloatArray | None = None,
+) -> float:
+    """Bandwidth with the smallest root mean square error from the halves to all the classes.
+
+    Parameters
+    ----------
+    task : SourceTask
+        All source classes; its accuracy is the truth to predict.
+    halves : iterable of SourceTask
+        Tasks on some of the classes (`random_halves`, `given_halves`).
+    bandwidths : sequence of float
+        Candidates; the first wins where several are equally good.
+    k : int array, optional
+        As in `ClassExReg`; a half trains on those of them that it has.
+    atom : {1, 0, None}
+        As in `ClassExReg`.
+    weights : array, optional
+        As in `ClassExReg`; a half takes those of its numbers of classes.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    DataError
+        Fewer than 2 of the numbers in `k` are left for a half.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
+    >>> choose_bandwidth(task, random_halves(task, 10, 1)) in BANDWIDTHS
+    True
+    """
+    predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights)
+    squared_error = (predicted - task.accuracy(task.n_classes)) ** 2
+    return float(bandwidths[int(np.argmin(squared_error.mean(axis=0)))])
+
+
+def extrapolate_halves(
+    task: SourceTask,
+    halves: Iterable[SourceTask],
+    bandwidths: Sequence[float] = BANDWIDTHS,
+    k: IntArray | None = None,
+    atom: Atom = 1,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Accuracy on all classes that each half predicts with each bandwidth.
+
+    The knots are those of all the classes, as in the R package.
+
+    Parameters
+    ----------
+    task, halves, bandwidths, k, atom, weights
+        As in `choose_bandwidth`.
+
+    Returns
+    -------
+    array of shape (n_halves, n_bandwidths)
+
+    Raises
+    ------
+    DataError
+        Fewer than 2 of the numbers in `k` are left for a half.
+    """
+    predicted = []
+    for half in halves:
+        if k is not None and np.count_nonzero(k <= half.n_classes) < 2:
+            raise DataError(
+                f"k: found {np.count_nonzero(k <= half.n_classes)} numbers of classes up to "
+                f"{half.n_classes}, expected at least 2, as the bandwidth is chosen by training "
+                "on a part of the classes; give more, or a bandwidth"
+            )
+        curve = training_curve(half, k, weights)
+        target = response(curve.accuracy, atom)
+        with_all = (*curve.k.tolist(), task.n_classes)
+        row = []
+        for bandwidth in bandwidths:
+            columns = design(basis_accuracy(task.n_classes, bandwidth, with_all), atom)
+            coef = least_squares(columns[:-1], target, curve.weight, nonnegative=True)
+            row.append(response(columns[-1] @ coef, atom))
+        predicted.append(row)
+    return np.array(predicted)

@@ -1,0 +1,1 @@
+"""CleaneX and what it alone uses."""

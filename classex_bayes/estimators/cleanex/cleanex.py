@@ -1,0 +1,378 @@
+"""CleaneX: favorability of each test instance from its scores, by a small neural network."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.cleanex.network import Adam, Network
+from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
+    as_array,
+    class_counts,
+    number,
+    seed_sequence,
+    source_task,
+    truth_value,
+)
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+# About 16 MB of scores, or of powers of the favorability, in double precision at a time.
+_BLOCK_ELEMENTS = 2_000_000
+_SMALLEST_RATE = 1e-8
+_LARGE_ERROR = 0.02  # of accuracies, as sampling 500 classes leaves
+
+
+class CleaneX(Parameters):
+    r"""Extrapolation by a neural network, after Slavutsky and Benjamini.
+
+    A network reads the scores of one test instance, that of its true class first and then those
+    of the wrong classes in increasing order, and returns the favorability
+    :math:`\hat U_i = 1 - C_i` of the instance. It is trained so that the favorabilities of all
+    instances together explain the average test accuracies of the source classes:
+
+    .. math::
+
+        \widehat{AGA}_k = \sum_i \omega_i \hat U_i^{k-1}, \qquad
+        \min_\theta \; \frac{1}{k_1 - 1} \sum_{k=2}^{k_1}
+            \Big(\widehat{AGA}_k - ATA_k\Big)^2, \qquad
+        \hat U_i = 1 - \sigma\big(f_\theta(m_i, m_{i(1)}, \ldots, m_{i(k_1-1)})\big)
+
+    with :math:`\omega_i` the weight of the instance, :math:`f_\theta` dense layers with rectified
+    linear units between them and :math:`\sigma` the logistic function. The scores are standardised
+    by the mean and the standard deviation of all finite scores of the task.
+
+    Parameters
+    ----------
+    hidden : sequence of int
+        Numbers of units of the hidden layers, from the scores to the favorability.
+    learning_rate : float
+        Learning rate of Adam.
+    n_steps : int
+        Most training steps; each uses all test instances.
+    tolerance : float
+        In units of accuracy: training ends when the loss is flat, that is when the smallest root
+        of the loss so far is less than this below the one of `patience` steps ago. 0 for all
+        `n_steps`.
+    patience : int
+        Number of steps over which the loss is compared. At the start it can stay level for
+        hundreds of steps, until the network begins to tell the instances apart.
+    progressbar : bool
+        Show progress on standard error, where that is a terminal.
+    random_seed : int, SeedSequence or None
+        Seed of the initial weights.
+
+    Attributes
+    ----------
+    favorability_ : array of shape (n,)
+        Favorability of each test instance, where the loss was smallest.
+    loss_ : array of shape (n_steps,)
+        Mean squared difference of the accuracies before each training step.
+    n_steps_ : int
+        Number of steps taken.
+
+    Notes
+    -----
+    Predictions are in [0, 1] and do not increase in k. The estimate needs scores, not only losses,
+    and depends on their scale: a monotone transform of the scores (distances squared, say) changes
+    it, the order of the classes does not.
+
+    The loss does not change when two instances of the same weight swap their favorabilities, and
+    the network has parameters enough to follow any curve. What k1 classes do not resolve is thus
+    left to the start and the path of Adam: predictions far out differ from seed to seed, and
+    `favorability_` says little about a single instance.
+
+    The layers, Adam's rate and the number of steps are the paper's; the start and the end are
+    ours. Weights start from the uniform law of He et al. The output starts with the sign that
+    makes favorabilities rise with the lead of the true class over its best competitor (with the
+    other sign errors at 20 k1 were up to twice as large), shifted so that their mean is ATA_2; an
+    ATA_2 of 1 or 0 counts as half an error or half a success among all comparisons.
+
+    A class ruled out by a score of -inf counts as one with the smallest finite score of the task.
+    Of more than 500 classes some stand for all of 2..k1 in the loss, as in `training_curve`. All
+    n times k1 scores are held, in single precision.
+
+    References
+    ----------
+    Slavutsky and Benjamini, "Predicting Classification Accuracy When Adding New Unobserved
+    Classes", ICLR 2021. Start of the weights: He, Zhang, Ren and Sun, ICCV 2015. Adam: Kingma and
+    Ba, ICLR 2015.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> scores = rng.normal(size=(30, 30)) + 3 * np.eye(30)
+    >>> task = SourceTask.from_scores(scores, np.arange(30))
+    >>> model = CleaneX(hidden=(32, 16), learning_rate=1e-3, n_steps=500, random_seed=1)
+    >>> model.fit(task).predict([2, 10, 30]).mean.round(2).tolist()
+    [0.99, 0.94, 0.82]
+    """
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (512, 128),
+        learning_rate: float = 1e-4,
+        n_steps: int = 10_000,
+        tolerance: float = 1e-5,
+        patience: int = 1000,
+        progressbar: bool = True,
+        random_seed: RandomSeed = None,
+    ) -> None:
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.n_steps = n_steps
+        self.tolerance = tolerance
+        self.patience = patience
+        self.progressbar = progressbar
+        self.random_seed = random_seed
+
+    @property
+    def name(self) -> str:
+        """Name with the parameters that are not the defaults."""
+        silent = {"progressbar", "random_seed"}
+        standard = CleaneX().get_params()
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if name not in silent and repr(value) != repr(standard[name])
+        ]
+        return f"CleaneX({', '.join(changed)})" if changed else "CleaneX"
+
+    def fit(self, task: SourceTask) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        task : SourceTask
+            Made from scores or embeddings.
+
+        Returns
+        -------
+        CleaneX
+            Itself.
+
+        Raises
+        ------
+        DataError
+            A task without scores, or whose finite scores are all equal; a parameter out of range;
+            a learning rate so large that training diverges.
+        """
+        source_task(task)
+        hidden = self._widths()
+        schedule = _Schedule(
+            number(self.learning_rate, "learning_rate", _SMALLEST_RATE, whole=False),
+            int(number(self.n_steps, "n_steps", 1, whole=True)),
+            number(self.tolerance, "tolerance", 0, whole=False),
+            int(number(self.patience, "patience", 1, whole=True)),
+            not (truth_value(self.progressbar, "progressbar") and sys.stderr.isatty()),
+        )
+        if task.source is None:
+            raise DataError(
+                f"task: it was made from {task.kind} and has no scores, which CleaneX needs; make "
+                "it with from_scores or from_embeddings"
+            )
+        rng = np.random.default_rng(seed_sequence(self.random_seed))
+        network = Network(_standardized(task.source, task.y), hidden, rng)
+        objective = _Objective(training_curve(task), task.instance_weight)
+        losses, best = _train(network, objective, schedule)
+        self.loss_, self.n_steps_ = losses, losses.size
+        self._notes = _notes_on(losses, schedule)
+        self._log_favorability = _log_favorability(best)
+        self.favorability_ = np.exp(self._log_favorability)
+        self._weight, self._n_classes = task.instance_weight, task.n_classes
+        self._fitted_name = self.name
+        return self
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Expected accuracy on `k` classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, at least 2.
+
+        Returns
+        -------
+        Extrapolation
+            Point estimate; in [0, 1] and not increasing in k.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        """
+        log_u = self._require("_log_favorability")
+        counts = class_counts(k)
+        values = [self._weight @ np.exp((size - 1.0) * log_u) for size in counts]
+        # Weights sum to 1 up to rounding.
+        return Extrapolation.from_point(
+            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes, self._notes
+        )
+
+    def _widths(self) -> list[int]:
+        """Numbers of units of the hidden layers."""
+        widths = as_array(self.hidden, "hidden")
+        if widths.ndim != 1 or widths.size == 0:
+            raise DataError(
+                f"hidden: expected numbers of units of one or more layers, found {self.hidden!r}"
+            )
+        return [int(number(width, "hidden", 1, whole=True)) for width in widths]
+
+
+class _Schedule(NamedTuple):
+    """How to train."""
+
+    learning_rate: float
+    n_steps: int
+    tolerance: float
+    patience: int
+    quiet: bool
+
+
+def _train(
+    network: Network, objective: "_Objective", schedule: _Schedule
+) -> tuple[FloatArray, FloatArray]:
+    """Loss before each step, and the outputs (n,) of the network where it was smallest."""
+    network.transform_output(*objective.start(network.outputs(), network.inputs))
+    adam = Adam(network.parameters, schedule.learning_rate)
+    losses: list[float] = []
+    roots: list[float] = []
+    smallest = np.inf
+    best: FloatArray = np.empty(0)
+    with (
+        Progress(console=Console(stderr=True), transient=True, disable=schedule.quiet) as progress,
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
+        bar = progress.add_task("CleaneX", total=schedule.n_steps)
+        for step in range(schedule.n_steps):
+            outputs = network.outputs()
+            loss, slope = objective(outputs)
+            if not np.isfinite(loss):
+                raise DataError(
+                    f"learning_rate: training with {schedule.learning_rate:g} diverged at step "
+                    f"{step}; expected a smaller one"
+                )
+            if loss < smallest:
+                smallest, best = loss, outputs
+            losses.append(loss)
+            roots.append(np.sqrt(smallest))
+            if _is_flat(roots, step, schedule):
+                break
+            adam.step(network.gradient(slope))
+            progress.advance(bar)
+    return np.array(losses), best
+
+
+def _notes_on(losses: FloatArray, schedule: _Schedule) -> tuple[str, ...]:
+    """What the user should know about the training."""
+    error = float(np.sqrt(losses.min()))
+    notes = []
+    if error > _LARGE_ERROR:
+        notes.append(f"the fit misses the accuracies of the source classes by {error:.3f} (rms)")
+    if not _is_flat(np.sqrt(np.minimum.accumulate(losses)), losses.size - 1, schedule):
+        notes.append(f"training stopped after {losses.size} steps, before the loss was flat")
+    return tuple(notes)
+
+
+def _is_flat(roots: Sequence[float] | FloatArray, step: int, schedule: _Schedule) -> bool:
+    """Whether the error at its smallest has stopped to fall."""
+    start = step - schedule.patience
+    return start >= 0 and bool(roots[start] - roots[step] < schedule.tolerance)
+
+
+class _Objective:
+    """Mean squared difference of the accuracies that the favorabilities imply from the curve's."""
+
+    def __init__(self, curve: TrainingCurve, weight: FloatArray) -> None:
+        self._exponent, self._accuracy = curve.k - 1.0, curve.accuracy
+        self._share = curve.weight / curve.weight.sum()
+        self._weight = weight
+
+    def __call__(self, outputs: FloatArray) -> tuple[float, FloatArray]:
+        """Loss at the outputs (n,) of the network, and its derivatives (n,) by them."""
+        log_u = _log_favorability(outputs)
+        loss, slope = 0.0, np.zeros(outputs.size)
+        height = max(1, _BLOCK_ELEMENTS // outputs.size)
+        for start in range(0, self._exponent.size, height):
+            part = slice(start, start + height)
+            power = np.outer(self._exponent[part], log_u)
+            np.exp(power, out=power)
+            difference = power @ self._weight - self._accuracy[part]
+            loss += float(self._share[part] @ difference**2)
+            slope -= (2 * self._share[part] * difference * self._exponent[part]) @ power
+        return loss, slope * self._weight * expit(outputs)
+
+    def start(self, outputs: FloatArray, inputs: FloatArray) -> tuple[int, float]:
+        """Sign and shift of the first outputs that make favorabilities of them.
+
+        They then rise with the lead of the true class, and their mean is the accuracy at k = 2.
+        """
+        lead = inputs[:, 0] - inputs[:, -1]
+        sign = -1 if (lead - lead.mean()) @ outputs > 0 else 1
+        half_an_error = 0.5 / (outputs.size * self._exponent[-1])
+        error = np.clip(1 - self._accuracy[0], half_an_error, 1 - half_an_error)
+        shift = brentq(
+            lambda shift: self._weight @ expit(sign * outputs + shift) - error,
+            logit(error) - np.abs(outputs).max() - 1,
+            logit(error) + np.abs(outputs).max() + 1,
+        )
+        return sign, float(shift)
+
+
+def _log_favorability(outputs: FloatArray) -> FloatArray:
+    """log(1 - sigma(x)), accurate for favorabilities near 1."""
+    return -np.logaddexp(0.0, outputs)
+
+
+def _standardized(source: ScoreSource, y: IntArray) -> FloatArray:
+    """Scores (n, k1) with mean 0 and sd 1: the true class's first, then the others, increasing."""
+    mean, sd, smallest = _scale(source)
+    inputs = np.empty(source.shape, np.float32)
+    for rows, scores in _score_blocks(source):
+        np.maximum(scores, smallest, out=scores)
+        place = np.arange(rows.size), y[rows]
+        own = scores[place]
+        scores[place] = -np.inf
+        scores.sort(axis=1)
+        scores[:, 0] = own
+        inputs[rows] = (scores - mean) / sd
+    return inputs
+
+
+def _scale(source: ScoreSource) -> tuple[float, float, float]:
+    """Mean, standard deviation and minimum of the finite scores."""
+    parts = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _, scores in _score_blocks(source):
+            finite = scores[scores > -np.inf]
+            if finite.size:
+                parts.append((finite.size, finite.mean(), finite.var(), finite.min()))
+        if parts:
+            size, means, variances, minima = np.array(parts).T
+            mean = np.average(means, weights=size)
+            sd = np.sqrt(np.average(variances + (means - mean) ** 2, weights=size))
+            if 0 < sd < np.inf:
+                return float(mean), float(sd), float(minima.min())
+    raise DataError(
+        "scores: expected finite scores that differ, with a standard deviation within the range "
+        "of double precision"
+    )
+
+
+def _score_blocks(source: ScoreSource) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Blocks of rows with their scores, in double precision."""
+    n, n_classes = source.shape
+    height = max(1, _BLOCK_ELEMENTS // n_classes)
+    for start in range(0, n, height):
+        rows = np.arange(start, min(start + height, n))
+        yield rows, source.scores(rows)

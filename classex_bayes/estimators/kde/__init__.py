@@ -1,0 +1,1 @@
+"""KDE and what it alone uses."""

@@ -1,0 +1,202 @@
+"""KDE: favorability of each test instance from a kernel density of its wrong-class scores."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtr
+
+from classex_bayes.core.ranks.sources import split_scores
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.kde.bandwidth import SELECTORS, check_sample, fixed, select
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts, one_of, source_task
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+
+# About 4 MB of scores in double precision at a time and thread; they take a dozen times as much.
+_BLOCK_ELEMENTS = 500_000
+_MOST_THREADS = 8
+
+
+class KDE(Parameters):
+    r"""Extrapolation by kernel density estimates, after Kay et al.
+
+    The scores of the k1 - 1 wrong classes of test instance i, smoothed by a normal kernel with a
+    bandwidth :math:`h_i` of their own, give its favorability and with it the accuracy:
+
+    .. math::
+
+        \hat a_i = \frac{1}{k_1 - 1} \sum_j \Phi\left(\frac{m_i - m_{ij}}{h_i}\right), \qquad
+        \widehat{AGA}_k = \sum_i \omega_i \hat a_i^{k-1}
+
+    with :math:`m_i` the score of the true class and :math:`\omega_i` the weight of the instance.
+
+    Parameters
+    ----------
+    bandwidth : {"ucv", "bcv", "sj", "nrd0"} or positive float
+        Rule that selects :math:`h_i`: unbiased or biased cross-validation, Sheather-Jones,
+        Silverman's rule of thumb; or one bandwidth for all instances.
+
+    Attributes
+    ----------
+    bandwidths_ : array of shape (n,)
+        Bandwidth of each test instance.
+    favorability_ : array of shape (n,)
+        Estimated probability that a random competitor scores below the true class.
+
+    Notes
+    -----
+    The estimate needs scores, not only losses, and depends on their scale: a monotone transform
+    of the scores (distances squared, say) changes it. Cross-validation often ends at a limit of
+    its search range: on recognised characters for 35-70% of the instances (UCV), 68-100% (BCV).
+
+    A competitor scored -inf (ruled out) takes no part in the bandwidth and counts as beaten; if
+    the true class is ruled out as well, the two are tied and count half.
+
+    Predictions have an absolute error below 1e-12 for k up to 1e12, given the bandwidths.
+
+    Jmlr2018 prints :math:`1 - (1 - a)^{k-1}` for :math:`a^{k-1}`, and its Table 3 has the columns
+    KDE-BCV and KDE-UCV interchanged.
+
+    References
+    ----------
+    Kay, Naselaris, Prenger and Gallant, Nature 452 (2008), supplement p. 29; Zheng, Achanta and
+    Benjamini, JMLR 19(65), 2018, section 3.5.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> scores = rng.normal(size=(30, 30)) + 3 * np.eye(30)
+    >>> task = SourceTask.from_scores(scores, np.arange(30))
+    >>> KDE("nrd0").fit(task).predict([2, 30, 1000]).mean.round(2).tolist()
+    [0.99, 0.83, 0.59]
+    """
+
+    def __init__(self, bandwidth: str | float = "ucv") -> None:
+        self.bandwidth = bandwidth
+
+    @property
+    def name(self) -> str:
+        """Name with the bandwidth: the selectors differ as much as the estimators do."""
+        return f"KDE({self.bandwidth})"
+
+    def fit(self, task: SourceTask) -> Self:
+        """Estimate the favorability of every test instance, in blocks of rows.
+
+        Parameters
+        ----------
+        task : SourceTask
+            Made from scores or embeddings.
+
+        Returns
+        -------
+        KDE
+            Itself.
+
+        Raises
+        ------
+        DataError
+            A task without scores; an unknown bandwidth; an instance whose wrong-class scores do
+            not determine a bandwidth (fewer than two finite ones, or all equal).
+        """
+        source_task(task)
+        if isinstance(self.bandwidth, str):
+            one_of(self.bandwidth, tuple(SELECTORS), "bandwidth")
+        else:
+            fixed(self.bandwidth)
+        if task.source is None:
+            raise DataError(
+                f"task: it was made from {task.kind} and has no scores, which KDE needs; make it "
+                "with from_scores or from_embeddings"
+            )
+        bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
+        source, y = task.source, task.y
+
+        def estimate(rows: IntArray) -> None:
+            own, wrong = split_scores(source.scores(rows), y[rows])
+            bandwidths[rows] = self._select(rows, wrong)
+            log_favorability[rows] = _log_favorability(own, wrong, bandwidths[rows])
+
+        height = max(1, _BLOCK_ELEMENTS // task.n_classes)
+        blocks = np.split(np.arange(task.n_test), np.arange(height, task.n_test, height))
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
+            list(threads.map(estimate, blocks))
+        self.bandwidths_, self.favorability_ = bandwidths, np.exp(log_favorability)
+        self._log_favorability = log_favorability
+        self._weight, self._n_classes = task.instance_weight, task.n_classes
+        self._fitted_name = self.name
+        return self
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Expected accuracy on `k` classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, at least 2.
+
+        Returns
+        -------
+        Extrapolation
+            Point estimate; in [0, 1] and not increasing in k.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        """
+        log_favorability = self._require("_log_favorability")
+        counts = class_counts(k)
+        values = [self._weight @ np.exp((size - 1.0) * log_favorability) for size in counts]
+        # Weights sum to 1 up to rounding.
+        return Extrapolation.from_point(
+            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes
+        )
+
+    def _select(self, rows: IntArray, wrong: FloatArray) -> FloatArray:
+        """Bandwidth of each row of wrong-class scores."""
+        if not isinstance(self.bandwidth, str):
+            return np.full(rows.size, fixed(self.bandwidth))
+        finite = wrong > -np.inf
+        n_finite = finite.sum(axis=1)
+        selected = np.empty(rows.size)
+        # Rows with as many finite scores make a matrix; mostly these are all rows.
+        for size in np.unique(n_finite):
+            same = np.flatnonzero(n_finite == size)
+            samples = wrong[same][finite[same]].reshape(same.size, size)
+            usable = samples.min(axis=1, initial=np.inf) < samples.max(axis=1, initial=-np.inf)
+            for place in np.flatnonzero(~usable):
+                self._refuse(rows[same[place]], samples[place])
+            selected[same] = select(self.bandwidth, samples)
+        return selected
+
+    def _refuse(self, row: int, sample: FloatArray) -> None:
+        try:
+            check_sample(sample)
+        except DataError as error:
+            raise DataError(
+                f"scores: no {self.bandwidth} bandwidth for the finite wrong-class scores of "
+                f"row {row} ({error}); pass bandwidth= a number, or use ClassExReg"
+            ) from None
+
+
+def _log_favorability(own: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
+    """Log share of smoothed wrong-class scores below the true class's; overwrites `wrong`.
+
+    Through the share above, where that is the smaller: powers of a rounded share would be off by
+    up to 1e-4 at k = 1e12.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        standard = np.subtract(own[:, None], wrong, out=wrong)
+        standard /= bandwidths[:, None]
+    # Both are ruled out.
+    standard[np.isnan(standard)] = 0.0
+    above = ndtr(-standard).mean(axis=1)
+    behind = above > 0.5
+    with np.errstate(divide="ignore"):
+        log_share = np.log1p(-above)
+        log_share[behind] = np.log(ndtr(standard[behind]).mean(axis=1))
+    return log_share

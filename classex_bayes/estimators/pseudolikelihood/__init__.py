@@ -1,0 +1,1 @@
+"""PseudoLikelihood and what it alone uses."""

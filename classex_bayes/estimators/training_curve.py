@@ -1,0 +1,187 @@
+"""The curve that least-squares estimators are fitted to: ATA_k at some k, each with a weight."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import make_interp_spline
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import as_numeric
+from classex_bayes.typing import FloatArray, IntArray
+
+# Predictions differ by less than 5e-4 from those of a fit to all numbers of classes.
+_MOST_SIZES = 500
+_COVARIANCE_SIZES = 60
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """Average test accuracies to fit, and their weights in the sum of squares.
+
+    Attributes
+    ----------
+    k : int array of shape (n_k,)
+        Numbers of classes.
+    weight : array of shape (n_k,)
+        Positive weights: how many numbers of classes each one stands for, times the weights w_k
+        where some were given.
+    accuracy : array of shape (n_k,)
+        Average test accuracy ATA_k; 1 at k = 1.
+    """
+
+    k: IntArray
+    weight: FloatArray
+    accuracy: FloatArray
+
+
+def training_curve(
+    task: SourceTask, k: IntArray | None = None, weights: FloatArray | None = None
+) -> TrainingCurve:
+    """Average test accuracies of a task at `k`, by default at 2..k1.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made in any way.
+    k : int array, optional
+        Numbers of classes, 1 or more; those above k1 are left out. By default 2..k1, or the known
+        ones of a bare curve; for more than 500 classes fewer, log-spaced numbers, weighted to
+        stand for all of 2..k1.
+    weights : array, optional
+        Weight w_k of each number in `k`, or of each in 2, 3, ... (at least to k1), or of each
+        known one of a bare curve; equal by default.
+
+    Returns
+    -------
+    TrainingCurve
+
+    Raises
+    ------
+    DataError
+        Fewer than 2 numbers of classes are left.
+
+    References
+    ----------
+    Zheng, thesis (2017), section 3.4 (weights).
+    """
+    sizes, weight, place = _sizes(task, k)
+    if weights is not None:
+        weight = weight * weights[place]
+    accuracy = np.ones(sizes.size)
+    if np.any(sizes > 1):
+        accuracy[sizes > 1] = task.accuracy(sizes[sizes > 1])
+    return TrainingCurve(sizes, weight, accuracy)
+
+
+def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, IntArray]:
+    """Numbers to train on, how many each stands for, and their places among the weights."""
+    if k is not None or task.kind == "accuracies":
+        given = task.grid() if k is None else k
+        place = np.flatnonzero(given <= task.n_classes)
+        if place.size < 2:
+            raise DataError(
+                f"k: found {place.size} numbers of classes up to {task.n_classes} to train on, "
+                "expected at least 2"
+            )
+        return given[place], np.ones(place.size), place
+    few = task.n_classes <= _MOST_SIZES
+    sizes = np.arange(2, task.n_classes + 1) if few else task.grid(_MOST_SIZES)
+    middle = (sizes[1:] + sizes[:-1]) / 2
+    stands_for = np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
+    return sizes, stands_for, sizes - 2
+
+
+def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) -> FloatArray:
+    """Return weights for `training_curve` after checking them.
+
+    Parameters
+    ----------
+    weights : array-like
+        Positive numbers, one for each number in `k`, by default for each of 2..k1 or for each
+        known one of a bare curve.
+    task : SourceTask
+        Task with all the classes.
+    k : int array, optional
+        Numbers of classes to train on.
+
+    Returns
+    -------
+    array of the shape of `weights`
+
+    Raises
+    ------
+    DataError
+        Another shape; a weight that is not positive and finite.
+    """
+    array = as_numeric(weights, "weights").astype(float)
+    if k is not None:
+        expected, meaning = k.size, "one for each number in k"
+    elif task.kind == "accuracies":
+        expected, meaning = task.grid().size, "one for each known number of classes"
+    else:
+        expected, meaning = task.n_classes - 1, f"one for each k in 2..{task.n_classes}"
+    if array.shape != (expected,):
+        raise DataError(f"weights: found shape {array.shape}, expected ({expected},), {meaning}")
+    bad = ~((array > 0) & np.isfinite(array))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise DataError(
+            f"weights: found {array[place]} at position {place}, expected positive finite numbers; "
+            "leave numbers of classes out by k="
+        )
+    return array
+
+
+def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
+    r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`.
+
+    Errors of ATA_k change slowly with log k, so for more than 60 numbers :math:`\Sigma` is computed
+    at 60 log-spaced ones, with one pass over the scores, and F interpolated by a cubic spline.
+    That of a bare curve is exact.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made in any way.
+    k : int array of shape (n_k,)
+        Numbers of classes, 1..k1, some above 1; ATA_1 = 1 has no error.
+
+    Returns
+    -------
+    array of shape (n_k, rank)
+    """
+    sizes, place = np.unique(k[k > 1], return_inverse=True)
+    thinned = sizes.size > _COVARIANCE_SIZES and task.kind != "accuracies"
+    nodes = sizes
+    if thinned:
+        # Not k1, which `accuracy_cov` takes for k1 - 1: the spline is smooth there.
+        last = min(sizes[-1], task.n_classes - 1)
+        nodes = np.unique(np.rint(np.geomspace(sizes[0], last, _COVARIANCE_SIZES)).astype(np.int64))
+    values, vectors = np.linalg.eigh(task.accuracy_cov(nodes))
+    at_sizes = vectors * np.sqrt(np.maximum(values, 0.0))
+    if thinned:
+        at_sizes = make_interp_spline(np.log(nodes), at_sizes)(np.log(sizes))
+    factor = np.zeros((k.size, nodes.size))
+    factor[k > 1] = at_sizes[place]
+    return factor
+
+
+def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
+    """Different losses, increasing, and their shares of the weight of the instances.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Its losses are known.
+
+    Returns
+    -------
+    tuple of arrays of shape (n_losses,)
+        Losses and shares, which are positive and sum to 1.
+    """
+    losses, place = np.unique(task.losses, return_inverse=True)
+    share = np.bincount(place, weights=task.instance_weight)
+    losses, share = losses[share > 0], share[share > 0]
+    return losses, share / share.sum()

@@ -1,0 +1,118 @@
+"""Arrays of many files, each with some of the test instances, as those of one file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.ranks.array_access import row_slices
+from classex_bayes.exceptions import DataError
+from classex_bayes.io.stacked_rows import StackedRows
+from classex_bayes.task import validation
+
+# One row for each test instance; all else is the same in every file.
+_BY_INSTANCE = ("scores", "probes", "losses", "y")
+
+
+def refuse_mixed(layouts: Sequence[tuple[str, ...]], files: Sequence[Path]) -> None:
+    """Raise where files hold different kinds of arrays, or accuracy curves."""
+    if "accuracy" in layouts[0]:
+        raise DataError(f"{files[0]}: an accuracy curve is one file, found {len(files)} files")
+    for layout, file in zip(layouts, files, strict=True):
+        if layout != layouts[0]:
+            raise DataError(
+                f"{files[0]}, {file}: found {', '.join(layouts[0])} in the one and "
+                f"{', '.join(layout)} in the other; expected the same kind in all files"
+            )
+
+
+def joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
+    """Arrays of all files together; what is not of test instances must be the same in all."""
+    first = parts[0]
+    for part, file in zip(parts[1:], files[1:], strict=True):
+        if part.keys() != first.keys():
+            raise DataError(
+                f"{files[0]}, {file}: found {', '.join(first)} in the one and {', '.join(part)} "
+                "in the other; expected the same arrays in all files"
+            )
+        for name in first.keys() - _BY_INSTANCE:
+            difference = _difference(first[name], part[name])
+            if difference:
+                raise DataError(
+                    f"{files[0]}, {file}: {name} must be the same in all files, found {difference}"
+                )
+    for part, file in zip(parts, files, strict=True):
+        _check(part, first, file, files[0])
+    whole = dict(first)
+    for name in first.keys() & _BY_INSTANCE:
+        arrays = [part[name] for part in parts]
+        mapped = any(isinstance(array, np.memmap) for array in arrays)
+        in_memory = all(isinstance(array, np.ndarray) for array in arrays) and not mapped
+        whole[name] = np.concatenate(arrays) if in_memory else StackedRows(arrays)
+    return whole
+
+
+def _difference(one: Any, other: Any) -> str | None:
+    """The first difference between two arrays or values, in words."""
+    shapes = np.shape(one), np.shape(other)
+    if shapes[0] != shapes[1]:
+        return f"shapes {shapes[0]} and {shapes[1]}"
+    if not shapes[0]:
+        return f"{one!r} and {other!r}" if _differ(one, other) else None
+    for rows in row_slices(one):
+        left, right = np.asarray(one[rows]), np.asarray(other[rows])
+        differ = _differ(left, right)
+        if differ.any():
+            place = tuple(np.argwhere(differ)[0])
+            row = rows.start + int(place[0])
+            return f"{left[place].item()!r} and {right[place].item()!r} at position {row}"
+    return None
+
+
+def _differ(one: Any, other: Any) -> Any:
+    """Where values differ; NaN in both is told of later, as what it is."""
+    return (one != other) & ((one == one) | (other == other))
+
+
+def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other: Path) -> None:
+    """Raise where the arrays of a file do not fit each other or those of the first file."""
+    try:
+        for name in part.keys() & {"scores", "probes"}:
+            validation.numeric_type(part[name], name)
+            validation.matrix_shape(part[name], name)
+        for name in part.keys() & {"y", "losses"}:
+            if np.ndim(part[name]) != 1:
+                raise DataError(f"{name}: expected one axis, found shape {np.shape(part[name])}")
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    rows = {name: part[name].shape[0] for name in _BY_INSTANCE if name in part}
+    if len(set(rows.values())) > 1:
+        found = " and ".join(f"{number} rows of {name}" for name, number in rows.items())
+        raise DataError(f"{file}: found {found}; expected as many")
+    for name in part.keys() & {"scores", "probes"}:
+        width = part[name].shape[1]
+        if width != first[name].shape[1]:
+            raise DataError(
+                f"{other}, {file}: {name} have {first[name].shape[1]} and {width} columns; "
+                "expected the same number in all files"
+            )
+    if "y" in part and (part["y"].dtype.kind == "U") != (first["y"].dtype.kind == "U"):
+        raise DataError(
+            f"{other}, {file}: y holds {first['y'].dtype} and {part['y'].dtype}; expected names in "
+            "all files or positions in all"
+        )
+
+
+def place_in_files(message: str, rows: Sequence[int], files: Sequence[Path]) -> str:
+    """Where the test instance is found that a message names by its row, to be appended.
+
+    `rows` are the numbers of test instances in the files.
+    """
+    found = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
+    ends = np.cumsum(rows)
+    if not found or int(found[2]) >= ends[-1]:
+        return ""
+    number = int(np.searchsorted(ends, int(found[2]), side="right"))
+    return f" [this is row {int(found[2]) - ends[number] + rows[number]} of {files[number]}]"

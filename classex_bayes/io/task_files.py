@@ -1,0 +1,251 @@
+"""Source tasks from files: one, or many with some of the test instances each."""
+
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.ranks.embeddings import Reduce
+from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.exceptions import DataError
+from classex_bayes.io.arrays import (
+    described,
+    read_hdf5,
+    read_npy,
+    read_npz,
+    read_text,
+    read_zarr,
+    readable,
+)
+from classex_bayes.io.many_files import joined, place_in_files, refuse_mixed
+from classex_bayes.io.tables import read_csv, read_parquet
+from classex_bayes.task.source_task import SourceTask, Untested
+from classex_bayes.typing import RandomSeed
+
+type AnyPath = str | os.PathLike[str]
+
+_LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
+    ("scores", "y"): SourceTask.from_scores,
+    ("probes", "gallery", "y"): SourceTask.from_embeddings,
+    ("losses", "y", "n_classes"): SourceTask.from_losses,
+    ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
+}
+_KNOWN = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
+_NUMBERS = {"n_test", "n_classes", "design_effect"}
+_IN_HDF5 = 'file["scores"], file["y"] = scores, y'
+_EXAMPLES = {
+    ".npz": "np.savez(path, scores=scores, y=y)",
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _IN_HDF5),
+}
+_ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".h5", ".hdf5", ".hdf", ".zarr", ".zip")
+
+
+def read_task(
+    paths: AnyPath | Iterable[AnyPath],
+    labels: AnyPath | Iterable[AnyPath] | None = None,
+    *,
+    higher_is_better: bool | None = None,
+    metric: str | None = None,
+    reduce: Reduce | None = None,
+    classes: Any = None,
+    ties: Ties | None = None,
+    class_weight: Any = None,
+    untested: Untested | None = None,
+    n_classes: int | None = None,
+    n_test: int | None = None,
+    design_effect: float | None = None,
+    random_seed: RandomSeed = None,
+) -> SourceTask:
+    """Read a source task from a file, or from many with some of the test instances each.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        One of
+
+        - .npz with arrays ``scores, y``; or ``probes, gallery, y`` (and ``gallery_y``); or
+          ``losses, y, n_classes``; or ``k, accuracy, n_test, n_classes``; ``classes`` names the
+          classes in the first three, and any other argument of the constructor may be there;
+        - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
+          such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
+          file stays open as long as the task is in use;
+        - .npy with the scores (memory-mapped), the labels being in `labels`;
+        - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
+          the class; or with columns ``k`` and ``accuracy``.
+
+        Of many files, each has some of the test instances, and all the same classes, templates and
+        settings. Their rows are one test, in the order of the files.
+    labels : path or sequence of paths, optional
+        The true classes for scores in .npy: an .npy file for each, or .txt with one label a line.
+        Whole numbers in .txt, .csv and .parquet are positions unless all are names of classes.
+    higher_is_better, metric, reduce, classes, ties, class_weight, untested
+        As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
+        file says, or else the default; what is not None goes before what the file says.
+    n_classes, n_test, design_effect
+        As in `SourceTask.from_losses` and `SourceTask.from_accuracies`, for files that do not say.
+    random_seed : int, SeedSequence or None
+        Seed of the tie-breaking noise.
+
+    Returns
+    -------
+    SourceTask
+
+    Raises
+    ------
+    DataError
+        A file cannot be understood, or does not belong to the others; the message names the file,
+        what was found and what was expected; also where chunks or sources of a dataset are lost,
+        or left out by Zarr for being zero. Nothing pickled is ever loaded.
+    ImportError
+        .zarr and .zip need zarr, .parquet needs pyarrow.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> scores, y = np.eye(4) + [0.5, 0, 0, 0], np.arange(4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number, rows in enumerate(([0, 1], [2, 3])):
+    ...         np.savez(Path(folder) / f"part{number}.npz", scores=scores[rows], y=y[rows])
+    ...     task = read_task(sorted(Path(folder).glob("*.npz")))
+    >>> task.n_test, task.n_classes, task.losses.tolist()
+    (4, 4, [0, 0, 0, 0])
+    """
+    files, label_files = _paths(paths, "paths"), _paths(labels, "labels")
+    options = {
+        "higher_is_better": higher_is_better,
+        "metric": metric,
+        "reduce": reduce,
+        "classes": classes,
+        "ties": ties,
+        "class_weight": class_weight,
+        "untested": untested,
+        "n_classes": n_classes,
+        "n_test": n_test,
+        "design_effect": design_effect,
+        "random_seed": random_seed,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    if not files:
+        raise DataError("paths: expected at least one file, found none")
+    places = [_resolved(file) for file in files]
+    for number, (file, place) in enumerate(zip(files, places, strict=True)):
+        if place in places[:number]:
+            first = files[places.index(place)]
+            same = "" if file == first else f" (it is {first})"
+            raise DataError(f"{file}: found more than once among the files{same}")
+    if label_files and len(label_files) != len(files):
+        raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
+    names = classes if isinstance(classes, Iterable) else ()
+    parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
+    if len(files) == 1:
+        return _task_of(parts[0], str(files[0]), options)
+    layouts = [_layout(part, str(file), options) for part, file in zip(parts, files, strict=True)]
+    refuse_mixed(layouts, files)
+    accepted = inspect.signature(_LAYOUTS[layouts[0]]).parameters
+    rows = [np.size(part.get("y", ())) for part in parts]
+    whole = joined([{key: part[key] for key in part if key in accepted} for part in parts], files)
+    del parts
+    try:
+        return _task_of(whole, f"{files[0]} and {len(files) - 1} more", options)
+    except DataError as error:
+        raise DataError(f"{error}{place_in_files(str(error), rows, files)}") from None
+
+
+def _paths(paths: Any, name: str) -> list[Path]:
+    if paths is None:
+        return []
+    if isinstance(paths, str | os.PathLike):
+        return [Path(paths)]
+    if not np.iterable(paths):
+        raise DataError(f"{name}: expected a path or several, found {paths!r}")
+    found = list(paths)
+    for path in found:
+        if not isinstance(path, str | os.PathLike):
+            raise DataError(f"{name}: expected paths, found {type(path).__name__}")
+    return [Path(path) for path in found]
+
+
+def _resolved(path: Path) -> Path:
+    with readable(path):
+        return path.resolve()
+
+
+def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, Any]:
+    """Everything that a file has a name for."""
+    ending = path.suffix.lower()
+    with readable(path):
+        exists = path.exists() if ending == ".zarr" else path.is_file()
+    if not exists:
+        raise DataError(f"{path}: there is no such file")
+    if ending not in _ENDINGS:
+        raise DataError(f"{path}: expected a file ending in {', '.join(_ENDINGS)}")
+    if labels is not None and ending != ".npy":
+        raise DataError(f"{path}: labels in a file of their own belong to scores in .npy")
+    match ending:
+        case ".npy":
+            if labels is None:
+                raise DataError(
+                    f"{path}: scores in .npy need the labels in a second file (labels=, or "
+                    "--labels in the shell)"
+                )
+            return {"scores": read_npy(path, True), "y": _labels(labels, names)}
+        case ".csv":
+            return read_csv(path)
+        case ".parquet":
+            return read_parquet(path)
+        case ".npz":
+            arrays = read_npz(path, _KNOWN)
+        case ".zarr" | ".zip":
+            arrays = read_zarr(path, _KNOWN)
+        case _:
+            arrays = read_hdf5(path, _KNOWN)
+    for name in _NUMBERS & arrays.keys():
+        if arrays[name].size != 1:
+            raise DataError(f"{path}: {name} must be a single number, found {arrays[name]!r}")
+        arrays[name] = arrays[name].reshape(())
+    return {
+        name: array.item() if name in _KNOWN and array.ndim == 0 else array
+        for name, array in arrays.items()
+    }
+
+
+def _labels(path: Path, names: Iterable[Any]) -> Any:
+    if path.suffix not in (".npy", ".txt"):
+        raise DataError(f"{path}: expected labels in a file ending in .npy or .txt")
+    return read_text(path, names) if path.suffix == ".txt" else read_npy(path, False)
+
+
+def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """Names that a constructor needs and that are all given."""
+    for needed in _LAYOUTS:
+        if all(key in arrays or key in options for key in needed):
+            return needed
+    wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
+    example = _EXAMPLES.get(Path(name).suffix.lower())
+    raise DataError(
+        f"{name}: found {described(arrays)}; expected {wanted} (n_test and n_classes may be "
+        f"options){f', written for instance by {example}' if example else ''}"
+    )
+
+
+def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> SourceTask:
+    """Call the constructor that fits the names of the arrays."""
+    needed = _layout(arrays, name, options)
+    accepted = inspect.signature(_LAYOUTS[needed]).parameters
+    for option in options:
+        if option not in (*accepted, "random_seed"):
+            raise DataError(f"{name}: {option} does not apply to {', '.join(needed)}")
+    if "classes" in arrays and "classes" in options:
+        raise DataError(f"{name}: has names of the classes; leave classes out")
+    given = arrays | options
+    try:
+        return _LAYOUTS[needed](**{key: given[key] for key in given if key in accepted})
+    except DataError as error:
+        # Matrices on the disk are read only now, and name their file themselves.
+        raise DataError(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None

@@ -1,0 +1,111 @@
+"""Scores of a back-test against the number of classes."""
+
+from typing import Any
+
+import numpy as np
+from arviz_plots import PlotCollection
+
+from classex_bayes.evaluate.backtest import Backtest
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots._panels import MUTED, Panels
+from classex_bayes.task.validation import class_count, one_of
+from classex_bayes.typing import FloatArray
+
+_LABELS = {
+    "rmse": "root mean square error",
+    "bias": "mean predicted minus true accuracy",
+    "crps": "CRPS",
+    "interval_score": "interval score",
+    "width": "mean width of the intervals",
+}
+_NOMINAL = "nominal"
+_REACH = 2
+
+
+def plot_backtest(
+    found: Backtest,
+    score: str = "rmse",
+    n_source: int | None = None,
+    *,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw a score of every estimator against the number of classes.
+
+    Parameters
+    ----------
+    found : Backtest
+        What `classex_bayes.backtest` returned.
+    score : str
+        A column of its scores: "rmse", "bias", "crps", "interval_score", "width" or "coverage90"
+        and its like, which have a line at the nominal level. Bands reach two Monte Carlo standard
+        errors to both sides.
+    n_source : int, optional
+        Size of the pilots; needed where there are several.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        No back-test, no such score or size, or no estimator that has the score.
+
+    Examples
+    --------
+    >>> from classex_bayes.task.glyphs import load_glyphs
+    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+    >>> from classex_bayes.evaluate.backtest import backtest
+    >>> task = load_glyphs().task("rounded").subsample(100, random_seed=1)
+    >>> found = backtest(task, 20, [ClassExReg(0.5)], n_pilots=2, progressbar=False)
+    >>> plot_backtest(found, backend="none").backend
+    'none'
+    """
+    if not isinstance(found, Backtest):
+        raise DataError(f"found: expected a Backtest, found {type(found).__name__}")
+    columns = found.scores.columns
+    one_of(score, [name for name in columns if name in _LABELS or f"{name}_se" in columns], "score")
+    sizes = found.scores.index.unique("n_source").tolist()
+    if n_source is None and len(sizes) > 1:
+        raise DataError(f"n_source: expected one of {', '.join(map(str, sizes))}, found None")
+    size = sizes[0] if n_source is None else class_count(n_source, "n_source")
+    one_of(size, sizes, "n_source")
+    scores: Any = found.scores
+    table = scores.xs(size, level="n_source").dropna(subset=score)
+    names = table.index.unique("estimator").tolist()
+    if not names:
+        raise DataError(f"score: no estimator has a {score}, which needs draws")
+    nominal = score.startswith("coverage")
+    series: dict[str, str | None] = dict.fromkeys(names)
+    panel = Panels({**series, _NOMINAL: MUTED} if nominal else series, backend)
+    banded = False
+    for name in names:
+        rows = table.xs(name, level="estimator").sort_index()
+        k, values = rows.index.to_numpy(), rows[score].to_numpy()
+        error: Any = rows.get(f"{score}_se")
+        limits = None
+        if nominal:
+            limits = _wilson(values, rows["n"].to_numpy())
+        elif error is not None and error.notna().all():
+            limits = values - _REACH * error.to_numpy(), values + _REACH * error.to_numpy()
+        if limits is not None:
+            panel.band(name, k, *limits)
+            banded = True
+        panel.line(name, k, values)
+    if nominal:
+        level = float(score.removeprefix("coverage")) / 100
+        panel.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level)
+    label = _LABELS.get(score, f"share of {score.removeprefix('coverage')}% intervals that held")
+    title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
+    title += "\nbands: two Monte Carlo standard errors" * banded
+    return panel.finish(title, "number of classes", label)
+
+
+def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities from which shares of n are two of their standard errors away."""
+    square = _REACH**2 / n
+    middle = (share + square / 2) / (1 + square)
+    reach = np.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
+    return middle - reach, middle + reach

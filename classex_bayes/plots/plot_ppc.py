@@ -1,0 +1,188 @@
+"""Predictive checks: what the model makes of a task, after and before it saw the losses."""
+
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+from arviz_plots import PlotCollection
+
+from classex_bayes.bayes.checks.replicates import Group, class_accuracies, seen_and_replicated
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots._panels import INK, Panels, spaced_counts
+from classex_bayes.plots.plot_accuracy import plot_accuracy
+from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings, interval_words
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import one_of, source_task
+from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
+
+_OBSERVED = "observed"
+_MOST_RANKS = 200
+_FARTHEST, _N_K = 100, 40
+# Replicates, what was observed, where; title, labels of the axes, whether x is logarithmic.
+Compared = tuple[xr.DataArray, FloatArray, NumberArray, tuple[str, str, str], bool]
+
+
+def plot_ppc(
+    model: BayesianExtrapolator,
+    task: SourceTask | None = None,
+    *,
+    kind: Literal["losses", "accuracy", "classes"] = "losses",
+    group: Group = "posterior",
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw replicated data of the posterior, or of the prior, beside the observed.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        A fitted model; replicates are drawn where `idata` has none yet or a seed is given.
+    task : SourceTask, optional
+        Task whose data are drawn as observed, of the size of the fitted one (the default). Of
+        several fitted tasks, the one to draw.
+    kind : {"losses", "accuracy", "classes"}
+        Share of instances with at most so many losses; average test accuracy against k; or
+        accuracies of the single classes at k1, worst first, for classes as alike as the task's
+        are on average (`classex_bayes.bayes.predict.predictive.predictive_class_accuracy`).
+    group : {"posterior", "prior"}
+        Whose replicates.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbon; ArviZ's rcParams by default.
+    random_seed : int, SeedSequence or None
+        Seed of the replicates.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        kind="losses" for a model fitted in the power form; kind="classes" where they are not known
+        or have one instance each; a task of another size.
+
+    See Also
+    --------
+    classex_bayes.posterior_checks : The same in numbers.
+    """
+    one_of(kind, ("losses", "accuracy", "classes"), "kind")
+    one_of(group, ("posterior", "prior"), "group")
+    prob, interval = interval_settings(ci_prob, ci_kind)
+    draws, seen, x, texts, log_x = compared(model, task, kind, group, random_seed)
+    bounds = interval_of(draws, prob, interval)
+    label = f"replicated, {interval_words(prob, interval, f'{group} predictive')}"
+    panel = Panels({label: None, _OBSERVED: INK}, backend, log_x=log_x)
+    lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
+    panel.band(label, x, lower, upper)
+    panel.line(label, x, draws.mean(SAMPLE_DIMS).values)
+    panel.points(_OBSERVED, x, seen)
+    title, x_label, y_label = texts
+    title = f"{group.capitalize()} predictive check: {title}"
+    return panel.finish(title, x_label, y_label)
+
+
+def plot_prior_predictive(
+    model: BayesianExtrapolator,
+    task: SourceTask | None = None,
+    *,
+    k: ClassCounts | None = None,
+    draws: int = 1000,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        The model; its posterior is drawn too where it was fitted and no other task is given.
+    task : SourceTask, optional
+        Task whose average test accuracies are drawn as points; the fitted one by default.
+    k : int or array-like of int, optional
+        Numbers of classes; from 2 to 100 k1 by default.
+    draws : int
+        Number of draws from the prior.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbons; ArviZ's rcParams by default.
+    random_seed : int, SeedSequence or None
+        Seed of the draws.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        As of `classex_bayes.bayes.predict.prior_accuracy.prior_accuracy`.
+    """
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    if task is not None:
+        source_task(task)
+    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
+    if k is None:
+        k = spaced_counts(2, _FARTHEST * n_classes, _N_K)
+    predictions = [prior_accuracy(model, k, task, draws=draws, random_seed=random_seed)]
+    if task is None or (model.is_fitted and model.task is task):
+        predictions.append(model.predict(k))
+    return plot_accuracy(
+        predictions,
+        model.task if task is None else task,
+        ci_prob=ci_prob,
+        ci_kind=ci_kind,
+        backend=backend,
+    )
+
+
+def compared(
+    model: BayesianExtrapolator,
+    task: SourceTask | None,
+    kind: str,
+    group: Group = "posterior",
+    random_seed: RandomSeed = None,
+) -> Compared:
+    """What a check draws, with its titles; arguments as of `plot_ppc`."""
+    if kind == "classes":
+        classes = class_accuracies(model, task, group, random_seed)
+        replicated, seen = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]
+        texts = "Classes", "share of the classes, worst first", "accuracy of the class"
+        array = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "rank"))
+        return array, seen, (np.arange(seen.size) + 0.5) / seen.size, texts, False
+    observed, drawn = seen_and_replicated(model, task, group, random_seed)
+    if kind == "accuracy":
+        texts = "Average test accuracy", "number of classes", "accuracy"
+        return drawn["accuracy"], observed["accuracy"].values, observed["k"].values, texts, True
+    if "loss_histogram" not in observed:
+        raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
+    # One more than the losses, so that none has a place on the logarithmic axis.
+    texts = "Losses", "1 + losses", "share of instances with at most so many"
+    return (
+        _share_up_to(drawn),
+        _share_up_to(observed).values,
+        observed["bin"].values + 1,
+        texts,
+        True,
+    )
+
+
+def _share_up_to(data: xr.Dataset) -> xr.DataArray:
+    counts = data["loss_histogram"].cumsum("bin")
+    return counts / counts.isel(bin=-1)
+
+
+def _by_rank(accuracy: FloatArray) -> FloatArray:
+    """Accuracies of every row in order; of many classes 200 evenly spaced ones."""
+    ordered = np.sort(accuracy, axis=1)
+    size = min(ordered.shape[1], _MOST_RANKS)
+    return ordered[:, np.floor((np.arange(size) + 0.5) * (ordered.shape[1] / size)).astype(int)]

@@ -1,0 +1,136 @@
+"""Answers to questions: how many classes until, how probable is at least."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from arviz_plots import PlotCollection
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots._panels import INK, Panels
+from classex_bayes.results import ClassesUntil, Extrapolation, interval_settings, interval_words
+from classex_bayes.typing import FloatArray
+
+_POSTERIOR, _MEDIAN = "posterior", "median"
+_N_BINS = 40
+_NARROWEST = 0.01  # decades; a posterior at one number is drawn as wide
+
+
+def plot_classes_until(
+    result: ClassesUntil, *, ci_prob: float | None = None, backend: str | None = None
+) -> PlotCollection:
+    """Draw the posterior of the number of classes at which accuracy falls to a level.
+
+    A histogram over log k of the draws, the equal-tailed interval filled, the median as a line;
+    draws beyond the largest k searched stand as one line at the right edge, as high as their share.
+
+    Parameters
+    ----------
+    result : ClassesUntil
+        Of `BayesianExtrapolator.classes_until`.
+    ci_prob : float, optional
+        Level of the interval; ArviZ's rcParams by default.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        Not what `classes_until` returns.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> draws = xr.DataArray([[900.0, 1100.0, np.inf]], dims=("chain", "draw"))
+    >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12), backend="none").backend
+    'none'
+    """
+    if not isinstance(result, ClassesUntil):
+        raise DataError(
+            f"result: expected what classes_until returns, found {type(result).__name__}"
+        )
+    prob, _ = interval_settings(ci_prob, "eti")
+    k = result.k.values.ravel()
+    finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
+    ends = interval_words(prob, "eti")
+    edge = f"more than {result.largest:.0e}: {beyond:.0%} of the draws"
+    names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
+    names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
+    names |= {edge: "C1"} if beyond else {}
+    panel = Panels(names, backend)
+    if finite.size:
+        edges, height = _histogram(np.log10(finite), k.size)
+        panel.line(_POSTERIOR, 10 ** np.repeat(edges, 2), np.r_[0, np.repeat(height, 2), 0])
+        lower, upper = np.log10(result.interval(prob))
+        inside = np.unique(np.clip(edges, lower, upper))
+        if inside.size > 1:
+            parts = height[np.searchsorted(edges, inside[:-1], side="right").clip(1, _N_BINS) - 1]
+            x, y = 10 ** np.repeat(inside, 2)[1:-1], np.repeat(parts, 2)
+            panel.band(ends, x, np.zeros(y.size), y)
+    if np.isfinite(result.median):
+        at = int(np.searchsorted(edges, np.log10(result.median), side="right").clip(1, _N_BINS))
+        panel.line(_MEDIAN, np.full(2, result.median), np.array([0, height[at - 1]]))
+    if beyond:
+        panel.line(edge, np.full(2, float(result.largest)), np.array([0, beyond]), width=3)
+    title = result.describe(prob).capitalize().replace(" (", "\n(")
+    return panel.finish(title, "number of classes", "posterior probability")
+
+
+def _histogram(log_k: FloatArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
+    """Edges over log10 k, and the share of all draws between them."""
+    low, high = float(log_k.min()), float(log_k.max())
+    slack = max(_NARROWEST - (high - low), 0) / 2
+    height, edges = np.histogram(log_k, _N_BINS, (low - slack, high + slack))
+    return edges, height / n_draws
+
+
+def plot_prob_at_least(
+    prediction: Extrapolation,
+    accuracy: float | Sequence[float] | FloatArray,
+    *,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw the posterior probability of an accuracy, or more, against the number of classes.
+
+    Parameters
+    ----------
+    prediction : Extrapolation
+        With draws, at several k.
+    accuracy : float or array-like of float
+        Levels in (0, 1); one line each.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        No level, one twice or outside (0, 1); a point estimate or a risk.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(1).uniform(0.7, 0.9, (1, 500, 3)) / [1, 1.2, 1.5]
+    >>> pred = Extrapolation.from_draws([10, 100, 1000], draws, "example", "credible", 10)
+    >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
+    'none'
+    """
+    if not isinstance(prediction, Extrapolation):
+        raise DataError(
+            f"prediction: expected what predict(k) returns, found {type(prediction).__name__}"
+        )
+    levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
+    found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
+    if not levels or len(found) < len(levels):
+        raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
+    panel = Panels(dict.fromkeys(found), backend)
+    order = np.argsort(prediction.k)
+    for name, chance in found.items():
+        panel.line(name, prediction.k[order], chance.to_numpy()[order])
+    title = f"{prediction.estimator}: {prediction.what}"
+    return panel.finish(title, "number of classes", "posterior probability")

@@ -1,0 +1,52 @@
+"""Ranks of simulation-based calibration."""
+
+import xarray as xr
+from arviz_plots import PlotCollection, plot_ecdf_pit
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots._panels import chosen_backend
+from classex_bayes.task.validation import probability
+
+
+def plot_sbc(
+    ranks: xr.DataTree, *, prob: float = 0.99, coverage: bool = False, backend: str | None = None
+) -> PlotCollection:
+    """Draw the ECDF of the ranks less the uniform one, with a test of uniformity.
+
+    Parameters
+    ----------
+    ranks : DataTree
+        Of `classex_bayes.evaluate.calibration.sbc` or `posterior_sbc`.
+    prob : float
+        Ranks that deviate are marked where uniform ones would show none with this chance.
+    coverage : bool
+        Draw the coverage of central intervals in place of the ranks.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        `ranks` has no group of ranks.
+
+    See Also
+    --------
+    classex_bayes.evaluate.calibration.uniformity : The simultaneous band in numbers.
+    """
+    groups = [name for name in getattr(ranks, "children", ()) if name.endswith("_sbc")]
+    if not groups:
+        raise DataError("ranks: expected what sbc returns, found no group of ranks")
+    probability(prob, "prob")
+    name, library = chosen_backend(backend)
+    return plot_ecdf_pit(
+        ranks,
+        group=groups[0],
+        envelope_prob=prob,
+        coverage=coverage,
+        backend=name,
+        figure_kwargs=library.figure(2, log_x=False),
+    )

@@ -1,0 +1,45 @@
+"""Known accuracies that predictions are set beside."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts
+from classex_bayes.typing import IntArray
+
+
+def known_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
+    """Known accuracies at those of `k` where they are known, indexed by k.
+
+    Parameters
+    ----------
+    truth : SourceTask or mapping from k to accuracy or Series indexed by k
+        A task on more classes, whose average test accuracy is taken, or numbers.
+    k : int array of shape (n_k,) or None
+        Numbers of classes asked for; None for all that a mapping knows.
+    """
+    if isinstance(truth, SourceTask):
+        k = truth.grid(60) if k is None else k
+        covered = k[k <= truth.n_classes]
+        if truth.kind == "accuracies":
+            covered = np.intersect1d(covered, truth.grid())
+        values = truth.accuracy(covered) if covered.size else np.empty(0)
+        return pd.Series(values, index=pd.Index(covered, name="k"), dtype=float)
+    if not isinstance(truth, Mapping | pd.Series):
+        raise DataError(
+            "truth: expected a SourceTask or a mapping from k to accuracy, found "
+            f"{type(truth).__name__}"
+        )
+    try:
+        known = pd.Series(truth, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"truth: expected accuracies as numbers ({error})") from None
+    known.index = pd.Index(class_counts(list(known.index), "truth"), name="k")
+    if not known.between(0, 1).all():
+        raise DataError(f"truth: expected accuracies in [0, 1], found {known.tolist()}")
+    known = known.sort_index()
+    return known if k is None else known[known.index.isin(k)]

@@ -1,0 +1,1 @@
+"""Wing: the average cost of an answer in place of its accuracy."""

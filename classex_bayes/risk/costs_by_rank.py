@@ -1,0 +1,183 @@
+"""Average test risk on random subsets of the source classes, for any cost of each confusion.
+
+Order the wrong classes of an instance by score, best first. The class at rank j that beats the
+true one is the prediction in a subset of the classes iff it is in and the j better ones are out.
+So the expected costs by rank are all that the risk on subsets of any size needs.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.ranks.ties import Ties, tie_noise
+from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+
+class RankedErrors(NamedTuple):
+    """Pairs of an instance and a wrong class that beat its true one; whole classes, in order."""
+
+    instance: IntArray  # (n_pairs,), the pairs of an instance side by side
+    competitor: IntArray  # (n_pairs,)
+    rank: IntArray  # (n_pairs,): 0 for the best of the instance's competitors, then 1, 2, ...
+
+
+def ranked_errors(
+    source: ScoreSource, y: IntArray, ties: Ties = "random", seed: int = 0
+) -> Iterator[RankedErrors]:
+    """Walk through the instances in blocks and rank the competitors that beat them.
+
+    Which competitors beat the true class is decided as for the losses; among them, higher scores
+    in double precision come first, and equal scores in the order of the tie-breaking noise.
+
+    Parameters
+    ----------
+    source : ScoreSource
+        Scores of n instances on k1 classes.
+    y : int array of shape (n,)
+        True classes, 0..k1 - 1.
+    ties, seed
+        See `classex_bayes.core.ranks.losses.loss_blocks`.
+
+    Yields
+    ------
+    RankedErrors
+    """
+    for block in loss_blocks(source, y, row_groups(y, source.shape[1]), ties, seed):
+        erring = np.flatnonzero(block.losses)
+        if erring.size == 0:
+            continue
+        row, competitor = np.nonzero(block.beaten_by(erring))
+        instance = block.rows[erring][row]
+        worse = -source.scores(block.rows[erring])[row, competitor]
+        order = np.lexsort((worse, row))
+        ordered = worse[order]
+        if np.any((ordered[1:] == ordered[:-1]) & (row[1:] == row[:-1])):
+            order = np.lexsort((-tie_noise(seed, instance, competitor), worse, row))
+        losses = block.losses[erring]
+        rank = np.arange(row.size) - np.repeat(np.cumsum(losses) - losses, losses)
+        yield RankedErrors(instance, competitor[order], rank)
+
+
+def costs_by_rank(
+    source: ScoreSource,
+    y: IntArray,
+    instance_weight: FloatArray,
+    cost: NumberArray,
+    ties: Ties = "random",
+    seed: int = 0,
+) -> FloatArray:
+    r"""Expected cost of the competitor at each rank, in one pass and O(block) memory.
+
+    With :math:`c_j(i)` the class at rank j of instance i and L_i its losses,
+
+    .. math:: S_j = \sum_i \omega_i \, cost[y_i, c_j(i)] \, 1\{j < L_i\}, \qquad j = 0..k_1 - 2.
+
+    Parameters
+    ----------
+    source : ScoreSource
+        Scores of n instances on k1 classes.
+    y : int array of shape (n,)
+        True classes, 0..k1 - 1.
+    instance_weight : array of shape (n,)
+        Weights that sum to 1.
+    cost : array of shape (k1, k1)
+        Cost of predicting the class of the column for that of the row.
+    ties, seed
+        See `classex_bayes.core.ranks.losses.loss_blocks`.
+
+    Returns
+    -------
+    array of shape (k1 - 1,)
+        With costs of 1 the share of instances with more than j losses.
+
+    Examples
+    --------
+    >>> from classex_bayes.core.ranks.sources import ScoreMatrix
+    >>> scores = np.array([[1.0, 3.0, 2.0], [0.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+    >>> cost = np.array([[0.0, 0.2, 1.0], [1.0, 0.0, 1.0], [0.5, 0.4, 0.0]])
+    >>> costs_by_rank(ScoreMatrix(scores), np.arange(3), np.full(3, 1 / 3), cost).round(3)
+    array([0.2  , 0.333])
+    """
+    total = np.zeros(source.shape[1] - 1)
+    for instance, competitor, rank in ranked_errors(source, y, ties, seed):
+        paid = instance_weight[instance] * cost[y[instance], competitor]
+        total += np.bincount(rank, paid, minlength=total.size)
+    return total
+
+
+def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+    r"""Chance that the wrong class at a rank is the best of those in a random subset.
+
+    :math:`q_j(k) = \binom{k_1 - 2 - j}{k - 2} / \binom{k_1 - 1}{k - 1}` for a subset of k of the
+    k1 classes that holds the true one.
+
+    Parameters
+    ----------
+    rank : int array of shape (n_rank,)
+        Ranks j, 0..n_classes - 2.
+    n_classes : int
+        k1, at least 2.
+    k : int array of shape (n_k,)
+        Sizes of the subsets, 2..n_classes.
+
+    Returns
+    -------
+    array of shape (n_rank, n_k)
+        Columns sum to 1 over all ranks. The relative error is that of `accuracy_given_losses`.
+
+    References
+    ----------
+    Zheng and Benjamini, draft (2016), (4)-(5), with the count of better classes corrected.
+
+    Examples
+    --------
+    >>> chance_of_rank(np.arange(3), 4, np.array([2, 3, 4])).round(3).T.tolist()
+    [[0.333, 0.333, 0.333], [0.667, 0.333, 0.0], [1.0, 0.0, 0.0]]
+    """
+    # In with chance (k - 1) / (k1 - 1), and then the better ones out: an instance with j losses.
+    size = np.asarray(k)
+    included = (size - 1) / (n_classes - 1)
+    return included * accuracy_given_losses(rank, n_classes - 1, size - 1)
+
+
+def average_risk(cost_by_rank: FloatArray, k: IntArray) -> FloatArray:
+    r"""Average test risk over all subsets of k source classes that hold the true one.
+
+    :math:`AvTestRisk_k = \sum_j S_j q_j(k)`: unbiased for the average risk on k classes, and the
+    plain test risk at k = k1. With costs of 1 it is 1 - ATA_k.
+
+    Parameters
+    ----------
+    cost_by_rank : array of shape (k1 - 1,)
+        See `costs_by_rank`.
+    k : int array of shape (n_k,)
+        Numbers of classes, 2..k1.
+
+    Returns
+    -------
+    array of shape (n_k,)
+
+    References
+    ----------
+    Zheng and Benjamini, draft (2016), section 3.1.2, (4) and (5); Zheng, thesis (2017), (2.4) and
+    (2.5), with the number of subsets corrected.
+
+    Examples
+    --------
+    >>> average_risk(np.array([0.2, 1 / 3]), np.array([2, 3])).round(3).tolist()
+    [0.267, 0.2]
+    """
+    k = np.atleast_1d(k)
+    ranks = np.flatnonzero(cost_by_rank)
+    risk = np.zeros(k.size)
+    # A block of k at a time bounds the table (ranks x k) for a million classes.
+    width = max(1, 100_000 // max(ranks.size, 1))
+    for start in range(0, k.size, width):
+        part = slice(start, start + width)
+        chance = chance_of_rank(ranks, cost_by_rank.size + 1, k[part])
+        risk[part] = cost_by_rank[ranks] @ chance
+    return risk

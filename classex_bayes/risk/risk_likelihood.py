@@ -1,0 +1,258 @@
+"""What the model of the risk is told about a task, and how likely it is."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.influence import repair_covariance
+from classex_bayes.exceptions import DataError
+from classex_bayes.risk.average_test_risk import task_costs
+from classex_bayes.risk.costs_by_rank import average_risk
+from classex_bayes.risk.covariance import risk_by_rank
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+N_SIZES = 12
+# Directions whose variance is below this share of the largest are noise. Relative costs change
+# little with k and few errors say what they are, so of them less is kept than of risks.
+_SMALLEST_DIRECTION = {"relative": 1e-2, "risk": 1e-3}
+# Law of the logit of the relative cost, on the scale of Phi^-1(u).
+_LEVEL_SD, _LENGTH, _TREND, _N_FUNCTIONS = 1.5, 2.0, 0.3, 12
+_MIDDLE, _MIDDLE_SD = 2.5, 1.5
+
+
+def element_risk(basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
+    r"""Risk on k classes of the bumps between neighbouring knots.
+
+    With :math:`h_l` the basis CDFs, the bumps are :math:`b_l = h_l - h_{l+1}`, the last one
+    :math:`h_m`. The risk of :math:`\bar K = \sum_l v_l b_l` is linear in v:
+
+    .. math:: (k-1) \int b_l(u) u^{k-2} du = A_{l+1}(k) - A_l(k), \qquad A_{m+1} = 1.
+
+    Parameters
+    ----------
+    basis : RadialBasis
+        Knots and bandwidth.
+    k : array of shape (n_k,)
+        Numbers of classes.
+
+    Returns
+    -------
+    array of shape (n_k, m)
+        With v the cumulative weights of a mixture, its product with them is 1 - A(k) w.
+    """
+    return np.diff(basis.accuracy(k), axis=1, append=1.0)
+
+
+def cost_functions(knots: FloatArray) -> FloatArray:
+    """Functions on the knots, (m, 12), whose normal combinations are smooth with a trend.
+
+    The leading eigenvectors of a squared-exponential kernel of unit variance and a linear one,
+    less their mean where most errors are, so that the level beside them keeps its meaning.
+    """
+    kernel = np.exp(-0.5 * (np.subtract.outer(knots, knots) / _LENGTH) ** 2)
+    kernel += _TREND**2 * np.outer(knots, knots)
+    weight = np.exp(-0.5 * ((knots - _MIDDLE) / _MIDDLE_SD) ** 2)
+    kernel -= (weight / weight.sum()) @ kernel
+    kernel -= (kernel @ (weight / weight.sum()))[:, None]
+    values, vectors = np.linalg.eigh(kernel)
+    return vectors[:, -_N_FUNCTIONS:] * np.sqrt(values[-_N_FUNCTIONS:])
+
+
+class ObservedRisk(NamedTuple):
+    """Errors and risks of a task on a grid of k, in units of the largest cost."""
+
+    k: IntArray  # (n_k,)
+    error: FloatArray  # (n_k,): 1 - ATA_k
+    risk: FloatArray  # (n_k,)
+    covariance: FloatArray  # (2 n_k, 2 n_k), dyadic, errors first
+    clustered: FloatArray  # (2 n_k, 2 n_k), from differences between test classes alone
+    unseen: FloatArray  # (n_k,): sd of the error rate if there had been one more error
+    costs: tuple[float, float, float]  # mean, sd and smallest between different classes
+    largest: float  # the unit
+
+    @classmethod
+    def of(cls, task: SourceTask, cost: NumberArray) -> Self:
+        """Statistics of a task under a checked cost matrix, in one pass over its scores."""
+        k, n_classes, largest = task.grid(N_SIZES), task.n_classes, float(cost.max())
+        if largest == 0:
+            raise DataError("cost: found only zeros; expected a cost above 0 somewhere")
+        between = cost[~np.eye(n_classes, dtype=bool)] / largest
+        errors = np.broadcast_to(1.0, cost.shape)
+        streamed = task_costs(task, [errors, cost], risk_by_rank(n_classes, k))
+        unit = np.repeat([1.0, largest], k.size)
+        error, risk = (average_risk(by_rank, k) for by_rank in streamed.cost_by_rank)
+        return cls(
+            k,
+            error,
+            risk / largest,
+            streamed.covariance / np.outer(unit, unit),
+            streamed.clustered / np.outer(unit, unit),
+            (k - 1) / (n_classes - 1) / task.n_test,
+            (float(between.mean()), float(between.std()), float(between.min())),
+            largest,
+        )
+
+
+def _whitening(covariance: FloatArray, smallest: float) -> FloatArray:
+    """Matrix that makes the noise standard normal, with zero rows for directions left out."""
+    sd = np.sqrt(np.diag(covariance))
+    scaled = covariance / np.where(sd > 0, np.outer(sd, sd), 1.0)
+    values, vectors = np.linalg.eigh(scaled)
+    kept = values > max(smallest * values[-1], 0.0)
+    scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return (scale * vectors).T / np.where(sd > 0, sd, 1.0)
+
+
+def _padded(array: FloatArray, n_rows: int = N_SIZES) -> FloatArray:
+    """Add rows of zeros: of one size, a compiled model serves every k1."""
+    return np.pad(array, [(0, n_rows - array.shape[0])] + [(0, 0)] * (array.ndim - 1))
+
+
+@dataclass(frozen=True)
+class RiskData:
+    r"""Losses, and what an error costs: the two factors of the risk.
+
+    Losses enter in the Bernstein form, as in `BernsteinData`. Given them, the mean relative cost
+    of an error among k classes, :math:`r_k = AvRisk_k / (1 - AGA_k)`, is what the risks tell:
+    :math:`T (AvTestRisk - r \circ (1 - ATA)) \sim N(0, I)` where T whitens the covariance of that
+    difference at the observed ratio.
+
+    Attributes
+    ----------
+    matrix, counts, design_effect
+        As in `BernsteinData`.
+    bump_risk : array of shape (12, m)
+        `element_risk` on the grid of k.
+    whitened_error : array of shape (12, 12)
+        T diag(1 - ATA).
+    whitened_risk : array of shape (12,)
+        T AvTestRisk.
+    functions : array of shape (m, 12)
+        `cost_functions` on the knots.
+    smallest : float
+        Smallest relative cost of an error.
+    """
+
+    kind: ClassVar[str] = "risk"
+    rows: ClassVar[str] = "bin"
+    matrix: FloatArray
+    counts: FloatArray
+    design_effect: float
+    bump_risk: FloatArray
+    whitened_error: FloatArray
+    whitened_risk: FloatArray
+    functions: FloatArray
+    smallest: float
+
+    @classmethod
+    def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
+        """Data of a task."""
+        losses = BernsteinData.of(task, basis).padded()
+        error, risk = observed.error, observed.risk
+        ratio = np.divide(risk, error, out=np.zeros_like(risk), where=error > 0)
+        contrast = np.hstack([-np.diag(ratio), np.eye(risk.size)])
+        covariance = repair_covariance(
+            contrast @ observed.covariance @ contrast.T,
+            contrast @ observed.clustered @ contrast.T,
+        )
+        # One error of doubt: costs of few errors may agree by chance.
+        doubt = observed.costs[1] * observed.unseen
+        whiten = _whitening(covariance + np.outer(doubt, doubt), _SMALLEST_DIRECTION["relative"])
+        # Rows added to the risks of the bumps divide 0 by 0 unless they are copies.
+        bump_risk = element_risk(basis, np.pad(observed.k, (0, N_SIZES - risk.size), "edge"))
+        return cls(
+            losses.matrix,
+            losses.counts,
+            losses.design_effect,
+            bump_risk,
+            _padded(_padded(whiten * error).T).T,
+            _padded(whiten @ risk),
+            cost_functions(basis.knots),
+            observed.costs[2],
+        )
+
+    def padded(self) -> Self:
+        """Return the data as they are: they are padded already."""
+        return self
+
+    @staticmethod
+    def register(data: dict[str, Any], weights: Any) -> None:
+        """Register the relative cost and the observations in the current PyMC model."""
+        BernsteinData.register(data, weights)
+        level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
+        sd = pm.HalfNormal("cost_sd", 1.0)
+        z = pm.Normal("cost_z", 0.0, 1.0, shape=_N_FUNCTIONS)
+        logit = level + sd * pt.dot(data["functions"], z)
+        relative = data["smallest"] + (1 - data["smallest"]) * pt.sigmoid(logit)
+        errors = pt.cumsum(weights)
+        ratio = pt.dot(data["bump_risk"], errors * relative) / pt.dot(data["bump_risk"], errors)
+        expected = pt.dot(data["whitened_error"], ratio)
+        pm.Normal("risk", expected, 1.0, observed=data["whitened_risk"])
+
+    def relative_cost(self, posterior: Any) -> FloatArray:
+        """Draws of the relative cost of an error on the knots: shape (chain, draw, m)."""
+        level, sd, z = (posterior[f"cost_{name}"].values for name in ("level", "sd", "z"))
+        logit = level[..., None] + sd[..., None] * (z @ self.functions.T)
+        return self.smallest + (1 - self.smallest) / (1 + np.exp(-logit))
+
+
+@dataclass(frozen=True)
+class MonotoneRiskData:
+    r"""Average test risks on a grid of k: where the conditional risk rises like a CDF.
+
+    :math:`T (AvTestRisk - c\, (1 - A w)) \sim N(0, I)` with c the relative cost and A w the
+    accuracies of the mixture, which here has the shape of the conditional risk alone.
+
+    Attributes
+    ----------
+    matrix : array of shape (12, m)
+        T times `element_risk`.
+    whitened_risk : array of shape (12,)
+        T AvTestRisk.
+    smallest : float
+        Smallest relative cost of an error.
+    """
+
+    kind: ClassVar[str] = "monotone risk"
+    rows: ClassVar[str] = "direction"
+    matrix: FloatArray
+    whitened_risk: FloatArray
+    smallest: float
+
+    @classmethod
+    def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
+        """Data of a task."""
+        n_k = observed.k.size
+        covariance, clustered = observed.covariance[n_k:, n_k:], observed.clustered[n_k:, n_k:]
+        # Half an error of doubt: a risk of 0 is not known without error.
+        mean, sd, smallest = observed.costs
+        doubt = np.sqrt(0.5 * (mean**2 + sd**2)) * observed.unseen
+        whiten = _whitening(
+            repair_covariance(covariance, clustered) + np.outer(doubt, doubt),
+            _SMALLEST_DIRECTION["risk"],
+        )
+        matrix = whiten @ element_risk(basis, observed.k)
+        return cls(_padded(matrix), _padded(whiten @ observed.risk), smallest)
+
+    def padded(self) -> Self:
+        """Return the data as they are: they are padded already."""
+        return self
+
+    @staticmethod
+    def register(data: dict[str, Any], weights: Any) -> None:
+        """Register the relative cost and the observed risks in the current PyMC model."""
+        level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
+        relative = data["smallest"] + (1 - data["smallest"]) * pt.sigmoid(level)
+        expected = relative * pt.dot(data["matrix"], pt.cumsum(weights))
+        pm.Normal("risk", expected, 1.0, observed=data["whitened_risk"], dims="direction")
+
+    def relative_cost(self, posterior: Any) -> FloatArray:
+        """Draws of the relative cost: shape (chain, draw, 1), the same at every knot."""
+        level = posterior["cost_level"].values[..., None]
+        return self.smallest + (1 - self.smallest) / (1 + np.exp(-level))

@@ -1,0 +1,1 @@
+"""Wing: a posterior from ranks and scores."""

@@ -1,0 +1,375 @@
+"""ScoreInformedExtrapolator: a posterior from the ranks and from the scores behind them."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+import numpy as np
+import xarray as xr
+from scipy.special import ndtri
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole, warn
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.score_informed.margin_posterior import draw_posterior, priors
+from classex_bayes.score_informed.margin_regression import PARAMETERS, Regressors, expected_accuracy
+from classex_bayes.score_informed.margins import measure_margins
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import (
+    class_counts,
+    number,
+    seed_sequence,
+    source_task,
+    truth_value,
+)
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+_FEWEST_CLASSES = 50
+# Instances that lose more often than this say nothing of those that a large k leaves right.
+_LARGEST_SHARE, _FEWEST_LOSSES, _LARGEST_SHARE_OF_ALL = 0.03, 3, 0.3
+_LARGEST_PARETO_K = 0.7
+# Rows looked at for probabilities, and how far from 1 single precision may leave their sum.
+_LOOKED_AT, _ROUNDING = 100, 1e-3
+# What makes a contradiction: so many standard deviations, and so much that it matters.
+_CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.01
+
+
+class ScoreInformedExtrapolator(Parameters):
+    r"""Posterior of the accuracy on more classes, from ranks and scores.
+
+    Ranks say only that the true class won; its margin says by how much. Losses are regressed on
+    margins, by a beta-binomial law that foresees how unlike instances of one margin are, and the
+    regression tells how often an instance will lose that has not lost yet:
+
+    .. math::
+
+        L_i \mid p_i \sim \mathrm{Binomial}(k_1 - 1, p_i), \qquad p_i \mid c_i \sim \mathrm{Beta}
+        \text{ with mean } \Phi(-c_i) e^{r(c_i)} \text{ and } CV^2 e^{s(c_i)}
+
+    .. math:: AGA_k = \sum_i \omega_i E[(1 - p_i)^{k-1} \mid L_i, c_i]
+
+    The margin :math:`c_i` is such that a share :math:`\Phi(-c_i)` of all pairs (instance, wrong
+    class) stands out more than the true class of instance i does (see
+    `classex_bayes.score_informed.margins.measure_margins`); it knows nothing of the unit of the
+    scores: every increasing transform, the same for all instances, gives the same posterior.
+    Functions r and s have priors and are linear, but for a bend beyond what losses show and, in r,
+    regression to the mean (`classex_bayes.score_informed.margin_regression`). Classes are resampled
+    with weights from a gamma law, whose shape is one over what shared competitors add to the
+    variance.
+    Quantiles of the result are averages of those of this posterior and of that of
+    `BayesianExtrapolator`, which knows the ranks alone, with weights
+
+    .. math:: w_k = \frac{1 / (\sigma^2_k + \delta^2)}{1 / (\sigma^2_k + \delta^2) + 1 / \tau^2_k},
+              \qquad 1 - w_k
+
+    where :math:`\sigma_k` and :math:`\tau_k` are the standard deviations of the accuracy from
+    scores and from ranks.
+
+    Parameters
+    ----------
+    discrepancy : float
+        :math:`\delta`, what the form of the regression may be wrong by: the more of ranks there
+        are, the less the scores count.
+    ranks : bool
+        False takes the scores at their word: sharper, and less often right where classes look
+        alike in small groups (docs/scores.md).
+
+    Attributes
+    ----------
+    posterior_ : Dataset
+        Independent draws of the parameters of r and s, one chain, for `arviz_stats.summary`:
+        "level" and "level_slope" of r; "regression" towards where margins are dense (about 1);
+        "spread" and "spread_slope" of s; what may change beyond the margins that losses show,
+        "level_beyond" and "spread_beyond".
+    margins_ : array of shape (n_test,)
+        Margin of each test instance.
+    pareto_k_ : float
+        Tail index of the importance weights behind the draws; above 0.7 they are uncertain.
+    rank_model_ : BayesianExtrapolator or None
+        The model of the ranks; None without `ranks`.
+
+    See Also
+    --------
+    BayesianExtrapolator : From ranks alone; finite populations, top m, measured accuracy.
+
+    Notes
+    -----
+    How far it errs on pilots of 14 populations: docs/scores.md. It is made for k above k1, where
+    the means and quantiles of its predictions fall with k; single draws need not, since the
+    weights change with k. Far below k1 it is no match for `SourceTask.accuracy`.
+
+    Everything depends on scores of one scale: a score of the true class made in another way than
+    those of the wrong ones (templates enrolled from the test instance, say) makes its margin
+    meaningless, and so do scores that compare classes of one instance only: of a softmax pass the
+    logits. Where the two posteriors contradict each other, the prediction says so.
+
+    References
+    ----------
+    Kay, Naselaris, Prenger and Gallant, Nature 452 (2008), supplement (scores for extrapolation);
+    Auckenthaler, Carey and Lloyd-Thomas, Digital Signal Processing 10, 2000 (T-norm); Efron,
+    JASA 106, 2011 (Tweedie's formula).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> scores = rng.normal(size=(60, 60)) + 3 * np.eye(60)
+    >>> task = SourceTask.from_scores(scores, np.arange(60))
+    >>> model = ScoreInformedExtrapolator(ranks=False).fit(task, draws=500, random_seed=1)
+    >>> pred = model.predict([60, 600])
+    >>> bool(pred.mean[600] < pred.mean[60])
+    True
+    """
+
+    def __init__(self, discrepancy: float = 0.03, ranks: bool = True) -> None:
+        self.discrepancy = discrepancy
+        self.ranks = ranks
+
+    def fit(
+        self,
+        task: SourceTask,
+        *,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        target_accept: float = 0.98,
+        random_seed: RandomSeed = None,
+        cores: int | None = None,
+        progressbar: bool = True,
+    ) -> Self:
+        """Measure the margins and draw from the posteriors.
+
+        Parameters
+        ----------
+        task : SourceTask
+            At least 50 classes, made from scores or embeddings.
+        draws : int
+            Draws of the posterior from scores, and of each chain from ranks.
+        tune, chains, target_accept
+            As for `BayesianExtrapolator.fit`, which draws from ranks.
+        random_seed : int, SeedSequence or None
+            Seed of all draws.
+        cores, progressbar
+            As for `BayesianExtrapolator.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            A task without scores or with fewer than 50 classes; an instance whose wrong classes
+            have the same score, all or all but one; scores of a few values only; a negative
+            discrepancy.
+
+        Warns
+        -----
+        ConvergenceWarning
+            As for `BayesianExtrapolator.fit`; or the importance weights are uncertain.
+        """
+        source_task(task)
+        discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
+        with_ranks = truth_value(self.ranks, "ranks")
+        settings = SamplerSettings(
+            draws, tune, chains, cores, target_accept, progressbar=progressbar
+        )
+        if task.source is None:
+            raise DataError(
+                f"task: it was made from {task.kind} and has no scores, or has let go of them; "
+                "ScoreInformedExtrapolator needs them: use from_scores or from_embeddings, or "
+                "BayesianExtrapolator, which needs none"
+            )
+        if task.n_classes < _FEWEST_CLASSES:
+            raise DataError(
+                f"task: found {task.n_classes} classes, expected at least {_FEWEST_CLASSES}: of "
+                "fewer, margins mislead (docs/scores.md); use BayesianExtrapolator"
+            )
+        seeds = seed_sequence(random_seed).spawn(2)
+        scores = _from_scores(task, settings.draws, np.random.default_rng(seeds[0]))
+        rank_model = None
+        if with_ranks:
+            with interrupted_whole("the fit"):
+                rank_model = BayesianExtrapolator().fit(
+                    task, random_seed=seeds[1], **asdict(settings)
+                )
+        self._scores, self._rank_model = scores, rank_model
+        self._discrepancy, self._n_classes = discrepancy, task.n_classes
+        self._fitted_name = self.name
+        if scores.doubt:
+            warn(f"{scores.doubt}. Draw more (draws=)", ConvergenceWarning)
+        return self
+
+    @property
+    def rank_model_(self) -> BayesianExtrapolator | None:
+        """The model of the ranks; None without `ranks`."""
+        self._require("_scores")
+        return self._rank_model
+
+    @property
+    def posterior_(self) -> xr.Dataset:
+        """Draws of the parameters of r and s."""
+        theta = self._require("_scores").theta
+        return xr.Dataset(
+            {name: (SAMPLE_DIMS, theta[None, :, i]) for i, name in enumerate(PARAMETERS)}
+        )
+
+    @property
+    def margins_(self) -> FloatArray:
+        """Margin of each test instance."""
+        return self._require("_scores").margin
+
+    @property
+    def pareto_k_(self) -> float:
+        """Tail index of the importance weights behind the draws."""
+        return self._require("_scores").pareto_k
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Posterior of the accuracy on `k` classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, 2..10^12.
+
+        Returns
+        -------
+        Extrapolation
+            One chain. A note says where ranks and scores contradict each other.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            k lies more than 100 times beyond the source classes.
+        """
+        scores = self._require("_scores")
+        counts = class_counts(k)
+        notes = [note for note in (scores.doubt, scores.advice) if note]
+        values = scores.accuracy(counts)
+        if self._rank_model is not None:
+            ranked = self._rank_model.predict(counts)
+            by_rank = ranked.values.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, counts.size)
+            notes += _contradictions(counts, values, by_rank, self._discrepancy)
+            values = self._pooled(values, by_rank)
+        found = Extrapolation.from_draws(
+            counts, values[None], self._fitted_name, "credible", self._n_classes, tuple(notes)
+        )
+        if self._rank_model is None:
+            return found
+        return replace(found, notes=tuple(dict.fromkeys((*found.notes, *ranked.notes))))
+
+    def _pooled(self, scores: FloatArray, ranks: FloatArray) -> FloatArray:
+        """Draws whose quantiles are the weighted averages of those of both posteriors."""
+        uncertain = scores.var(axis=0) + self._discrepancy**2
+        spread = ranks.var(axis=0)
+        weight = spread / np.maximum(spread + uncertain, 1e-300)
+        return weight * scores + (1 - weight) * _same_quantiles(ranks, scores)
+
+
+@dataclass(frozen=True)
+class _ScorePosterior:
+    """Draws of the regression's parameters (draws, 7) and of the weights of the tested classes."""
+
+    theta: FloatArray
+    weight: FloatArray  # (draws, n_tested), over repeats
+    known: Regressors
+    tested: IntArray  # place of each instance's class among the tested ones
+    margin: FloatArray
+    pareto_k: float
+    advice: str
+
+    @property
+    def doubt(self) -> str:
+        """Why the draws are not to be trusted, if so."""
+        if self.pareto_k <= _LARGEST_PARETO_K:
+            return ""
+        return (
+            f"not converged: the importance weights of the scores' posterior have a Pareto k of "
+            f"{self.pareto_k:.2f}, above {_LARGEST_PARETO_K}"
+        )
+
+    def accuracy(self, counts: IntArray) -> FloatArray:
+        """Draws of the accuracy: shape (draws, n_k)."""
+        values = [
+            expected_accuracy(theta, self.known, counts) @ weight[self.tested]
+            for theta, weight in zip(self.theta, self.weight, strict=True)
+        ]
+        # Weights sum to 1 up to rounding.
+        return np.minimum(values, 1.0)
+
+
+def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _ScorePosterior:
+    """Posterior of the regression of losses on margins."""
+    assert task.source is not None
+    margins = measure_margins(task.source, task.y)
+    instance_weight = task.n_test * task.instance_weight
+    known = Regressors.of(margins, task.losses, instance_weight, task.n_classes)
+    telling = np.flatnonzero(margins.margin > -ndtri(_share_of_interest(task.n_classes)))
+    theta, pareto_k = draw_posterior(
+        known.select(telling), priors(margins.unevenness), task.design_effect(), draws, rng
+    )
+    classes, tested, repeats = np.unique(task.y, return_inverse=True, return_counts=True)
+    shape = 1 / task.loss_evidence.competitor_effect
+    weight = _resampled(task.class_weight[classes], shape, draws, rng) / repeats
+    advice = _note_on_probabilities(task.source)
+    return _ScorePosterior(theta, weight, known, tested, margins.margin, pareto_k, advice)
+
+
+def _resampled(
+    weight: FloatArray, shape: float, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Weights times draws from a gamma law, each row summing to 1: shape (draws, n)."""
+    size = draws, weight.size
+    with np.errstate(divide="ignore"):  # weights of 0
+        # In logarithms, since draws of a small shape underflow.
+        chances = np.log(rng.gamma(shape + 1, size=size)) - rng.standard_exponential(size) / shape
+        chances += np.log(weight)
+    resampled = np.exp(chances - chances.max(axis=1, keepdims=True))
+    return resampled / resampled.sum(axis=1, keepdims=True)
+
+
+def _note_on_probabilities(source: ScoreSource) -> str:
+    """Advice where the scores of an instance sum to 1."""
+    scores = source.scores(np.arange(min(source.shape[0], _LOOKED_AT)))
+    if (scores < 0).any() or (np.abs(scores.sum(axis=1) - 1) > _ROUNDING).any():
+        return ""
+    return (
+        "the scores are probabilities, which compare classes of one instance only; margins of "
+        "logits, or of log p less its mean over each row, err less"
+    )
+
+
+def _share_of_interest(n_classes: int) -> float:
+    """Largest share of pairs at which losses are regressed on margins."""
+    some = min(_FEWEST_LOSSES / (n_classes - 1), _LARGEST_SHARE_OF_ALL)
+    return max(_LARGEST_SHARE, some)
+
+
+def _same_quantiles(draws: FloatArray, like: FloatArray) -> FloatArray:
+    """Quantiles of `draws` at the ranks that `like` has, column by column."""
+    order = like.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    level = (np.arange(len(like)) + 0.5) / len(like)
+    return np.take_along_axis(np.quantile(draws, level, axis=0), order, axis=0)
+
+
+def _contradictions(
+    counts: IntArray, scores: FloatArray, ranks: FloatArray, discrepancy: float
+) -> list[str]:
+    """Note on the first number of classes at which the two posteriors lie far apart."""
+    apart = np.abs(scores.mean(axis=0) - ranks.mean(axis=0))
+    sd = np.sqrt(scores.var(axis=0) + ranks.var(axis=0) + discrepancy**2)
+    far = np.flatnonzero((apart > _CONFLICT * sd) & (apart > _SMALLEST_CONFLICT))
+    if not far.size:
+        return []
+    first = far[0]
+    return [
+        f"ranks and scores contradict each other: {ranks[:, first].mean():.3f} and "
+        f"{scores[:, first].mean():.3f} at k={counts[first]}, "
+        "more than two standard deviations apart; is the true class scored like the wrong ones?"
+    ]

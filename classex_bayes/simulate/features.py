@@ -1,0 +1,112 @@
+"""Training and test features of Gaussian classes, for classifiers that have to be trained."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.simulate.law_arguments import positive, require_count
+from classex_bayes.task.validation import seed_sequence
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+
+class FeatureSample(NamedTuple):
+    """Training instances (n_train, d), their classes, test instances (n_test, d), their classes."""
+
+    train: FloatArray
+    train_y: IntArray
+    test: FloatArray
+    y: IntArray
+
+
+@dataclass(frozen=True)
+class GaussianClasses:
+    r"""Gaussian classes with covariances of their own, for `qda_scores` and its siblings.
+
+    Class j has the mean :math:`\mu_j \sim N(0, I)` and the covariance
+    :math:`S_j = s^2 W_j / \nu` with :math:`W_j \sim` Wishart(I, :math:`\nu`), so
+    :math:`E[S_j] = s^2 I`; its instances are :math:`N(\mu_j, S_j)`. Classes are drawn
+    independently.
+
+    Parameters
+    ----------
+    dim : int, default 5
+        Number of features; `DataError` unless whole and at least 1.
+    noise_variance : float, default 0.2
+        Mean within-class variance s2 per feature; `DataError` unless positive.
+    degrees : int, optional
+        Degrees of freedom nu; `DataError` unless whole and at least `dim`. The fewer, the more the
+        covariances differ; without it all are s2 I.
+
+    References
+    ----------
+    Zheng and Benjamini, "Performance extrapolation" (2016), section 2: generative classifiers.
+
+    Examples
+    --------
+    >>> train, train_y, test, y = GaussianClasses(dim=2).sample(3, n_train=4, random_seed=1)
+    >>> train.shape, train_y.tolist(), test.shape, y.tolist()
+    ((12, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], (3, 2), [0, 1, 2])
+    """
+
+    dim: int = 5
+    noise_variance: float = 0.2
+    degrees: int | None = None
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        require_count("dim", self.dim, 1)
+        positive("noise_variance", self.noise_variance)
+        if self.degrees is not None:
+            require_count("degrees", self.degrees, self.dim)
+
+    def sample(
+        self, n_classes: int, *, n_train: int, n_test: int = 1, random_seed: RandomSeed = None
+    ) -> FeatureSample:
+        """Draw classes, and training and test instances of each.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes, at least 2.
+        n_train, n_test : int
+            Training and test instances per class, at least 1.
+        random_seed : int, SeedSequence or None
+            The same seed gives the same features.
+
+        Returns
+        -------
+        FeatureSample
+            In order of class.
+
+        Raises
+        ------
+        DataError
+            If one of the numbers is not of that form.
+
+        Examples
+        --------
+        >>> GaussianClasses(degrees=8).sample(10, n_train=20, n_test=3, random_seed=1).test.shape
+        (30, 5)
+        """
+        require_count("n_classes", n_classes, 2)
+        require_count("n_train", n_train, 1)
+        require_count("n_test", n_test, 1)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        means = rng.standard_normal((n_classes, 1, self.dim))
+        n = n_train + n_test
+        if self.degrees is None:
+            noise = rng.standard_normal((n_classes, n, self.dim))
+        else:
+            # A'z with A and z standard normal is normal given A, with the covariance A'A.
+            roots = rng.standard_normal((n_classes, self.degrees, self.dim))
+            noise = rng.standard_normal((n_classes, n, self.degrees)) @ roots
+            noise /= np.sqrt(self.degrees)
+        features = means + np.sqrt(self.noise_variance) * noise
+        classes = np.arange(n_classes)
+        return FeatureSample(
+            features[:, :n_train].reshape(-1, self.dim),
+            np.repeat(classes, n_train),
+            features[:, n_train:].reshape(-1, self.dim),
+            np.repeat(classes, n_test),
+        )

@@ -1,0 +1,228 @@
+"""Gaussian classes whose accuracy is known at every number of classes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.simulate.law_arguments import positive, require_count, vector
+from classex_bayes.simulate.nearest_template import NearestTemplate
+from classex_bayes.task.validation import as_numeric
+from classex_bayes.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class GaussianNearestNeighbor(NearestTemplate):
+    """One-nearest-neighbour recognition among Gaussian classes.
+
+    Class centre mu ~ N(0, I), one template and the probes ~ N(mu, s2 I); the score of a class is
+    minus the squared distance between probe and template. From Zheng, Achanta and Benjamini,
+    JMLR 19(65), 2018, section 4.
+
+    Parameters
+    ----------
+    dim : int, default 10
+        Dimension of the embeddings; `DataError` unless whole and at least 1.
+    noise_variance : float, default 0.2
+        Within-class variance s2 per coordinate; `DataError` unless positive.
+
+    Examples
+    --------
+    >>> task = GaussianNearestNeighbor(dim=10, noise_variance=0.1)
+    >>> task.accuracy([100, 10_000]).round(3)
+    array([0.972, 0.608])
+    """
+
+    dim: int = 10
+    noise_variance: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        require_count("dim", self.dim, 1)
+        positive("noise_variance", self.noise_variance)
+
+    @property
+    def _variances(self) -> tuple[float, float, float]:
+        return 1.0, self.noise_variance, self.noise_variance
+
+
+@dataclass(frozen=True)
+class GaussianKnownCentres(NearestTemplate):
+    """Bayes classification of Gaussian classes: their centres are known, not estimated.
+
+    Class centre mu ~ N(0, I), probes ~ N(mu, s2 I). The template of a class is mu itself, so minus
+    the squared distance is the log-likelihood up to constants: no classifier does better. It is
+    `GaussianNearestNeighbor` without the noise of the templates, and `BivariateNormal` with
+    rho^2 = 1 / (1 + s2) in other units.
+
+    Parameters
+    ----------
+    dim : int, default 10
+        Dimension of the embeddings; `DataError` unless whole and at least 1.
+    noise_variance : float, default 0.2
+        Within-class variance s2 per coordinate; `DataError` unless positive.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 4.
+
+    Examples
+    --------
+    >>> GaussianKnownCentres(dim=10, noise_variance=0.2).accuracy([100, 10_000]).round(3)
+    array([0.978, 0.651])
+    """
+
+    dim: int = 10
+    noise_variance: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        require_count("dim", self.dim, 1)
+        positive("noise_variance", self.noise_variance)
+
+    @property
+    def _variances(self) -> tuple[float, float, float]:
+        return 1.0, 0.0, self.noise_variance
+
+
+@dataclass(frozen=True)
+class BivariateNormal(NearestTemplate):
+    """Bayes classification of normal labels, the toy example of the paper (there dim = 1).
+
+    The label of a class is Y ~ N(0, I), its instances are X ~ N(rho Y, (1 - rho^2) I), and the
+    score ``-|x - rho y|^2`` is the log-likelihood up to constants; galleries hold rho Y. From
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
+
+    Parameters
+    ----------
+    rho : float, default 0.7
+        Correlation of X and Y; `DataError` unless in (0, 1).
+    dim : int, default 1
+        Number of coordinates; `DataError` unless whole and at least 1.
+
+    Examples
+    --------
+    >>> BivariateNormal(rho=0.7).accuracy([2, 3, 10]).round(3)
+    array([0.693, 0.535, 0.217])
+    """
+
+    rho: float = 0.7
+    dim: int = 1
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        vector("rho", [self.rho], "in (0, 1)", lambda x: (x > 0) & (x < 1))
+        require_count("dim", self.dim, 1)
+
+    @property
+    def _variances(self) -> tuple[float, float, float]:
+        return self.rho**2, 0.0, 1 - self.rho**2
+
+    def generalization_accuracy(self, labels: Any) -> FloatArray:
+        r"""Accuracy GA_k of the Bayes rule on concrete labels, for dim = 1.
+
+        The rule cuts halfway between the means of neighbouring labels
+        :math:`y_{[1]} \le \dots \le y_{[k]}`, with :math:`y_{[0]} = -\infty` and
+        :math:`y_{[k+1]} = \infty`:
+
+        .. math::
+
+            GA_k = \frac{1}{k} \sum_i
+                \Phi\left(\frac{\rho\,(y_{[i+1]} - y_{[i]})}{2\sqrt{1 - \rho^2}}\right) -
+                \Phi\left(\frac{\rho\,(y_{[i-1]} - y_{[i]})}{2\sqrt{1 - \rho^2}}\right)
+
+        Over random labels its mean is `accuracy(k)`.
+
+        Parameters
+        ----------
+        labels : array-like of shape (k,) or (n_sets, k)
+            Labels, k at least 2; each row is a set of its own.
+
+        Returns
+        -------
+        array of shape (n_sets,)
+            A single set counts as one row.
+
+        Raises
+        ------
+        DataError
+            Labels of another shape or not finite; dim other than 1.
+
+        Notes
+        -----
+        The paper prints the formula without the factor rho; but the mean of a class is rho y, and
+        the mean of the printed form over labels is not AGA_k.
+
+        References
+        ----------
+        Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.4 and Figure 4.
+
+        Examples
+        --------
+        >>> BivariateNormal(rho=0.7).generalization_accuracy([[-1, 0, 1], [0.2, 0, 1]]).round(3)
+        array([0.584, 0.461])
+        """
+        sets = np.atleast_2d(self._scalars("labels", labels))
+        if sets.ndim != 2 or sets.shape[1] < 2:
+            raise DataError(f"labels has shape {sets.shape}; expected (k,) or (n_sets, k >= 2)")
+        half_gap = np.diff(np.sort(sets, axis=1), axis=1) / 2
+        inside = ndtr(half_gap * self.rho / np.sqrt(1 - self.rho**2))
+        # Every gap bounds two classes; the outermost sides miss nothing.
+        k = sets.shape[1]
+        return (2 * inside.sum(axis=1) - k + 2) / k
+
+    def favorability(self, x: Any, y: Any) -> FloatArray:
+        r"""Probability that a random competitor scores below the label y at x, for dim = 1.
+
+        With :math:`d = |\rho y - x|` the distance to the mean of the label,
+
+        .. math::
+
+            U_x(y) = \Pr[\,|\rho Y' - x| > d\,] = 1 - \Phi\left(\frac{x + d}{\rho}\right)
+                + \Phi\left(\frac{x - d}{\rho}\right)
+
+        Parameters
+        ----------
+        x, y : float or arrays that broadcast
+            Instances and labels.
+
+        Returns
+        -------
+        array of the broadcast shape
+
+        Raises
+        ------
+        DataError
+            Arguments that are not finite or do not broadcast; dim other than 1.
+
+        Notes
+        -----
+        Section 3.2 of the paper prints the complement, the probability of losing.
+
+        References
+        ----------
+        Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.2 and Figure 5.
+
+        Examples
+        --------
+        >>> BivariateNormal(rho=0.7).favorability(0.7, [1.0, 2.0]).round(3)
+        array([1.   , 0.523])
+        """
+        x, y = self._scalars("x", x), self._scalars("y", y)
+        try:
+            distance = np.abs(self.rho * y - x)
+        except ValueError:
+            raise DataError(f"x, y: shapes {x.shape} and {y.shape} do not broadcast") from None
+        return ndtr(-(x + distance) / self.rho) + ndtr((x - distance) / self.rho)
+
+    def _scalars(self, name: str, values: Any) -> FloatArray:
+        """Finite numbers, each a label or an instance."""
+        if self.dim != 1:
+            raise DataError(f"dim is {self.dim}; expected 1, where labels are numbers")
+        array = as_numeric(values, name).astype(float)
+        wrong = np.flatnonzero(~np.isfinite(array))
+        if wrong.size:
+            raise DataError(f"{name} holds {array.flat[wrong[0]]}; expected finite numbers")
+        return array

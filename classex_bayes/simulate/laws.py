@@ -1,0 +1,202 @@
+"""What a law of the favorability offers, and the law that is given by its favorability alone."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from classex_bayes.core.normal_law import expected_power
+from classex_bayes.simulate.law_arguments import require_count, vector, whole_numbers
+from classex_bayes.task.validation import seed_sequence
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+
+class LossSample(NamedTuple):
+    """How many wrong classes beat the true one (n,), the class of every instance (n,), and k1."""
+
+    losses: IntArray
+    y: IntArray
+    n_classes: int
+
+
+class KnownLaw(ABC):
+    """A population of classes in which the law of the favorability U* is known."""
+
+    def accuracy(self, k: ClassCounts) -> FloatArray:
+        """Average generalization accuracy, AGA_k = E[U*^(k-1)].
+
+        The absolute error is below 1e-8 for k up to 1e9 (for Gaussian classes: with dim up to 50,
+        noise variance 0.01 to 2, rho 0.05 to 0.999), but for `HierarchicalNormal`, whose own
+        description states it.
+
+        Parameters
+        ----------
+        k : int or int array of shape (n_k,)
+            Numbers of classes, at least 2.
+
+        Returns
+        -------
+        array of shape (n_k,)
+
+        Raises
+        ------
+        DataError
+            If `k` is not of that form.
+
+        Examples
+        --------
+        >>> FavorabilityLaw(means=(0.0,), sds=(1.0,)).accuracy([2, 50]).round(6)  # guessing: 1 / k
+        array([0.5 , 0.02])
+        """
+        return np.minimum(self._accuracy(whole_numbers("k", k, 2)), 1.0)
+
+    def discriminability(self, u: npt.ArrayLike) -> FloatArray:
+        """Distribution function of the favorability, D(u) = P(U* <= u).
+
+        U* is the chance that a random competitor scores below the true class (for the bivariate
+        normal, one minus the favorability printed in section 3.2 of the paper).
+
+        Parameters
+        ----------
+        u : float or array of shape (m,)
+            Values in [0, 1].
+
+        Returns
+        -------
+        array of shape (m,)
+
+        Raises
+        ------
+        DataError
+            If `u` is not of that form.
+
+        Examples
+        --------
+        >>> law = FavorabilityLaw(means=(2.0,), sds=(1.0,), atom_at_one=0.3)
+        >>> law.discriminability([0, 0.5, 1]).round(3)
+        array([0.   , 0.016, 1.   ])
+        """
+        levels = vector("u", u, "values in [0, 1]", lambda x: (x >= 0) & (x <= 1))
+        return np.minimum(self._discriminability(levels), 1.0)
+
+    @abstractmethod
+    def _accuracy(self, k: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _discriminability(self, u: FloatArray) -> FloatArray: ...
+
+
+def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatArray:
+    """E[U*^(k-1)] of a law given by log U* on nodes and their weights."""
+    # One k at a time: the matrix over k and nodes would not fit for a long grid.
+    return np.array([weights @ np.exp((size - 1) * log_u) for size in k])
+
+
+class IndependentInstances(KnownLaw):
+    """Test instances, each with competitors of its own, whose U* can be drawn."""
+
+    def sample(
+        self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
+    ) -> LossSample:
+        """Draw losses: U* from the law, then L ~ Binomial(n_classes - 1, 1 - U*).
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes, at least 2.
+        n_test : int, optional
+            Number of instances, at least and by default `n_classes`; classes take turns.
+        random_seed : int, SeedSequence or None
+            The same seed gives the same losses.
+
+        Returns
+        -------
+        LossSample
+            Losses, y and n_classes, as `SourceTask.from_losses` takes them.
+
+        Raises
+        ------
+        DataError
+            If `n_classes` or `n_test` is not of that form.
+
+        Examples
+        --------
+        >>> FavorabilityLaw(means=(2.0,), sds=(1.0,)).sample(3, n_test=5, random_seed=1).y.tolist()
+        [0, 1, 2, 0, 1]
+        """
+        require_count("n_classes", n_classes, 2)
+        n_test = n_classes if n_test is None else n_test
+        require_count("n_test", n_test, n_classes)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        losses = rng.binomial(n_classes - 1, self._chances_to_lose(n_test, rng))
+        return LossSample(losses, np.arange(n_test) % n_classes, int(n_classes))
+
+    @abstractmethod
+    def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw 1 - U*, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class FavorabilityLaw(IndependentInstances):
+    """Test instances, each with competitors of its own, whose favorability has a chosen law.
+
+    Z = Phi^-1(U*) is a mixture of normals, and U* may have atoms: at 0 (instances that never
+    win) and at 1 (that always do). AGA_k is the mixture of the E[Phi(mean + sd eps)^(k-1)], as
+    for the radial basis of Zheng, Achanta and Benjamini (2018), section 4, plus the atom at 1.
+
+    Parameters
+    ----------
+    means, sds : tuple of float of length m
+        Components of the law of Z; `DataError` unless as many, and `sds` positive.
+    weights : tuple of float of length m, optional
+        Shares of the components, scaled to a sum of 1 (`DataError` if negative or all 0).
+    atom_at_zero, atom_at_one : float, default 0
+        Probabilities of U* = 0 and 1; `DataError` unless their sum leaves the rest a share >= 0.
+
+    Examples
+    --------
+    >>> law = FavorabilityLaw(means=(2.0, 4.0), sds=(1.0, 0.5), atom_at_one=0.1)
+    >>> law.accuracy([2, 1000]).round(3)
+    array([0.965, 0.556])
+    """
+
+    means: tuple[float, ...]
+    sds: tuple[float, ...]
+    weights: tuple[float, ...] | None = None
+    atom_at_zero: float = 0.0
+    atom_at_one: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        m = vector("means", self.means, "finite", np.isfinite).size
+        vector("sds", self.sds, "positive", lambda x: x > 0, m)
+        if self.weights is not None:
+            vector("weights", self.weights, ">= 0, some > 0", lambda x: (x >= 0) & x.any(), m)
+        name, atoms = "(atom_at_zero, atom_at_one)", (self.atom_at_zero, self.atom_at_one)
+        vector(name, atoms, ">= 0, their sum <= 1", lambda x: (x >= 0) & (x.sum() <= 1), 2)
+
+    def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
+        shares, means, sds = self._components
+        drawn = rng.choice(shares.size, size=n, p=shares)
+        return ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
+
+    def _accuracy(self, k: FloatArray) -> FloatArray:
+        shares, means, sds = self._components
+        return expected_power(means, sds, k) @ shares
+
+    def _discriminability(self, u: FloatArray) -> FloatArray:
+        shares, means, sds = self._components
+        # The atoms apart: at u = 0 and u = 1 their argument is infinity minus infinity.
+        normal = ndtr((ndtri(u)[:, None] - means[2:]) / sds[2:]) @ shares[2:]
+        return normal + shares[0] + shares[1] * (u == 1)
+
+    @property
+    def _components(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Shares, means and sds of Z; the atoms come first, at minus and plus infinity."""
+        weights = np.ones(np.size(self.means)) if self.weights is None else np.array(self.weights)
+        atoms = [self.atom_at_zero, self.atom_at_one]
+        shares = np.append(atoms, (1.0 - sum(atoms)) * weights / weights.sum())
+        return shares, np.append([-np.inf, np.inf], self.means), np.append([1.0, 1.0], self.sds)

@@ -1,0 +1,160 @@
+"""Telugu characters: Table 3 of jmlr2018, on data that are not shipped."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
+from classex_bayes.exceptions import DataError
+from classex_bayes.studies.published import table3
+from classex_bayes.task.source_task import SourceTask
+
+# The published text files have four decimals.
+_DECIMALS = 4
+
+
+def load_telugu(path: str | Path) -> dict[tuple[str, int], SourceTask]:
+    """Tasks of the Telugu classifiers in a file.
+
+    Parameters
+    ----------
+    path : path
+        .npz with arrays ``NAME_K_scores`` (n, K) and ``NAME_K_labels`` (n,), or a folder that
+        holds telugu_scores.npz.
+
+    Returns
+    -------
+    dict from (classifier, number of classes) to SourceTask
+
+    Raises
+    ------
+    DataError
+        There is no such file, or it has no such arrays.
+    """
+    file = Path(path)
+    file = file / "telugu_scores.npz" if file.is_dir() else file
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise DataError(f"path: {file} cannot be read as .npz ({error})") from None
+    tasks = {}
+    for name in arrays:
+        parts = name.removesuffix("_scores").rsplit("_", 1)
+        if not name.endswith("_scores") or len(parts) < 2 or not parts[1].isdigit():
+            continue
+        labels = arrays.get(name.replace("_scores", "_labels"))
+        if labels is None:
+            raise DataError(f"path: {file} has {name} without labels")
+        scores = np.round(arrays[name].astype(float), _DECIMALS)
+        tasks[parts[0], int(parts[1])] = SourceTask.from_scores(scores, labels, random_seed=0)
+    if not tasks:
+        raise DataError(f"path: {file} has no arrays NAME_K_scores")
+    return tasks
+
+
+def telugu_table(
+    path: str | Path,
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
+    *,
+    random_seed: int = 0,
+    sampler: Mapping[str, Any] = SAMPLER,
+    progressbar: bool = True,
+) -> pd.DataFrame:
+    """Extrapolate the Telugu classifiers, beside what Table 3 of jmlr2018 prints.
+
+    The classifiers were trained anew for every number of classes and their scores are normalised
+    over the classes: they are not marginal, and no method is promised to be right.
+
+    Parameters
+    ----------
+    path : path
+        As in `load_telugu`.
+    estimators : sequence of estimators, or mapping from names to estimators
+        What to compare.
+    random_seed : int
+        Seed of the fits.
+    sampler : mapping
+        Arguments of `fit` for estimators that draw from a posterior.
+    progressbar : bool
+        Show progress on a terminal.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (classifier, k1, k2, estimator): "predicted", "lower", "upper" (90%), "truth",
+        "printed", "recomputed" and "note". Only classifiers that the file holds.
+
+    Raises
+    ------
+    DataError
+        As `load_telugu`, or none of the classifiers of the table is in the file.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Table 3.
+    """
+    tasks = load_telugu(path)
+    reference = table3()
+    pieces = []
+    truths: Any = reference["truth"].groupby(level=[0, 1, 2], sort=False).first()
+    for (classifier, k1, k2), truth in truths.items():
+        if (classifier, k1) not in tasks:
+            continue
+        trials = run_trials(
+            partial(_same, Trial(tasks[classifier, k1], np.array([truth]))),
+            [classifier],
+            estimators,
+            k2,
+            n_repeats=1,
+            random_seed=random_seed,
+            sampler=sampler,
+            progressbar=progressbar,
+        )
+        trials = trials.rename(columns={"mean": "predicted"})
+        pieces.append(trials.assign(classifier=classifier, k1=k1, k2=k2))
+    if not pieces:
+        raise DataError(f"path: {path} has none of the classifiers of Table 3")
+    index = ["classifier", "k1", "k2", "estimator"]
+    table = pd.concat(pieces).set_index(index)
+    printed = reference[["printed", "recomputed"]].reindex(table.index)
+    columns = ["predicted", "lower", "upper", "truth", "printed", "recomputed", "note"]
+    return table.join(printed)[columns]
+
+
+def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
+    """Predictions of `telugu_table` with one column for each extrapolation.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `telugu_table`.
+
+    Returns
+    -------
+    DataFrame
+        Rows: "truth", the estimators, and what Table 3 prints and the R package computes.
+    """
+    places = ["classifier", "k1", "k2"]
+    truth = table["truth"].groupby(level=places, sort=False).first()
+    rows = {"truth": truth}
+    for estimator in table.index.unique("estimator"):
+        rows[estimator] = table["predicted"].xs(estimator, level="estimator")
+    for column in ("printed", "recomputed"):
+        known = table[column].dropna()
+        for estimator in known.index.unique("estimator"):
+            rows[f"{estimator}, {column}"] = known.xs(estimator, level="estimator")
+    wide = pd.DataFrame(rows).reindex(truth.index).T
+    wide.columns = ["{} {}-{}".format(*place) for place in wide.columns]
+    return wide.rename_axis("estimator")
+
+
+def _same(trial: Trial, cell: str, seed: np.random.SeedSequence) -> Trial:
+    """Draw the one trial there is."""
+    return trial

@@ -1,0 +1,123 @@
+"""The zoo of favorability laws: coverage and error of the estimators, whatever the law."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.estimators.base import Estimator
+from classex_bayes.evaluate.scoring import score_trials
+from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
+from classex_bayes.simulate import identifiable, zoo
+from classex_bayes.studies.published import FACTORS
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_counts
+
+REPEATS_PER_CLASS = 3
+
+
+@dataclass(frozen=True)
+class ZooTrials:
+    """Draws tasks of independent instances from a law of the zoo.
+
+    Parameters
+    ----------
+    n_classes : int
+        k1; each class has three test instances.
+    k : tuple of int
+        Numbers of classes whose accuracy is the truth.
+    """
+
+    n_classes: int
+    k: tuple[int, ...]
+
+    def __call__(self, law: str, seed: np.random.SeedSequence) -> Trial:
+        """Draw a task of the law with this name."""
+        drawn = zoo()[law]
+        losses, y, n_classes = drawn.sample(
+            self.n_classes, n_test=REPEATS_PER_CLASS * self.n_classes, random_seed=seed
+        )
+        task = SourceTask.from_losses(losses, y, n_classes=n_classes)
+        return Trial(task, drawn.accuracy(self.k))
+
+
+def zoo_trials(
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
+    *,
+    n_classes: int = 200,
+    factors: Sequence[int] = FACTORS,
+    laws: Sequence[str] | None = None,
+    n_repeats: int = 20,
+    random_seed: int = 0,
+    sampler: Mapping[str, Any] = SAMPLER,
+    n_jobs: int | None = None,
+    store: str | Path | None = None,
+    progressbar: bool = True,
+) -> pd.DataFrame:
+    """Extrapolate from tasks of every law of `classex_bayes.simulate.zoo`.
+
+    Parameters
+    ----------
+    estimators : sequence of estimators, or mapping from names to estimators
+        What to compare.
+    n_classes : int
+        k1; three test instances for each class.
+    factors : sequence of int
+        Target numbers of classes as multiples of k1.
+    laws : sequence of str, optional
+        Names of laws; all by default.
+    n_repeats : int
+        Tasks for each law.
+    random_seed, sampler, n_jobs, store, progressbar
+        As in `classex_bayes.evaluate.trials.run_trials`.
+
+    Returns
+    -------
+    DataFrame
+        The long table of `run_trials`; a cell is a law.
+
+    Examples
+    --------
+    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+    >>> trials = zoo_trials([ClassExReg(0.5)], n_classes=30, laws=["normal", "beta"], n_repeats=2)
+    >>> zoo_table(trials, 30).shape[0]
+    8
+    """
+    k = class_counts([n_classes * factor for factor in factors]).tolist()
+    return run_trials(
+        ZooTrials(int(n_classes), tuple(k)),
+        list(zoo()) if laws is None else list(laws),
+        estimators,
+        k,
+        n_repeats=n_repeats,
+        random_seed=random_seed,
+        sampler=sampler,
+        n_jobs=n_jobs,
+        store=store,
+        progressbar=progressbar,
+    )
+
+
+def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
+    """Scores of the trials of a zoo, with the factor and whether k1 classes can show the law.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Of `zoo_trials`, for one k1.
+    n_classes : int
+        That k1.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (law, estimator, factor); columns of
+        `classex_bayes.evaluate.scoring.score_trials` and "identifiable".
+    """
+    table = score_trials(trials).reset_index()
+    table["factor"] = table.pop("k") // n_classes
+    table["identifiable"] = table["cell"].isin(identifiable(n_classes))
+    return table.rename(columns={"cell": "law"}).set_index(["law", "estimator", "factor"])

@@ -1,0 +1,1 @@
+"""Source tasks: what k1 tested classes say."""

@@ -1,0 +1,104 @@
+"""A bare accuracy curve: accuracies at some numbers of classes and nothing else."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from classex_bayes.core.dependence import AnswerDependence, typical_dependence
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
+from classex_bayes.task.validation import as_numeric, as_vector, class_counts, number
+from classex_bayes.typing import FloatArray, IntArray
+
+_WARN_AT, _REFUSE_AT = 2.0, 4.0
+
+
+@dataclass(frozen=True)
+class AccuracyCurve:
+    """Accuracies measured at increasing numbers of classes on n_test instances.
+
+    The events "instance i is correct among k classes" are nested, so
+    Cov(k <= k') = a_k' (1 - a_k) deff / n_test.
+    """
+
+    n_classes: int
+    k: IntArray
+    values: FloatArray
+    n_test: int
+    design_effect: float
+
+    @classmethod
+    def checked(
+        cls, k: Any, accuracy: Any, n_test: Any, n_classes: int, design_effect: Any
+    ) -> Self:
+        """Validate the arguments of `SourceTask.from_accuracies`."""
+        counts = class_counts(k, largest=n_classes)
+        accuracy = as_vector(accuracy, "accuracy")
+        values = np.atleast_1d(as_numeric(accuracy, "accuracy")).astype(float)
+        if values.shape != counts.shape:
+            raise DataError(f"accuracy: found shape {values.shape} for {counts.size} values of k")
+        bad = ~((values >= 0) & (values <= 1))
+        if bad.any():
+            raise DataError(
+                f"accuracy: found {values[np.argmax(bad)]} at k = {counts[np.argmax(bad)]}; "
+                "expected shares in [0, 1]"
+            )
+        n_test = int(number(n_test, "n_test", 1, whole=True))
+        design_effect = number(design_effect, "design_effect", 1, whole=False)
+        order = np.argsort(counts)
+        curve = cls(n_classes, counts[order], values[order], int(n_test), float(design_effect))
+        curve._refuse_rises()
+        return curve
+
+    def _refuse_rises(self) -> None:
+        """Expected accuracy never rises with k; measured accuracy may, within its noise."""
+        rise = np.diff(self.values)
+        # The difference of nested shares: an instance is lost between the two k, or none is.
+        middle = (self.values[1:] + self.values[:-1]) / 2
+        floor = 1 / self.n_test
+        spread = np.sqrt(
+            2 * np.maximum(middle * (1 - middle), floor) * self.design_effect / self.n_test
+        )
+        size = rise / spread
+        if size.size == 0 or size.max() <= _WARN_AT:
+            return
+        worst = int(np.argmax(size))
+        message = (
+            f"accuracy: rises from {self.values[worst]:.4g} at k = {self.k[worst]} to "
+            f"{self.values[worst + 1]:.4g} at k = {self.k[worst + 1]}, {size[worst]:.1f} standard "
+            "deviations; accuracy cannot rise with the number of classes"
+        )
+        if size[worst] > _REFUSE_AT:
+            raise DataError(f"{message}. Check that k and accuracy belong together")
+        warn(message, ExtrapolationWarning)
+
+    def grid(self, number: int = 12) -> IntArray:
+        """Return the numbers of classes with a known accuracy."""
+        return self.k
+
+    def accuracy(self, k: IntArray) -> FloatArray:
+        """Return the measured accuracies at `k`, which must be among the measured numbers."""
+        return self.values[self._position(k)]
+
+    def covariance(self, k: IntArray) -> FloatArray:
+        """Covariance of the accuracies at `k`: shape (n_k, n_k)."""
+        # Half an instance keeps the variance of a perfect or hopeless accuracy positive.
+        share = (self.accuracy(k) * self.n_test + 0.5) / (self.n_test + 1)
+        nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))
+        return nested * self.design_effect / self.n_test
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """Typical dependence of right answers, which the curve does not tell."""
+        known = float(self.values[-1]) if self.k[-1] == self.n_classes else None
+        return typical_dependence(self.n_classes, self.n_test, known)
+
+    def _position(self, k: IntArray) -> IntArray:
+        position = np.minimum(np.searchsorted(self.k, k), self.k.size - 1)
+        missing = self.k[position] != k
+        if missing.any():
+            raise DataError(
+                f"k: the accuracy at {k[np.argmax(missing)]} classes was not given; known are "
+                f"{', '.join(map(str, self.k[:8]))}{', ...' if self.k.size > 8 else ''}"
+            )
+        return position

@@ -1,0 +1,311 @@
+"""Scores and embeddings in Dask arrays: the pass over them as a graph of pure tasks.
+
+Dask is imported only where a Dask array comes in. Whatever scheduler is current runs the graph.
+"""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn, cast
+
+import numpy as np
+
+from classex_bayes.core.influence import LossStatistics
+from classex_bayes.core.ranks.array_access import is_on_device, to_host
+from classex_bayes.core.ranks.defeats import RivalSums
+from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.exceptions import DataError
+from classex_bayes.task import dask_blocks as blocks
+from classex_bayes.task import validation
+from classex_bayes.task.dask_blocks import ClassRange, Comparison, RowBlock, RowSums
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+FAN_IN = 8
+
+
+def is_dask(array: Any) -> bool:
+    """Whether an array is one of Dask's; answered without importing Dask."""
+    return type(array).__module__.partition(".")[0] == "dask"
+
+
+class DelayedRows(NamedTuple):
+    """A row block of the graph."""
+
+    values: Any  # delayed scores or probes
+    labels: Any  # delayed RowBlock
+    tested: IntArray  # its classes
+
+
+class DelayedRange(NamedTuple):
+    """A range of classes of the graph."""
+
+    classes: Any  # delayed ClassRange
+    templates: Any = None  # delayed embeddings
+
+
+class DaskSource(ABC):
+    """Scores behind Dask arrays, read by the pass over them and nothing else.
+
+    Parameters
+    ----------
+    rows : dask array of shape (n, m)
+        Scores or probes, all columns in one chunk.
+    n_classes : int
+        k1.
+    """
+
+    def __init__(self, rows: Any, n_classes: int) -> None:
+        self.rows = rows
+        self.shape = rows.shape[0], n_classes
+        self.in_order = True
+
+    @abstractmethod
+    def ranges(self) -> list[DelayedRange]:
+        """Ranges that the classes are cut into, in order."""
+
+    @abstractmethod
+    def cells(
+        self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
+    ) -> list[Any]:
+        """Delayed `Defeats` of one row block, for every range of classes."""
+
+    def statistics(
+        self,
+        y: IntArray,
+        class_weight: FloatArray,
+        repeats: IntArray,
+        k: IntArray,
+        ties: Ties,
+        seed: int,
+    ) -> LossStatistics:
+        """Losses and the sums behind their covariance, as of `loss_statistics`.
+
+        Every row block meets every range of classes; then its losses are known and with them the
+        gains, whose sums over row blocks are taken in a tree, range by range.
+        """
+        from dask import compute, delayed
+
+        order = _grouped_order(y)
+        ends = _aligned_ends(y[order], self.rows.chunks[0])
+        rows = self.rows if np.array_equal(order, np.arange(y.size)) else self.rows[order]
+        chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
+        ranges = self.ranges()
+        row_sums: list[Any] = []
+        rival_sums: list[list[Any]] = [[] for _ in ranges]
+        pieces = chunks.to_delayed(optimize_graph=False)[:, 0]
+        for instance, piece in zip(np.split(order, ends[:-1]), pieces, strict=True):
+            own = y[instance]
+            labels = RowBlock(instance, own, class_weight[own] / repeats[own])
+            block = delayed(labels, traverse=False)
+            cells = self.cells(DelayedRows(piece, block, np.unique(own)), ranges, ties, seed)
+            counts = [delayed(blocks.count_defeats)(cell) for cell in cells]
+            sums = delayed(blocks.sum_rows)(block, self.shape[1], k, *counts)
+            row_sums.append(delayed(blocks.without_gain)(sums))
+            for place, cell in enumerate(cells):
+                rival_sums[place].append(delayed(blocks.sum_rivals)(cell, block, sums))
+        with warnings.catch_warnings():
+            # Labels are meant to travel with the graph, whatever its size.
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            found = compute(row_sums, [_tree_sum(parts) for parts in rival_sums])
+        return _assembled(np.split(order, ends[:-1]), *found)
+
+    def _refuse(self) -> NoReturn:
+        raise DataError(
+            "task: its scores are in Dask arrays, which only the losses and their covariance are "
+            "computed from; task.subsample(n_classes) reads those of some classes into memory"
+        )
+
+    def contest(self, rows: IntArray, y: IntArray) -> NoReturn:
+        """Refused."""
+        self._refuse()
+
+    def scores(self, rows: IntArray) -> NoReturn:
+        """Refused."""
+        self._refuse()
+
+
+class DaskScores(DaskSource):
+    """A matrix of scores in a Dask array of shape (n, k1)."""
+
+    def __init__(self, scores: Any, higher_is_better: bool) -> None:
+        matrix = dask_matrix(scores, "scores")
+        super().__init__(matrix, matrix.shape[1])
+        self.higher_is_better = higher_is_better
+
+    def ranges(self) -> list[DelayedRange]:
+        """All classes at once."""
+        from dask import delayed
+
+        return [DelayedRange(delayed(ClassRange(0, self.shape[1]), traverse=False))]
+
+    def cells(
+        self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
+    ) -> list[Any]:
+        """One cell: the scores of a row block."""
+        from dask import delayed
+
+        how = Comparison(ties, seed, higher_is_better=self.higher_is_better)
+        return [
+            delayed(blocks.score_defeats)(rows.values, rows.labels, part.classes, how)
+            for part in ranges
+        ]
+
+    def subset(self, rows: IntArray, columns: IntArray) -> Any:
+        """Scores of the instances `rows` on the classes `columns`, in memory."""
+        return ScoreMatrix(self.rows[rows][:, columns].compute(), self.higher_is_better)
+
+
+class DaskEmbeddings(DaskSource):
+    """Probes and templates, one or both of them in Dask arrays.
+
+    The chunks of the gallery are the ranges of classes, moved to where classes end.
+    """
+
+    def __init__(
+        self, probes: Any, gallery: Any, template_class: IntArray, metric: Metric, reduce: Reduce
+    ) -> None:
+        super().__init__(_checked(probes, "probes", metric), template_class.max() + 1)
+        self.metric, self.reduce = metric, reduce
+        order = np.argsort(template_class, kind="stable")
+        gallery = _checked(gallery, "gallery", metric)
+        self._template_class = template_class[order]
+        self._ends = _aligned_ends(self._template_class, gallery.chunks[0])
+        if not np.array_equal(order, np.arange(order.size)):
+            gallery = gallery[order]
+        self.gallery = gallery.rechunk({0: tuple(np.diff(self._ends, prepend=0).tolist())})
+
+    def ranges(self) -> list[DelayedRange]:
+        """One range for each chunk of the gallery."""
+        from dask import delayed
+
+        found = []
+        templates = self.gallery.to_delayed(optimize_graph=False)[:, 0]
+        parts = np.split(self._template_class, self._ends[:-1])
+        for part, of in zip(templates, parts, strict=True):
+            first, width = int(of[0]), int(of[-1] - of[0]) + 1
+            classes = ClassRange(first, width, None if width == of.size else of - first)
+            found.append(DelayedRange(delayed(classes, traverse=False), part))
+        return found
+
+    def cells(
+        self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
+    ) -> list[Any]:
+        """One cell for each chunk of the gallery, once the true classes have their scores."""
+        from dask import delayed
+
+        how = Comparison(ties, seed, self.metric, self.reduce)
+        first_template = np.searchsorted(self._template_class, rows.tested)
+        holders = np.unique(np.searchsorted(self._ends, first_template, side="right"))
+        own_templates = [
+            delayed(blocks.own_templates)(part.templates, part.classes, rows.labels)
+            for part in (ranges[holder] for holder in holders)
+        ]
+        own = delayed(blocks.own_scores)(rows.values, rows.labels, how, *own_templates)
+        return [
+            delayed(blocks.embedding_defeats)(
+                rows.values, part.templates, own, rows.labels, part.classes, how
+            )
+            for part in ranges
+        ]
+
+    def subset(self, rows: IntArray, columns: IntArray) -> Any:
+        """Instances `rows` scored on the classes `columns`, in memory."""
+        new_number = np.full(self.shape[1], -1)
+        new_number[columns] = np.arange(columns.size)
+        kept = np.flatnonzero(new_number[self._template_class] >= 0)
+        return EmbeddingScores(
+            self.rows[rows].compute(),
+            self.gallery[kept].compute(),
+            new_number[self._template_class[kept]],
+            self.metric,
+            self.reduce,
+        )
+
+
+def dask_matrix(array: Any, name: str) -> Any:
+    """Dask array of real numbers of known shape, all columns in one chunk.
+
+    Parameters
+    ----------
+    array : dask array or array-like
+        A matrix.
+    name : str
+        Name of the argument.
+
+    Returns
+    -------
+    dask array
+
+    Raises
+    ------
+    DataError
+        Dask's other collections, unknown shapes, anything but a matrix of real numbers.
+    """
+    import dask.array as da
+
+    if not is_dask(array):
+        array = validation.as_matrix_anywhere(array, name)
+        if is_on_device(array) and not isinstance(array.dtype, np.dtype):
+            array = to_host(array)  # Dask knows NumPy's element types alone
+        array = da.from_array(array, chunks={0: "auto", 1: -1})
+    if not isinstance(array, da.Array):
+        raise DataError(
+            f"{name}: expected a Dask array, found a {type(array).__name__}; "
+            "to_dask_array(lengths=True) turns a Dask DataFrame into one"
+        )
+    validation.numeric_type(array, name)
+    if any(np.isnan(size) for size in array.shape):
+        raise DataError(f"{name}: the sizes of its chunks are unknown; call compute_chunk_sizes()")
+    validation.matrix_shape(array, name)
+    return array.rechunk({1: -1})
+
+
+def _checked(array: Any, name: str, metric: Metric) -> Any:
+    """Embeddings whose chunks are checked as they are read."""
+    return array.map_blocks(_finite_chunk, name, metric, dtype=array.dtype, meta=array._meta)
+
+
+def _finite_chunk(chunk: Any, name: str, metric: Metric, block_info: Any = None) -> NumberArray:
+    first, last = block_info[0]["array-location"][0]
+    validation.finite_embeddings(chunk, f"{name}[{first}:{last}]", metric)
+    return cast(NumberArray, chunk)
+
+
+def _grouped_order(y: IntArray) -> IntArray:
+    """Order that puts the instances of a class next to each other; none where they are."""
+    order = np.argsort(y, kind="stable")
+    n_runs = np.count_nonzero(np.diff(y)) + 1
+    return np.arange(y.size) if n_runs == np.unique(y).size else order
+
+
+def _aligned_ends(labels: IntArray, chunks: Sequence[int]) -> IntArray:
+    """Ends of blocks of whole classes: each chunk's end, moved on to where its class ends."""
+    class_ends = np.append(np.flatnonzero(np.diff(labels)) + 1, labels.size)
+    return np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(chunks))])
+
+
+def _tree_sum(parts: list[Any]) -> Any:
+    from dask import delayed
+
+    while len(parts) > 1:
+        groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
+        parts = [delayed(blocks.add_rivals)(*group) for group in groups]
+    return parts[0]
+
+
+def _assembled(
+    instances: list[IntArray], row_sums: list[RowSums], rivals: list[RivalSums]
+) -> LossStatistics:
+    """Statistics of the whole from those of its row blocks and ranges of classes."""
+    as_rival = np.concatenate([part.as_rival for part in rivals])
+    as_test = np.zeros_like(as_rival)
+    losses = np.empty(sum(part.losses.size for part in row_sums), dtype=np.int64)
+    for instance, part in zip(instances, row_sums, strict=True):
+        losses[instance] = part.losses
+        as_test[part.tested] = part.as_test
+    pair_sums = [part.pair_sum for part in row_sums] + [part.pair_sum for part in rivals]
+    return LossStatistics(
+        losses, sum(p.tied for p in row_sums), as_test, as_rival, np.sum(pair_sums, axis=0)
+    )

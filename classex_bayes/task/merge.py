@@ -1,0 +1,142 @@
+"""One task from tasks on shards of the test instances, scored on the same classes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.ranks.shards import (
+    ConcatenatedScores,
+    Shard,
+    join_statistics,
+    scaled,
+    split_classes,
+)
+from classex_bayes.exceptions import DataError
+from classex_bayes.task import validation
+from classex_bayes.task.evidence import LossEvidence
+from classex_bayes.task.statistics import Kind, TaskStatistics
+from classex_bayes.typing import FloatArray, IntArray
+
+_SAME = 1e-9  # relative difference of weights that rounding explains
+
+
+def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind, list[Any] | None]:
+    """Evidence, kind and class names of the whole test; see `SourceTask.merge`."""
+    if isinstance(parts, TaskStatistics):
+        raise DataError("parts: expected several tasks, found one; merge takes a sequence")
+    if not isinstance(parts, Iterable):
+        raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
+    tasks = list(parts)
+    if not tasks:
+        raise DataError("parts: expected at least one task, found none")
+    for number, task in enumerate(tasks):
+        earlier = [other is task for other in tasks[:number]]
+        if any(earlier):
+            raise DataError(f"parts: part {number} is part {earlier.index(True)} once more")
+        if not isinstance(task, TaskStatistics):
+            raise DataError(
+                f"parts: expected tasks, found {type(task).__name__} at position {number}"
+            )
+        if task.kind == "accuracies":
+            raise DataError(
+                f"parts: part {number} was made from accuracies alone and has no losses; make it "
+                "with from_scores, from_embeddings or from_losses"
+            )
+        for what in ("n_classes", "classes", "ties"):
+            _same(what, getattr(task, what), getattr(tasks[0], what), number)
+    classes, kinds = tasks[0].classes, {task.kind for task in tasks}
+    evidence = _joined([task.loss_evidence for task in tasks], classes, class_weight)
+    kind: Kind = "losses" if "losses" in kinds else tasks[0].kind
+    return evidence, kind, classes
+
+
+def _same(what: str, found: Any, expected: Any, number: int) -> None:
+    if found != expected:
+        raise DataError(
+            f"parts: {what} of part {number} is {_short(found)}, that of part 0 is "
+            f"{_short(expected)}; expected the same in all parts"
+        )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _joined(
+    parts: Sequence[LossEvidence], classes: list[Any] | None, class_weight: Any
+) -> LossEvidence:
+    n_classes = parts[0].n_classes
+    y = np.concatenate([part.y for part in parts])
+    weight = validation.class_weights(class_weight, y, n_classes, classes)
+    factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
+    found = [
+        scaled(part.statistics, factor)
+        for part, factor in zip(parts, factors, strict=True)
+        if part.statistics is not None
+    ]
+    if len(found) < len(parts):
+        return LossEvidence(n_classes, y, weight, np.concatenate([p.losses for p in parts]))
+
+    shards = [
+        Shard(part.source, part.tie_seed, part.y, factor * part.instance_weight)
+        for part, factor in zip(parts, factors, strict=True)
+    ]
+    _refuse_lost_pairs(shards, classes)
+    instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
+    first = parts[0]
+    return LossEvidence(
+        n_classes,
+        y,
+        weight,
+        source=_joined_sources(parts),
+        ties=first.ties,
+        tie_seed=first.tie_seed,
+        statistics=join_statistics(shards, found, instance_weight, first.grid(), first.ties),
+    )
+
+
+def _factor(
+    part: LossEvidence, number: int, weight: FloatArray, classes: list[Any] | None
+) -> float:
+    """What turns the weights of a part into those of the whole."""
+    tested = np.unique(part.y)
+    own, whole = part.class_weight[tested], weight[tested]
+    largest = int(np.argmax(own))
+    factor = whole[largest] / own[largest]
+    wrong = ~np.isclose(whole, factor * own, rtol=_SAME, atol=0.0)
+    if factor == 0 or wrong.any():
+        odd = int(np.argmax(wrong))
+        raise DataError(
+            f"class_weight: in part {number}, classes {_name(tested[largest], classes)} and "
+            f"{_name(tested[odd], classes)} weigh {own[largest]:.6g} and {own[odd]:.6g}; expected "
+            f"the ratio of {whole[largest]:.6g} and {whole[odd]:.6g}, their weights in the whole "
+            "(equal ones where class_weight is not given): pass merge the class_weight that the "
+            "parts were made with"
+        )
+    return float(factor)
+
+
+def _refuse_lost_pairs(shards: Sequence[Shard], classes: list[Any] | None) -> None:
+    """Raise where a class is split between parts that have no scores to join it by."""
+    for position in split_classes(shards):
+        holders = [i for i, shard in enumerate(shards) if np.any(shard.y == position)]
+        missing = [i for i in holders if shards[i].source is None]
+        if missing:
+            raise DataError(
+                f"parts: class {_name(position, classes)} has instances in parts {holders[0]} and "
+                f"{holders[1]}, and part {missing[0]} has no scores to see which competitors beat "
+                "several of them; put all instances of a class into one part, or keep the scores"
+            )
+
+
+def _joined_sources(parts: Sequence[LossEvidence]) -> ConcatenatedScores | None:
+    sources = [part.source for part in parts if part.source is not None]
+    if len(sources) < len(parts):
+        return None
+    return ConcatenatedScores(sources, [part.tie_seed for part in parts])
+
+
+def _name(position: IntArray, classes: list[Any] | None) -> str:
+    return repr(int(position) if classes is None else classes[int(position)])

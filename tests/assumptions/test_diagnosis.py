@@ -1,0 +1,292 @@
+"""Checks of a task: silent on sound tasks, loud on built defects, exact by formula."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from classex_bayes.assumptions.confusion_graph import exchange_ends, linked_share, mean_degree
+from classex_bayes.assumptions.diagnosis import diagnose
+from classex_bayes.assumptions.marginality import check_marginality
+from classex_bayes.assumptions.score_facts import stream
+from classex_bayes.assumptions.task_report import Check, TaskReport, participation
+from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import (
+    GaussianClasses,
+    GaussianNearestNeighbor,
+    HierarchicalNormal,
+    UniformSphere,
+    qda_scores,
+)
+from classex_bayes.task.source_task import SourceTask
+
+LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+SHAPES = ("duplicated instances", "duplicated classes", "concentrated errors", "grouped confusions")
+
+
+def scores_of(n_classes, repeats=1, seed=0):
+    probes, gallery, y = LAW.sample(n_classes, repeats=repeats, random_seed=seed)
+    return -((probes[:, None] - gallery) ** 2).sum(axis=2), y
+
+
+@pytest.mark.parametrize("n_classes", [20, 100, 400])
+def test_sound_tasks_pass(n_classes):
+    for seed in range(4):
+        repeats = 1 + 2 * (seed % 2)
+        near = SourceTask.from_embeddings(*LAW.sample(n_classes, repeats=repeats, random_seed=seed))
+        sample = UniformSphere(16, 0.01).sample(n_classes, repeats=repeats, random_seed=seed)
+        for task in (near, SourceTask.from_embeddings(*sample, metric="cosine")):
+            report = diagnose(task, random_seed=seed)
+            names = {check.name for check in report.warnings}
+            assert names <= ({"few errors", "few classes"} if n_classes == 20 else set())
+
+
+def test_same_seed_same_report():
+    task = SourceTask.from_scores(*scores_of(60))
+    reports = [diagnose(task, random_seed=3) for _ in range(2)]
+    assert repr(reports[0]) == repr(reports[1])
+
+
+# Defects
+
+
+def failed(task):
+    return {check.name for check in diagnose(task, random_seed=0).warnings}
+
+
+@pytest.mark.parametrize("kind", ["scores", "embeddings"])
+def test_duplicated_instances(kind):
+    probes, gallery, y = LAW.sample(100, repeats=2, random_seed=1)
+    scores, _ = scores_of(100, 2, 1)
+    for copies, found in ((2, set()), (3, {"duplicated instances"})):
+        twice = np.concatenate([np.arange(200), np.arange(copies)])
+        if kind == "scores":
+            task = SourceTask.from_scores(scores[twice], y[twice])
+        else:
+            task = SourceTask.from_embeddings(probes[twice], gallery, y[twice])
+        check = diagnose(task)["duplicated instances"]
+        assert check.value == pytest.approx(copies / (200 + copies))
+        assert ({check.name} if check.passed is False else set()) == found
+
+
+def test_saturated_rows_are_not_called_copies():
+    y = np.arange(40) % 20
+    check = diagnose(SourceTask.from_scores(np.eye(20)[y], y))["duplicated instances"]
+    assert check.passed is None
+    assert np.isnan(check.value)
+
+
+def test_duplicated_classes_are_named():
+    probes, gallery, y = LAW.sample(100, repeats=2, random_seed=2)
+    gallery[70] = gallery[30]
+    names = [f"class {j}" for j in range(100)]
+    task = SourceTask.from_embeddings(probes, gallery, [names[j] for j in y], classes=names)
+    check = diagnose(task)["duplicated classes"]
+    assert check.passed is False
+    assert "'class 30' and 'class 70'" in check.sentence
+
+
+def test_a_ruled_out_class_is_no_trouble():
+    scores, y = scores_of(60, 2)
+    scores[5, (y[5] + 1) % 60] = -np.inf
+    assert not set(SHAPES) & failed(SourceTask.from_scores(scores, y))
+
+
+def test_hubs():
+    scores, y = scores_of(100, 3, seed=4)
+    scores[:, :5] += 8.0
+    report = diagnose(SourceTask.from_scores(scores, y), random_seed=0)
+    assert report["concentrated errors"].passed is False
+    assert set(np.argsort(report.class_errors.beaten)[-5:]) == set(range(5))
+
+
+def test_reversed_sign():
+    scores, y = scores_of(40)
+    assert "better than chance" in failed(SourceTask.from_scores(-scores, y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups(seed):
+    law = HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05)
+    task = SourceTask.from_embeddings(*law.sample(200, repeats=2, random_seed=seed))
+    check = diagnose(task, random_seed=seed)["grouped confusions"]
+    assert check.passed is False
+    # Pieces are the five groups, of sizes that vary about equal ones.
+    assert 0.19 < check.value < 0.3
+
+
+def test_ties():
+    scores, y = scores_of(30)
+    task = SourceTask.from_scores(np.round(scores / 4), y, random_seed=1)
+    check = diagnose(task)["ties"]
+    assert check.passed is False
+    assert check.value == task.n_tied / (task.n_tied + task.losses.sum())
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_probabilities_bring_a_hint(log):
+    scores, y = scores_of(30)
+    share = np.exp(scores - scores.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    task = SourceTask.from_scores(np.log(share) if log else share, y)
+    check = diagnose(task)["normalised scores"]
+    assert check.passed
+    assert check.value == 1
+    assert ("log probabilities" in check.sentence) is log
+    assert diagnose(SourceTask.from_scores(scores, y))["normalised scores"].value == 0
+
+
+# What cannot be checked
+
+
+def test_tasks_without_scores():
+    task = SourceTask.from_scores(*scores_of(50, 2))
+    bare = SourceTask.from_losses(task.losses, task.y, n_classes=50)
+    report = diagnose(bare)
+    unknown = {check.name for check in report if check.passed is None}
+    assert unknown == {*SHAPES, "ties", "normalised scores"}
+    assert report["few errors"].value == diagnose(task)["few errors"].value
+    curve = SourceTask.from_accuracies([2, 10, 50], [0.99, 0.95, 0.85], n_test=100, n_classes=50)
+    report = diagnose(curve)
+    assert {check.name for check in report if check.passed is None} == unknown | {"few errors"}
+    assert report.class_errors is None
+
+
+def test_a_curve_of_one_point_and_below_chance():
+    curve = SourceTask.from_accuracies([50], [0.01], n_test=100, n_classes=50)
+    assert failed(curve) >= {"better than chance", "few classes"}
+
+
+def test_few_classes_and_few_errors():
+    task = SourceTask.from_losses([0, 1, 0, 2] * 5, np.arange(20) % 4, n_classes=4)
+    assert failed(task) >= {"few classes", "few errors"}
+    many = SourceTask.from_losses(np.arange(5000) % 3, np.arange(5000) % 500, n_classes=500)
+    check = diagnose(many)["few classes"]
+    assert check.passed
+    assert check.value <= 100
+
+
+# Formulas
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_influences_are_those_of_deletion(repeats):
+    task = SourceTask.from_scores(*scores_of(12, repeats, seed=5))
+    for k in (2, 5, 11):
+        facts = stream(task, k, np.random.default_rng(0))
+        without = [task.select(np.delete(np.arange(12), j)).accuracy(k)[0] for j in range(12)]
+        assert_allclose(facts.influence, 11 * (np.mean(without) - without), atol=1e-5)
+    assert facts.as_rival.sum() == pytest.approx(task.instance_weight @ task.losses, rel=1e-5)
+
+
+edge_lists = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda pair: pair[0] != pair[1]),
+    min_size=1, max_size=40, unique=True,
+).map(np.array)  # fmt: skip
+
+
+@settings(max_examples=50, deadline=None)
+@given(edges=edge_lists, seed=st.integers(0, 99))
+def test_rewired_graphs_keep_degrees(edges, seed):
+    before, rng = edges.copy(), np.random.default_rng(seed)
+    for _ in range(5):
+        exchange_ends(edges, rng)
+    for side in (0, 1):
+        assert np.array_equal(np.bincount(edges[:, side]), np.bincount(before[:, side]))
+    assert len(np.unique(edges, axis=0)) == len(edges)
+    assert (edges[:, 0] != edges[:, 1]).all()
+    assert 0 < linked_share(edges) <= 1
+    assert 1 <= mean_degree(edges) <= 9
+
+
+@settings(max_examples=50, deadline=None)
+@given(squares=st.lists(st.floats(0.1, 10), min_size=1, max_size=20), zeros=st.integers(0, 5))
+def test_participation(squares, zeros):
+    values = np.array(squares + [0.0] * zeros)
+    assert participation(values) >= 1 - 1e-12
+    assert participation(values) <= len(squares) * (1 + 1e-12)
+    assert participation(np.array([3.0] * len(squares) + [0.0] * zeros)) == pytest.approx(
+        len(squares)
+    )
+
+
+# Marginality
+
+
+def trained(n_classes, seed):
+    law = GaussianClasses(dim=4, noise_variance=0.3)
+    train, train_y, test, y = law.sample(n_classes, n_train=10, n_test=4, random_seed=seed)
+    return qda_scores(train, train_y, test), y
+
+
+def test_marginal_classifiers_pass():
+    reports = [
+        check_marginality(
+            SourceTask.from_scores(*trained(80, 3 * seed)),
+            SourceTask.from_scores(*trained(20, 3 * seed + 1)),
+        )
+        for seed in range(20)
+    ]
+    z = np.array([report.checks[0].value for report in reports])
+    assert sum(not report.passed for report in reports) <= 1
+    assert abs(z.mean()) < 1
+    assert z.std() < 1.5
+
+
+def test_a_classifier_that_suffers_from_competitors():
+    """Every class adds noise to all scores, so small tasks beat what a large one promises."""
+    scores, y = trained(100, 1)
+    noise = 8 * np.random.default_rng(0).standard_normal(scores.shape)
+    large = SourceTask.from_scores(scores + noise, y)
+    small = [SourceTask.from_scores(*trained(20, seed)) for seed in (2, 3)]
+    report = check_marginality(large, small)
+    assert not report.passed
+    worst = min(report, key=lambda check: check.value)
+    assert worst.value < -3
+    assert "falls faster" in worst.sentence
+
+
+def test_marginality_without_what_it_needs():
+    large = SourceTask.from_accuracies([2, 50], [0.99, 0.9], n_test=100, n_classes=50)
+    small = SourceTask.from_scores(*scores_of(20))
+    assert check_marginality(large, small).checks[0].passed is None
+    perfect = [
+        SourceTask.from_losses(np.zeros(k, int), np.arange(k), n_classes=k) for k in (20, 10)
+    ]
+    assert check_marginality(*perfect).checks[0].passed is None
+
+
+# Reports and refusals
+
+
+def test_report_text():
+    report = TaskReport(
+        (Check("a<b", False, "x & y", 1.0, 2.0), Check("c", None, "unknown")), "title"
+    )
+    assert repr(report).splitlines() == [
+        "title: 1 warning", "WARNING      a<b: x & y", "not checked  c: unknown",
+    ]  # fmt: skip
+    assert "a&lt;b" in report._repr_html_()
+    assert "x &amp; y" in report._repr_html_()
+    assert not report.passed
+    assert report.table.loc["c", "passed"] is None
+    assert list(report.table.columns) == ["passed", "value", "threshold", "sentence"]
+    with pytest.raises(DataError, match="name: found 'd', expected one of 'a<b', 'c'"):
+        report["d"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda task: diagnose(3), "task: expected a SourceTask, found int"),
+        (lambda task: diagnose(task, n_permutations=10), "n_permutations: "),
+        (lambda task: diagnose(task, random_seed=-1), "random_seed: "),
+        (lambda task: check_marginality(task, []), "smaller_tasks: expected at least one"),
+        (lambda task: check_marginality(task, [task]), "smaller_tasks: task 0 has 10 classes"),
+        (lambda task: check_marginality(task, [4]), "task: expected a SourceTask, found int"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(DataError, match=message):
+        call(SourceTask.from_scores(*scores_of(10)))

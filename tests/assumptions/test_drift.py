@@ -1,0 +1,256 @@
+"""Drift of tasks: measured on retrained classifiers, and applied to predictions."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr, ndtri
+
+from classex_bayes.assumptions.drift import measure_drift
+from classex_bayes.assumptions.drift_prior import DriftPrior
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Asked, Extrapolation
+from classex_bayes.simulate import GaussianClasses, lda_scores, naive_bayes_scores
+from classex_bayes.task.source_task import SourceTask
+
+SIZE = 80
+
+
+def trained(scorer, sample, kept):
+    """Task of a classifier trained on some of the classes, with their names."""
+    train, train_y, test, y = sample
+    ours, mine = np.isin(train_y, kept), np.isin(y, kept)
+    scores = scorer(train[ours], np.searchsorted(kept, train_y[ours]), test[mine])
+    names = [f"class {j}" for j in kept]
+    return SourceTask.from_scores(scores, [f"class {j}" for j in y[mine]], classes=names)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    law = GaussianClasses(dim=8, noise_variance=0.4, degrees=16)
+    return law.sample(SIZE + 40, n_train=9, n_test=4, random_seed=1)
+
+
+@pytest.fixture(scope="module")
+def task(sample):
+    return trained(naive_bayes_scores, sample, np.arange(SIZE))
+
+
+def prediction_of(values, k, n_classes=SIZE, **arguments):
+    return Extrapolation.from_draws(k, values, "name", "credible", n_classes, **arguments)
+
+
+@pytest.fixture
+def prediction():
+    rng = np.random.default_rng(5)
+    draws = ndtr(rng.normal([1.2, 0.6, 0.1], 0.1, (2, 2000, 3)))
+    return prediction_of(draws, [20, SIZE, 4 * SIZE])
+
+
+# Measured
+
+
+def test_a_marginal_classifier_has_no_drift_on_its_own_classes(sample, task, prediction):
+    small = [
+        trained(naive_bayes_scores, sample, kept) for kept in (np.arange(20), np.arange(5, 45))
+    ]
+    drift = measure_drift(task, small, nested=True)
+    assert_array_equal(drift.table["measured"], drift.table["subsampled"])
+    assert_array_equal(drift.table["delta"], [0, 0])
+    widths = [
+        np.diff(one.interval(0.9, "eti"), axis=1)[2, 0]
+        for one in (prediction, drift.apply(prediction, random_seed=1))
+    ]
+    assert 0.9 < widths[1] / widths[0] < 1.3
+
+
+def test_other_classes_are_noisier_than_the_same(sample):
+    task, same, other = (
+        trained(lda_scores, sample, np.arange(*ends))
+        for ends in ((0, SIZE), (0, 40), (SIZE, SIZE + 40))
+    )
+    independent, nested = measure_drift(task, other), measure_drift(task, same, nested=True)
+    assert independent.table["se"].item() > 1.5 * nested.table["se"].item()
+    assert independent.table["subsampled"].item() == task.accuracy(40)[0]
+    on_these = task.select(np.arange(40)).accuracy(40)[0]
+    assert nested.table["subsampled"].item() == pytest.approx(on_these)
+    for drift in (independent, nested):
+        row = drift.table.iloc[0]
+        difference = ndtri(row["measured"]) - ndtri(row["subsampled"])
+        assert row["delta"] == pytest.approx(difference, abs=0.02)
+        assert abs(row["delta"]) < 4 * row["se"]
+
+
+def test_errors_of_paired_differences_are_calibrated(sample):
+    # Classes are drawn anew, so delta spreads as its standard error says.
+    law = GaussianClasses(dim=8, noise_variance=0.4)
+    rows = []
+    for seed in range(30):
+        drawn = law.sample(40, n_train=9, n_test=4, random_seed=seed)
+        large, small = (
+            trained(partial(lda_scores, shrinkage=0.1), drawn, np.arange(k)) for k in (40, 20)
+        )
+        rows.append(measure_drift(large, small, nested=True).table[["delta", "se"]].iloc[0])
+    found = pd.DataFrame(rows)
+    assert 0.6 < found["delta"].std() / np.sqrt((found["se"] ** 2).mean()) < 1.5
+
+
+def test_accuracies_alone(task):
+    known = {20: 0.9, 40: 0.7}
+    drift = measure_drift(task, known)
+    assert drift.table["measured"].to_dict() == known
+    few = [
+        SourceTask.from_accuracies(
+            [k], [a], n_test=4 * k, n_classes=k, design_effect=task.design_effect()
+        )
+        for k, a in known.items()
+    ]
+    pd.testing.assert_frame_equal(drift.table, measure_drift(task, few).table)
+    n = 4 * 20
+    assert drift.table["delta"][20] == pytest.approx(
+        ndtri((0.9 * n + 0.5) / (n + 1)) - ndtri((task.accuracy(20)[0] * 320 + 0.5) / 321)
+    )
+
+
+def test_perfect_tasks_and_one_size_twice():
+    perfect = [
+        SourceTask.from_losses(np.zeros(k, int), range(k), n_classes=k) for k in (60, 20, 20)
+    ]
+    drift = measure_drift(perfect[0], perfect[1:])
+    assert drift.table.index.tolist() == [20, 20]
+    assert np.isfinite(drift.table.to_numpy()).all()
+    assert (drift.table["se"] > 0.3).all()
+
+
+def test_no_smaller_task_leaves_the_prior(task, prediction):
+    drift = measure_drift(task, prior=DriftPrior(0.3, 0.01))
+    assert drift.table.empty and drift.posterior.slope_sd == pytest.approx(0.3)
+    assert "prior: no smaller task" in repr(drift)
+    assert "known from its prior alone" in drift.apply(prediction, random_seed=1).notes[-1]
+
+
+# Applied
+
+
+def test_applied_on_the_probit_scale(task, prediction):
+    drift = measure_drift(task, {20: 0.97})
+    found = drift.apply(prediction, random_seed=3)
+    delta = drift.draws(prediction.k, 4000, random_seed=3).reshape(2, 2000, 3)
+    assert_allclose(ndtri(found.accuracy), ndtri(prediction.accuracy) + delta, atol=1e-9)
+    assert_allclose(found.accuracy[..., 1], prediction.accuracy[..., 1])  # k1 itself
+    assert found.estimator == "name + drift"
+    assert found.interval_type == "credible" and found.n_classes == SIZE
+    assert found.notes[: len(prediction.notes)] == prediction.notes
+    assert "retrained classifiers at k = 20" in found.notes[-1]
+    again = drift.apply(prediction, random_seed=3)
+    assert_array_equal(found.accuracy, again.accuracy)
+    width = [np.diff(one.interval(0.9, "eti"), axis=1)[2, 0] for one in (prediction, found)]
+    assert width[1] > width[0]
+    assert found.mean[4 * SIZE] < prediction.mean[4 * SIZE]
+
+
+def test_a_certain_measurement_is_reproduced():
+    many = SourceTask.from_losses(
+        np.arange(400_000) % 7 // 5, np.arange(400_000) % 80, n_classes=80
+    )
+    drift = measure_drift(
+        SourceTask.from_accuracies([20, 80], many.accuracy([20, 80]), n_test=10**8, n_classes=80),
+        SourceTask.from_accuracies([20], [0.97], n_test=10**8, n_classes=20),
+    )
+    exact = prediction_of(np.full((1, 500, 2), many.accuracy([20, 80])), [20, 80], 80)
+    found = drift.apply(exact, random_seed=1)
+    assert_allclose(found.accuracy.values[0, :, 0], 0.97, atol=1e-3)
+
+
+def test_certain_accuracies_stay(task):
+    sure = prediction_of(np.broadcast_to([1.0, 0.0], (1, 50, 2)), [200, 400])
+    found = measure_drift(task).apply(sure, random_seed=1)
+    assert_array_equal(found.accuracy, sure.accuracy)
+
+
+# Refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"smaller_tasks": {SIZE: 0.5}}, "smaller_tasks: task 0 has 80 classes, expected fewer"),
+        ({"smaller_tasks": {20: 1.5}}, "accuracy: found 1.5 at k = 20"),
+        ({"smaller_tasks": {20: 0.5}, "nested": True}, "nested=True needs scores and names"),
+        ({"smaller_tasks": [3]}, "task: expected a SourceTask"),
+        ({"smaller_tasks": {20: 0.5}, "nested": 1}, "nested: expected True or False"),
+        ({"prior": 0.1}, "prior: expected a DriftPrior"),
+    ],
+)
+def test_refused(task, arguments, message):
+    with pytest.raises(DataError, match=message):
+        measure_drift(task, **arguments)
+
+
+def test_classes_of_nested_tasks_are_known(sample, task):
+    other = trained(naive_bayes_scores, sample, np.arange(SIZE - 5, SIZE + 20))
+    with pytest.raises(DataError, match="task 0 has the class 'class 80', which task has not"):
+        measure_drift(task, other, nested=True)
+
+
+def test_predictions_refused(task, prediction):
+    drift = measure_drift(task)
+    point = Extrapolation.from_point([100], [0.5], "points", SIZE)
+    risk = prediction_of(prediction.accuracy.values, prediction.k, quantity="risk")
+    elsewhere = prediction_of(prediction.accuracy.values, prediction.k, n_classes=50)
+    for bad, message in (
+        (point, "points gives points without draws"),
+        (risk, "predicts risk and not accuracy"),
+        (elsewhere, "made from 50 classes, expected the 80"),
+        (replace(prediction, asked=Asked(top=5)), "prediction: found expected top-5 accuracy"),
+        (replace(prediction, asked=Asked(kind="observed")), "prediction: found measured accuracy"),
+        (0.5, "prediction: expected what predict"),
+    ):
+        with pytest.raises(DataError, match=message):
+            drift.apply(bad)
+    for k, number in ((1, 10), (10, 0)):
+        with pytest.raises(DataError):
+            drift.draws(k, number)
+
+
+# Whole simulated pilots
+
+
+def one_against_rest(train, train_y, test):
+    """Least squares for every class against the others: not marginal, like a linear SVM."""
+    codes = 2.0 * np.eye(train_y.max() + 1)[train_y] - 1
+    ours, theirs = (np.c_[x, np.ones(len(x))] for x in (train, test))
+    return theirs @ np.linalg.solve(ours.T @ ours + np.eye(ours.shape[1]), ours.T @ codes)
+
+
+@pytest.mark.slow
+def test_intervals_with_drift_hold_the_accuracy_of_a_retrained_classifier(fit, capsys):
+    law = GaussianClasses(dim=20, noise_variance=0.4, degrees=40)
+    truth = np.mean(
+        [
+            trained(
+                one_against_rest,
+                law.sample(240, n_train=6, n_test=5, random_seed=900 + s),
+                np.arange(240),
+            ).accuracy(240)[0]
+            for s in range(4)
+        ]
+    )
+    held = []
+    for seed in range(12):
+        drawn = law.sample(60, n_train=6, n_test=5, random_seed=seed)
+        large, *small = (
+            trained(one_against_rest, drawn, kept)
+            for kept in (np.arange(60), np.arange(15), np.arange(15, 45))
+        )
+        without = fit(large).predict([240])
+        drifted = measure_drift(large, small, nested=True).apply(without, random_seed=seed)
+        bounds = [one.interval(0.9, "eti").loc[240] for one in (without, drifted)]
+        held.append([one["lower"] <= truth <= one["upper"] for one in bounds])
+    before, after = np.mean(held, axis=0)
+    with capsys.disabled():
+        print(f"\n90% intervals: {before:.2f} without, {after:.2f} with drift")
+    assert after >= 0.8 and after >= before

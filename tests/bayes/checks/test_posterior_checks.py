@@ -1,0 +1,248 @@
+"""Replicated classes against the moments they must have, and what a report makes of them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import betabinom
+
+from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, _groups, posterior_checks
+from classex_bayes.bayes.checks.replicates import (
+    ClassAccuracies,
+    class_accuracies,
+    seen_and_replicated,
+)
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.predict.predictive import predictive_class_accuracy
+from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.core.basis import loss_bins
+from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.simulate import FavorabilityLaw
+from classex_bayes.task.source_task import SourceTask
+
+# Replicates of classes
+
+
+@pytest.mark.parametrize("within", [0.0, 0.2, 0.7, 1.0])
+@pytest.mark.parametrize(("accuracy", "repeats"), [(0.9, 2), (0.5, 10), (1.0, 3), (0.0, 3)])
+def test_class_accuracies_are_beta_binomial(within, accuracy, repeats):
+    draws = predictive_class_accuracy(
+        np.full(200, accuracy), np.full(300, repeats), within, np.random.default_rng(1)
+    )
+    assert draws.shape == (200, 300) and draws.min() >= 0 and draws.max() <= 1
+    variance = accuracy * (1 - accuracy) * (within + (1 - within) / repeats)
+    n = draws.size
+    assert abs(draws.mean() - accuracy) < 4.5 * np.sqrt(variance / n) + 1e-9
+    # Errors of a variance of shares are at most those of a two-point law.
+    assert abs(draws.var() - variance) < 4.5 * 0.25 / np.sqrt(n) + 1e-9
+    if 0 < within < 1 and 0 < accuracy < 1:
+        size = (1 - within) / within
+        law = betabinom(repeats, size * accuracy, size * (1 - accuracy))
+        for right in range(repeats + 1):
+            share = np.mean(draws * repeats == right)
+            assert abs(share - law.pmf(right)) < 4.5 * np.sqrt(law.pmf(right) / n) + 1e-9
+
+
+def test_discrepancies_of_classes_by_hand():
+    weight = np.array([0.4, 0.3, 0.2, 0.1])
+    observed = np.array([1.0, 0.5, 0.9, 0.0])
+    found = ClassAccuracies(observed, np.ones((3, 4)), weight, list("abcd")).discrepancies()
+    mean = 0.4 + 0.15 + 0.18
+    sd = np.sqrt(0.4 * (1 - mean) ** 2 + 0.3 * (0.5 - mean) ** 2 + 0.2 * 0.17**2 + 0.1 * mean**2)
+    assert found["classes: sd of accuracy"][0] == pytest.approx(sd)
+    assert found["classes: lowest accuracy"][0] == 0
+    assert found["classes: errors in the worst 10%"][0] == pytest.approx(0.15 / 0.27)
+    # Without errors there is nothing to carry.
+    assert_array_equal(found["classes: errors in the worst 10%"][1], 0)
+
+
+def test_one_class_unlike_the_others_stands_out():
+    rng = np.random.default_rng(0)
+    observed = rng.binomial(40, 0.9, 100) / 40
+    observed[7] = 0.0
+    within = 0.1  # what the dead class among the 100 makes of the estimate
+    replicated = predictive_class_accuracy(np.full(400, 0.89), np.full(100, 40), within, rng)
+    found = ClassAccuracies(observed, replicated, np.full(100, 0.01), list(range(100)))
+    seen, draws = found.discrepancies()["classes: lowest accuracy"]
+    assert seen == 0 and np.mean(draws <= 0) < 0.005
+
+
+# The report
+
+
+@pytest.fixture(scope="module")
+def report(fitted):
+    return posterior_checks(fitted, random_seed=5)
+
+
+def test_a_sound_task_passes(report):
+    assert report.passed and report.unusual == () and report.notes == ()
+    assert repr(report).startswith("Replicates of 200 classes, 400 instances: nothing unusual")
+    assert "<table" in report._repr_html_()
+    assert list(report) == list(report.table.index) == list(report.replicated)
+
+
+def test_rows_say_what_was_seen(report, fitted, pilot):
+    table, task = report.table, pilot.task
+    shares = table["observed"].filter(regex=r"^losses: \d")
+    assert_allclose(shares.sum(), 1)
+    assert shares.iloc[0] == np.mean(task.losses == 0)
+    for name, row in table.filter(like="ATA", axis=0).iterrows():
+        k = int(name.split("=")[1])
+        assert row["observed"] == pytest.approx(task.accuracy(k)[0])
+        draws = fitted.idata["posterior_predictive"]["accuracy"].sel(k=k).values.ravel()
+        assert_array_equal(report.replicated[name], draws)
+        assert row["p_value"] == pytest.approx((draws > row["observed"]).mean(), abs=0.02)
+    right = np.array([np.mean(task.losses[task.y == c] == 0) for c in range(200)])
+    assert table.loc["classes: sd of accuracy", "observed"] == pytest.approx(right.std())
+    assert table.loc["classes: lowest accuracy", "observed"] == right.min()
+
+
+def test_distance_is_pearsons_over_the_groups(report, fitted):
+    # Its mean over replicates is the number of groups less one.
+    groups = report.table.index.str.match(r"losses: \d").sum()
+    draws = report.replicated["losses: distance"]
+    assert abs(draws.mean() - (groups - 1)) < 5 * draws.std() / np.sqrt(draws.size)
+
+
+def test_a_task_of_another_law_is_unusual(fitted):
+    law = FavorabilityLaw(means=(1.0, 5.0), sds=(0.3, 0.3))
+    losses, y, _ = law.sample(200, n_test=400, random_seed=1)
+    other = SourceTask.from_losses(losses, y, n_classes=200)
+    found = posterior_checks(fitted, other)
+    assert not found.passed and "losses: distance" in found.unusual
+    assert "unusual: losses: distance" in repr(found)
+    assert found.table.loc["ATA: k = 200", "observed"] == pytest.approx(other.accuracy(200)[0])
+    # The replicates are those of the fitted task.
+    assert posterior_checks(fitted).passed
+
+
+def test_classes_more_alike_than_chance_are_noted(fitted):
+    # One of the four instances of every class is wrong: a kind of its own.
+    losses = np.tile([0, 0, 0, 3], 200)
+    task = SourceTask.from_losses(losses, np.repeat(np.arange(200), 4), n_classes=200)
+    found = posterior_checks(fitted, task)
+    assert "classes: sd of accuracy" in found.unusual
+    assert found.notes[0].startswith("classes are more alike than chance allows")
+
+
+def test_the_worst_classes_are_named(fitted):
+    y = np.repeat(np.arange(200), 20)
+    losses = np.random.default_rng(0).binomial(1, 0.1, y.size)
+    losses[y == 7] = 5
+    found = posterior_checks(fitted, SourceTask.from_losses(losses, y, n_classes=200))
+    assert "classes: lowest accuracy" in found.unusual
+    assert found.notes[-1].startswith("classes with the lowest accuracy: 7 (0.00), ")
+
+
+def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
+    found = posterior_checks(fitted_curve)
+    assert found.table.index.str.startswith("ATA").all()
+    assert len(found.notes) == 2 and "power form" in found.notes[0]
+    model = fit(small_task(60, 60), draws=50, tune=100)
+    found = posterior_checks(model)
+    assert found.notes == ("classes: one instance each says nothing of their spread",)
+    assert not found.table.index.str.startswith("classes").any()
+
+
+def test_a_loaded_model_needs_the_task_for_its_classes(fitted, pilot, tmp_path):
+    loaded = load(save(fitted, tmp_path / "model.nc"))
+    found = posterior_checks(loaded)
+    assert found.notes == ("classes: the model comes from a file; give its task to see them",)
+    assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 3
+
+
+def test_the_same_seed_gives_the_same_report(fitted):
+    first, second, other = (
+        posterior_checks(fitted, random_seed=seed).table["p_value"] for seed in (1, 1, 2)
+    )
+    assert first.equals(second) and not first.equals(other)
+
+
+def test_prior_replicates_are_wider(fitted, pilot):
+    after, before = (
+        class_accuracies(fitted, group=group, random_seed=1) for group in ("posterior", "prior")
+    )
+    assert_array_equal(after.observed, before.observed)
+    assert before.replicated.mean(axis=1).std() > 3 * after.replicated.mean(axis=1).std()
+    _, drawn = seen_and_replicated(fitted, group="prior")
+    assert_array_equal(drawn["accuracy"], fitted.idata["prior_predictive"]["accuracy"])
+
+
+@given(
+    k1=st.integers(3, 5000),
+    n=st.floats(1, 1e5),
+    slope=st.floats(0.1, 3),
+)
+@settings(max_examples=50, deadline=None)
+def test_groups_hold_enough_instances(k1, n, slope):
+    last = loss_bins(k1)
+    share = (1.0 + last) ** -slope
+    expected = n * share / share.sum()
+    starts = _groups(last, expected)
+    assert starts[0] == 0 and (np.diff(starts) > 0).all()
+    assert len(starts) == 1 or np.add.reduceat(expected, starts).min() >= 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": 3}, "model: expected a BayesianExtrapolator, found int"),
+        ({"task": "pilot"}, "task: "),
+        ({"level": 1.5}, "level: "),
+    ],
+)
+def test_bad_arguments(fitted, arguments, message):
+    with pytest.raises(DataError, match=message):
+        posterior_checks(**{"model": fitted, **arguments})
+
+
+def test_bad_tasks_and_models(fitted, pilot, fitted_curve):
+    with pytest.raises(DataError, match="task: it has 50 classes, unlike the fitted one"):
+        posterior_checks(fitted, pilot.task.subsample(50, random_seed=1))
+    with pytest.raises(NotFittedError):
+        posterior_checks(BayesianExtrapolator())
+    with pytest.raises(DataError, match="classes: the task was made from accuracies"):
+        class_accuracies(fitted_curve)
+
+
+def test_a_pool_is_checked_task_by_task(fit, small_task):
+    tasks = [small_task(40, 120, seed=1), small_task(30, 90, seed=2)]
+    model = fit(tasks, draws=50, tune=100)
+    with pytest.raises(DataError, match="task: the model was fitted to 2 tasks; give one"):
+        posterior_checks(model)
+    for task in tasks:
+        found = posterior_checks(model, task)
+        assert isinstance(found, PredictiveReport)
+        assert found.title == f"Replicates of {task.n_classes} classes, {task.n_test} instances"
+        last = f"ATA: k = {task.n_classes}"
+        assert found.table.loc[last, "observed"] == pytest.approx(
+            task.accuracy([task.n_classes])[0]
+        )
+
+
+# Before the data
+
+
+def test_prior_accuracy_without_and_with_a_fit(fitted, pilot):
+    fresh = BayesianExtrapolator()
+    prior = prior_accuracy(fresh, [200, 2000], pilot.task, draws=400, random_seed=4)
+    same = prior_accuracy(fitted, [200, 2000], draws=400, random_seed=4)
+    assert_array_equal(prior.accuracy, same.accuracy)
+    assert prior.accuracy.shape == (1, 400, 2) and prior.n_classes == 200
+    assert prior.estimator == "prior of BayesianExtrapolator"
+    # Wide: neither a failure nor a perfect classifier is ruled out.
+    lower, upper = prior.interval(0.9, "eti").to_numpy().T
+    assert (lower < 0.1).all() and (upper > 0.9).all()
+    assert prior.mean[2000] < prior.mean[200]
+
+
+def test_prior_accuracy_needs_a_size():
+    with pytest.raises(NotFittedError), warnings.catch_warnings():
+        prior_accuracy(BayesianExtrapolator(), 10)
+    with pytest.raises(DataError, match="model: "):
+        prior_accuracy(None, 10)

@@ -1,0 +1,147 @@
+"""Power scaling against conjugate truth, and its diagnoses on pilots small, large and odd."""
+
+import arviz_stats
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from scipy.stats import norm
+
+from classex_bayes.bayes.checks.sensitivity import Sensitivity, _diagnosis, sensitivity
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.idata import data_of
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.bayes.predict.predictive import log_likelihood
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
+from classex_bayes.results import Extrapolation
+
+PRIOR, DATA = 0.04, 0.02  # standard deviations about 0.5 and 0.6
+
+
+@pytest.fixture(scope="module")
+def conjugate():
+    """A normal posterior of which any power of prior and likelihood is known."""
+    precision = np.array([PRIOR, DATA]) ** -2.0
+    mean = precision @ [0.5, 0.6] / precision.sum()
+    draws = np.random.default_rng(0).normal(mean, precision.sum() ** -0.5, (4, 2000))
+    logs = {"prior": norm.logpdf(draws, 0.5, PRIOR), "likelihood": norm.logpdf(draws, 0.6, DATA)}
+    prediction = Extrapolation.from_draws([100], draws[..., None], "known", "credible", 10)
+    density = xr.Dataset({name: (("chain", "draw"), values) for name, values in logs.items()})
+    return Sensitivity(prediction, None, density)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.25, 2.0])
+@pytest.mark.parametrize("component", ["prior", "likelihood"])
+def test_scaled_posteriors_are_those_of_scaled_densities(conjugate, alpha, component):
+    powers = np.array([alpha, 1.0] if component == "prior" else [1.0, alpha])
+    precision = powers * np.array([PRIOR, DATA]) ** -2.0
+    mean, sd = precision @ [0.5, 0.6] / precision.sum(), precision.sum() ** -0.5
+    scaled = conjugate.scaled(alpha, component)
+    assert scaled.estimator == f"{component}^{alpha:g}"
+    assert scaled.accuracy.shape == (4, 2000, 1)
+    assert abs(scaled.mean[100] - mean) < 5 * sd / np.sqrt(3000)
+    assert scaled.accuracy.values.std() == pytest.approx(sd, rel=0.06)
+    if alpha == 1:
+        assert_array_equal(scaled.accuracy, conjugate.prediction.accuracy)
+
+
+def test_scaled_says_when_few_draws_remain(conjugate):
+    assert any("effective draws remain" in note for note in conjugate.scaled(40.0).notes)
+    for alpha in (0, -1, np.inf, "2"):
+        with pytest.raises(DataError, match="alpha"):
+            conjugate.scaled(alpha)
+    with pytest.raises(DataError, match="component: found 'both'"):
+        conjugate.scaled(1.0, "both")
+
+
+def test_log_likelihood_is_that_of_the_model(fitted, fitted_curve):
+    weights = fitted.idata["posterior"]["weights"].values
+    classes = fitted.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
+    assert_allclose(log_likelihood(weights, data_of(fitted.idata)), classes.sum("class"))
+    data = data_of(fitted_curve.idata)
+    weights = fitted_curve.idata["posterior"]["weights"].values
+    expected = norm.logpdf(data.whitened, weights @ data.matrix.T).sum(axis=-1)
+    assert_allclose(np.ptp(expected - log_likelihood(weights, data)), 0, atol=1e-8)
+
+
+def test_a_pilot_of_200_classes(fitted):
+    with pytest.warns(ExtrapolationWarning):
+        found = sensitivity(fitted, [200, 400, 10**6])
+    table = found.table
+    assert table.index.tolist() == [200, 400, 10**6]
+    assert table.loc[200, "diagnosis"] == "data decide"
+    assert table.loc[400, "prior"] < table.loc[400, "likelihood"]
+    assert table.loc[10**6, "prior"] > 2 * table.loc[400, "prior"]
+    assert found.sentences[0].startswith("data decide at k = 200")
+    assert "1,000,000" in repr(found) and "<table" in found._repr_html_()
+    # The pull is the derivative of the mean as the power changes.
+    draws = found.prediction.values.values.reshape(-1, 3)
+    logs = found.log_density["prior"].values.ravel()
+    up, down = (np.average(draws, axis=0, weights=softmax(d * logs)) for d in (1e-4, -1e-4))
+    slope = (up - down) / table["sd"] * np.log(2) / 2e-4
+    assert_allclose(table["prior_pull"], slope, rtol=1e-5)
+
+
+def test_sensitivities_are_arviz(fitted):
+    found = sensitivity(fitted, [200, 1000])
+    tree = fitted.idata.copy()
+    tree["posterior"] = xr.DataTree(found.prediction.accuracy.to_dataset())
+    fitted.compute_log_likelihood()
+    tree["log_likelihood"] = fitted.idata["log_likelihood"]
+    for group in ("prior", "likelihood"):
+        expected = arviz_stats.psense(tree, group=group)["accuracy"]
+        assert_allclose(found.table[group], expected, rtol=1e-6)
+
+
+def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
+    tiny = pilot.task.subsample(20, random_seed=1)
+    with pytest.warns(ExtrapolationWarning):
+        table = sensitivity(fit(tiny), [20, 40, 10**6]).table
+    assert table.loc[10**6, "diagnosis"] == "prior dominates"
+    assert table.loc[20, "likelihood"] > table.loc[20, "prior"]
+
+
+@pytest.mark.slow
+def test_a_law_that_the_prior_does_not_expect(fit, pilot):
+    # The pilot says 3.4 or so, about as surely as the prior says something else.
+    model = fit(pilot.task, MixturePrior(location=4.5, location_sd=0.1, deviation=0))
+    table = sensitivity(model, [200, 2000]).table
+    assert table.loc[2000, "diagnosis"] == "prior and data disagree"
+    assert (table["prior_pull"] > 0).all() and (table["likelihood_pull"] < 0).all()
+
+
+def test_every_model_can_be_asked(fitted_curve, fitted_dirichlet):
+    for model in (fitted_curve, fitted_dirichlet):
+        table = sensitivity(model, 400).table
+        assert np.isfinite(table[["prior", "likelihood", "prior_pull"]].to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "likelihood", "pulls", "diagnosis"),
+    [
+        (0.04, 0.3, (1.0, -1.0), "data decide"),
+        (0.1, 0.2, (0.3, -0.3), "prior matters"),
+        (0.1, 0.2, (0.8, 0.8), "prior matters"),
+        (0.1, 0.2, (0.8, -0.8), "prior and data disagree"),
+        (0.3, 0.2, (-0.4, 0.8), "prior dominates"),
+        (0.3, 0.01, (-0.8, 0.8), "prior dominates"),
+        (0.3, 0.3, (0.0, 0.0), "prior dominates"),
+        (np.nan, 0.3, (0.0, 0.0), "data decide"),
+    ],
+)
+def test_diagnoses(prior, likelihood, pulls, diagnosis):
+    row = {"prior": prior, "likelihood": likelihood}
+    row |= {"prior_pull": pulls[0], "likelihood_pull": pulls[1]}
+    assert _diagnosis(row, 0.05) == diagnosis
+
+
+def test_bad_arguments(fitted):
+    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator"):
+        sensitivity(fitted.idata, 10)
+    with pytest.raises(NotFittedError):
+        sensitivity(BayesianExtrapolator(), 10)
+    with pytest.raises(DataError, match="threshold"):
+        sensitivity(fitted, 10, threshold=-1)
+    with pytest.raises(DataError, match="k: "):
+        sensitivity(fitted, 1)

@@ -1,0 +1,232 @@
+"""The written-out log density against PyMC's, arbitrary precision and differentiation."""
+
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from classex_bayes import DirichletPrior, MixturePrior, SourceTask
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.model.accelerated import density
+from classex_bayes.bayes.model.accelerated.nutpie_model import (
+    compiled_model,
+    is_written_out,
+    layout,
+    pack,
+)
+from classex_bayes.bayes.model.graph import build_model
+from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.priors import SHARPNESS
+from classex_bayes.bayes.pooling import pooled_data
+
+LOSSES = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+OTHER = SourceTask.from_losses(
+    [0, 3, 3, 1, 0, 0, 7, 100], range(8), n_classes=200, untested="competitors"
+)
+CURVE = SourceTask.from_accuracies([2, 5, 20], [0.99, 0.95, 0.8], n_test=100, n_classes=20)
+PRIORS = [
+    MixturePrior(),
+    MixturePrior(monotone=True, bandwidth=0.2),
+    MixturePrior(separation=0, bandwidth=0.3, upper=6),
+    MixturePrior(imbalance=0, location=1.0, location_sd=0.7, scale=2.0, scale_log_sd=0.3),
+    MixturePrior(deviation=0),
+    DirichletPrior(concentration=0.7),
+]
+TASKS = {"losses": (LOSSES,), "curve": (CURVE,), "pool": (LOSSES, OTHER)}
+
+
+def data_of(prior, tasks):
+    return pooled_data(tasks, prior.basis, "auto", "nothing")[0]
+
+
+def points(prior, number, seed=0):
+    start = layout(prior).start
+    return start + np.random.default_rng(seed).normal(0, 1.0, (number, start.size))
+
+
+@pytest.mark.parametrize("tasks", TASKS)
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_density_and_gradient_are_those_of_the_pymc_model(prior, tasks):
+    data = data_of(prior, TASKS[tasks])
+    theirs = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode="FAST_COMPILE")
+    theirs.set_extra_values({})
+    packed = pack(prior, data)
+    difference = []
+    for x in points(prior, 15):
+        value, gradient = theirs(x)
+        found = np.empty(x.size)
+        difference.append(density.log_density(x, packed, found) - value)
+        scale = np.abs(gradient).max()
+        np.testing.assert_allclose(found, gradient, rtol=1e-10, atol=1e-10 * scale)
+        assert abs(difference[-1] - difference[0]) < 1e-10 * max(abs(value), 1.0)
+    # PyMC rounds its constants to single precision.
+    assert abs(difference[0]) < 1e-7
+
+
+def exact(array):
+    return [mpmath.mpf(float(value)) for value in array]
+
+
+def exact_normal(value, mean, sd):
+    return mpmath.log(mpmath.npdf(value, mean, sd))
+
+
+def exact_log_half_normal(value, sd):
+    return mpmath.log(2) + exact_normal(mpmath.exp(value), 0, sd) + value
+
+
+def exact_prior(prior, x):
+    """Log prior density of unconstrained parameters, and log weights on the knots."""
+    log, exp, free = mpmath.log, mpmath.exp, exact(x)
+    if isinstance(prior, DirichletPrior):
+        a = mpmath.mpf(prior.concentration)
+        return sum(a * value - exp(value) - mpmath.loggamma(a) for value in free), free
+    (mu, log_tau), rest = free[:2], free[2:]
+    density = exact_normal(mu, prior.location, prior.location_sd)
+    density += exact_normal(log_tau, log(mpmath.mpf(prior.scale)), prior.scale_log_sd)
+    groups = [(mpmath.mpf(1), mu, exp(log_tau))]
+    if prior.has_groups:
+        p, q, apart = 1 / (1 + exp(-rest[0])), 1 / (1 + exp(rest[0])), exp(rest[1])
+        density += log(p * q) + exact_log_half_normal(rest[1], prior.separation)
+        rest, imbalance = rest[2:], 0
+        if prior.imbalance > 0:
+            imbalance, rest = rest[0], rest[1:]
+            density += exact_normal(imbalance, 0, prior.imbalance)
+        groups = [
+            (p, mu - q * apart, exp(log_tau + imbalance)),
+            (q, mu + p * apart, exp(log_tau - imbalance)),
+        ]
+    knots = exact(prior.basis.knots)
+    height = [log(sum(s * mpmath.npdf(t, mean, sd) for s, mean, sd in groups)) for t in knots]
+    if prior.deviation > 0:
+        density += exact_log_half_normal(rest[0], prior.deviation)
+        density += sum(exact_normal(z, 0, 1) for z in rest[1:])
+        for j, row in enumerate(prior.deviations()):
+            height[j] += exp(rest[0]) * mpmath.fdot(exact(row), rest[1:])
+    if prior.monotone:
+        standard = [t**2 / (2 * (1 - mpmath.mpf(prior.bandwidth) ** 2)) for t in knots]
+        raised = [a + b for a, b in zip(height, standard, strict=True)]
+        level = [mpmath.mpf(0)]
+        for first, second in pairwise(raised):
+            level.append(level[-1] + log(1 + exp((second - first) * SHARPNESS)) / SHARPNESS)
+        height = [a - b for a, b in zip(level, standard, strict=True)]
+    return density, height
+
+
+@pytest.mark.parametrize("tasks", ["losses", "curve"])
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_density_in_arbitrary_precision(prior, tasks):
+    data = data_of(prior, TASKS[tasks])
+    packed, start = pack(prior, data), layout(prior).start
+    told = None if tasks == "curve" else exact(data.counts * data.precision)
+    for x in (start, points(prior, 1, seed=4)[0], start + 1.5 * np.cos(np.arange(start.size))):
+        with mpmath.workdps(40):
+            expected, height = exact_prior(prior, x)
+            weights = [mpmath.exp(value - max(height)) for value in height]
+            for j, row in enumerate(data.matrix):
+                mean = mpmath.fdot(exact(row), weights) / sum(weights)
+                if told is None:
+                    expected += exact_normal(mpmath.mpf(data.whitened[j]), mean, 1)
+                elif told[j]:
+                    expected += told[j] * mpmath.log(mean)
+        found = density.log_density(x, packed, np.empty(x.size))
+        assert found == pytest.approx(float(expected), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_what_a_draw_keeps_is_what_the_pymc_model_computes(prior):
+    data = data_of(prior, (LOSSES,))
+    model, names = build_model(prior, data), layout(prior)
+    order = [variable.name for variable in model.value_vars]
+    assert order == list(names.free)
+    outputs = model.unobserved_value_vars
+    compute = model.compile_fn(outputs, inputs=model.value_vars, mode="FAST_COMPILE")
+    theirs_named = [variable.name for variable in model.unobserved_value_vars]
+    for x in points(prior, 5, seed=1):
+        kept = np.empty(x.size + sum(int(np.prod(shape)) for shape in names.derived.values()))
+        density.keep(x, pack(prior, data), kept)
+        ours = split(kept, {**names.free, **names.derived})
+        theirs = compute({name: ours[name] for name in order})
+        for name, value in zip(theirs_named, theirs, strict=True):
+            np.testing.assert_allclose(ours[name], value, rtol=1e-10, atol=1e-100)
+
+
+def split(values, shapes):
+    parts, start = {}, 0
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        parts[name] = values[start : start + size].reshape(shape)
+        start += size
+    return parts
+
+
+@pytest.mark.parametrize("prior", PRIORS[:5:3], ids=str)
+def test_the_coordinates_of_the_sampler_keep_volumes_and_their_gradient_is_right(prior):
+    packed = pack(prior, data_of(prior, (LOSSES,)))
+
+    def to_parameters(q):
+        x = np.empty(q.size)
+        density.from_moved(q, packed, x)
+        return x
+
+    for q in points(prior, 5, seed=2):
+        jacobian = approx_fprime(q, to_parameters, 1e-7)
+        assert abs(np.linalg.det(jacobian)) == pytest.approx(1, abs=1e-5)
+        gradient, of_parameters = np.empty(q.size), np.empty(q.size)
+        moved = density.moved_log_density(q, packed, gradient)
+        assert moved == density.log_density(to_parameters(q), packed, of_parameters)
+        np.testing.assert_allclose(gradient, jacobian.T @ of_parameters, rtol=1e-4, atol=1e-4)
+
+
+def test_the_first_coordinates_are_the_moments_of_the_two_groups():
+    prior = PRIORS[0]
+    packed, q = pack(prior, data_of(prior, (LOSSES,))), points(prior, 1, seed=3)[0]
+    x = np.empty(q.size)
+    density.from_moved(q, packed, x)
+    share, apart, ratio = 1 / (1 + np.exp(-x[2])), np.exp(x[3]), np.exp(x[4])
+    tau = np.exp(x[1])
+    means = x[0] + np.array([-(1 - share), share]) * apart
+    second = share * (tau * ratio) ** 2 + (1 - share) * (tau / ratio) ** 2
+    spread = np.average((means - x[0]) ** 2, weights=[share, 1 - share])
+    assert np.average(means, weights=[share, 1 - share]) == pytest.approx(q[0])
+    assert np.sqrt(second + spread) == pytest.approx(np.exp(q[1]))
+
+
+def test_a_point_far_away_is_a_divergence_and_no_crash():
+    prior = PRIORS[0]
+    packed = pack(prior, data_of(prior, (LOSSES,)))
+    for sign in (-1, 1):
+        q = np.full(layout(prior).start.size, sign * 800.0)
+        assert not np.isfinite(density.moved_log_density(q, packed, np.empty(q.size)))
+
+
+class OfTheUser(MixturePrior):
+    """A prior that the written-out density does not know, with a known answer."""
+
+
+def test_a_prior_of_the_user_is_compiled_and_has_the_same_posterior():
+    theirs = OfTheUser(deviation=0)
+    assert not is_written_out(theirs, data_of(theirs, (LOSSES,)))
+    settings = {"draws": 2000, "chains": 2, "random_seed": 1, "progressbar": False}
+    found, expected = (
+        BayesianExtrapolator(prior).fit(LOSSES, **settings)
+        for prior in (theirs, MixturePrior(deviation=0))
+    )
+    k = [50, 500, 5000]
+    a, b = found.predict(k), expected.predict(k)
+    sd = [p.accuracy.std(("chain", "draw")).values for p in (a, b)]
+    ess = [model.diagnosis_.ess_bulk for model in (found, expected)]
+    error = np.sqrt(sd[0] ** 2 / ess[0] + sd[1] ** 2 / ess[1])
+    assert np.all(np.abs(a.mean - b.mean) < 4 * error)
+    np.testing.assert_allclose(sd[0], sd[1], rtol=0.2)
+
+
+def test_bins_that_only_pad_or_are_empty_are_left_out():
+    prior = PRIORS[0]
+    data = likelihood_data(LOSSES, prior.basis, "auto")
+    assert pack(prior, data).size == pack(prior, data.padded()).size
+    assert pack(prior, data)[density.N_ROWS] == np.count_nonzero(data.counts)
+    model = compiled_model(prior, data)
+    assert model.n_dim == layout(prior).start.size

@@ -1,0 +1,172 @@
+"""Likelihoods: the density of the PyMC model against NumPy, and the moments they are made of."""
+
+from math import comb
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.stats import norm
+
+from classex_bayes.bayes.model.graph import build_model
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData, likelihood_data
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import FavorabilityLaw
+from classex_bayes.task.source_task import SourceTask
+
+PRIOR = MixturePrior()
+BASIS = PRIOR.basis
+LAW = FavorabilityLaw(means=(1.0, 3.0), sds=(0.7, 0.5))
+
+
+def task_of(k1, n_test=None, seed=1):
+    losses, y, _ = LAW.sample(k1, n_test=n_test, random_seed=seed)
+    return SourceTask.from_losses(losses, y, n_classes=k1)
+
+
+def curve_of(k1=100, n_test=300, k=(2, 5, 20, 100)):
+    return SourceTask.from_accuracies(k, LAW.accuracy(list(k)), n_test=n_test, n_classes=k1)
+
+
+def random_weights(seed=0, size=BASIS.knots.size):
+    return np.random.default_rng(seed).dirichlet(np.full(size, 0.3))
+
+
+def model_densities(data, n_points=5):
+    """Weights at random parameters, and the log-likelihood of the model there."""
+    model = build_model(PRIOR, data)
+    # Compiling for speed would take far longer than these few evaluations.
+    density = model.compile_logp(vars=model.observed_RVs, jacobian=False, mode="FAST_COMPILE")
+    outputs = model.replace_rvs_by_values([model["weights"]])
+    weights = model.compile_fn(outputs, inputs=model.value_vars, mode="FAST_COMPILE")
+    rng = np.random.default_rng(3)
+    for _ in range(n_points):
+        start = model.initial_point()
+        point = {
+            name: value + 0.5 * rng.normal(size=np.shape(value)) for name, value in start.items()
+        }
+        yield weights(point)[0], float(density(point))
+
+
+# Bernstein form
+
+
+@pytest.mark.parametrize(("k1", "n_test"), [(12, 20), (300, 900)])
+def test_bernstein_density(k1, n_test):
+    data = BernsteinData.of(task_of(k1, n_test), BASIS)
+    assert data.counts.sum() == pytest.approx(n_test) and data.design_effect >= 1
+    for weights, density in model_densities(data):
+        assert weights.sum() == pytest.approx(1) and weights.min() >= 0
+        expected = np.sum(data.counts * np.log(data.matrix @ weights)) / data.design_effect
+        assert density == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("k1", [3, 20, 48, 500])
+def test_padding_changes_nothing(k1):
+    data = BernsteinData.of(task_of(k1), BASIS)
+    padded = data.padded()
+    assert padded.matrix.shape == (48, BASIS.knots.size) and padded.counts.shape == (48,)
+    assert padded.effective_sample == data.effective_sample
+    for (_, plain), (_, with_zeros) in zip(
+        model_densities(data, 2), model_densities(padded, 2), strict=True
+    ):
+        assert with_zeros == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("k1", [3, 20, 48])
+def test_moments_of_the_histogram_are_those_of_the_powers(k1):
+    # Every loss has a bin of its own, so ATA_k is linear in the histogram and has mean AGA_k.
+    matrix = BernsteinData.of(task_of(k1), BASIS).matrix
+    k = np.arange(2, k1 + 1)
+    correct = [
+        [comb(k1 - 1 - v, size - 1) / comb(k1 - 1, size - 1) for v in range(k1)] for size in k
+    ]
+    np.testing.assert_allclose(np.array(correct) @ matrix, BASIS.accuracy(k), atol=1e-9)
+
+
+def test_histograms_that_the_model_draws():
+    data = BernsteinData.of(task_of(30, 120), BASIS)
+    weights = random_weights()
+    with pm.Model(coords={"bin": range(30)}) as model:
+        BernsteinData.register(
+            {"matrix": data.matrix, "design_effect": 4.0, "counts": data.counts}, weights
+        )
+    drawn = pm.draw(model["loss_histogram"], 4000, random_seed=1, mode="FAST_COMPILE")
+    np.testing.assert_allclose(drawn.sum(axis=1), 120)
+    # As noisy as 30 independent instances.
+    share = data.matrix @ weights
+    sd = 120 * np.sqrt(share * (1 - share) / 30)
+    assert np.all(np.abs(drawn.mean(axis=0) - 120 * share) < 4.5 * sd / np.sqrt(4000))
+    common = share > 0.02
+    np.testing.assert_allclose(drawn.std(axis=0)[common], sd[common], rtol=0.1)
+
+
+def test_weights_of_the_classes_reach_the_histogram():
+    y = np.repeat(np.arange(4), [1, 1, 2, 4])
+    task = SourceTask.from_losses([0, 1, 2, 3, 0, 0, 0, 0], y, n_classes=4)
+    # Every class weighs 2 instances of 8.
+    assert BernsteinData.of(task, BASIS).counts.tolist() == [4, 2, 1, 1]
+
+
+# Power form
+
+
+class Identity(RadialBasis):
+    """A basis whose accuracies are the weights, so that the matrix is the whitening itself."""
+
+    def accuracy(self, k):
+        return np.eye(np.size(k))
+
+
+@pytest.mark.parametrize("kind", ["accuracies", "losses", "scores"])
+def test_whitening(kind, pilot):
+    task = {"accuracies": curve_of(), "losses": task_of(80), "scores": pilot.task}[kind]
+    whiten = PowerData.of(task, Identity(np.zeros(1), 1.0)).matrix
+    k = task.grid()
+    sigma = task.accuracy_cov(k)
+    # An accuracy is known no better than from independent instances.
+    accuracy = (task.accuracy(k) * task.n_test + 0.5) / (task.n_test + 1)
+    sigma += np.diag(np.maximum(accuracy * (1 - accuracy) / task.n_test - np.diag(sigma), 0))
+    kept = whiten.any(axis=1)
+    np.testing.assert_allclose(whiten @ sigma @ whiten.T, np.diag(kept.astype(float)), atol=1e-9)
+    assert kept.sum() >= min(4, k.size)
+    # What was dropped is noise: less than 2% of the variance of the scaled accuracies.
+    scaled = sigma / np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
+    assert np.linalg.eigvalsh(scaled)[: k.size - kept.sum()].sum() < 0.02 * k.size
+
+
+def test_power_density():
+    task = curve_of()
+    data = PowerData.of(task, BASIS)
+    assert data.padded() is data
+    k = np.array([2, 5, 20, 100])
+    for weights, density in model_densities(data):
+        residual = task.accuracy(k) - BASIS.accuracy(k) @ weights
+        squared = residual @ np.linalg.solve(task.accuracy_cov(k), residual)
+        expected = -0.5 * squared + 4 * norm.logpdf(0)
+        assert density == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("losses", [np.zeros(30, int), np.full(30, 29)])
+def test_accuracies_without_variance_still_have_a_likelihood(losses):
+    task = SourceTask.from_losses(losses, range(30), n_classes=30)
+    data = PowerData.of(task, BASIS)
+    assert np.isfinite(data.matrix).all() and np.isfinite(data.whitened).all()
+    assert data.matrix.any()
+
+
+# Choice
+
+
+def test_auto():
+    assert likelihood_data(task_of(20), BASIS, "auto").kind == "bernstein"
+    assert likelihood_data(task_of(20), BASIS, "power").kind == "power"
+    assert likelihood_data(curve_of(), BASIS, "auto").kind == "power"
+
+
+def test_bad_choices():
+    with pytest.raises(DataError, match="likelihood: found 'normal', expected one of 'auto'"):
+        likelihood_data(task_of(20), BASIS, "normal")
+    with pytest.raises(DataError, match="likelihood: 'bernstein' needs losses"):
+        likelihood_data(curve_of(), BASIS, "bernstein")

@@ -1,0 +1,223 @@
+"""Priors: the two-parameter family at the centre, and what the deviation may do to it."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+from scipy.stats import halfnorm, kstest, lognorm, norm, uniform
+
+from classex_bayes.bayes.model import priors
+from classex_bayes.bayes.model.graph import prior_draws
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
+from classex_bayes.core.normal_law import expected_power
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+
+TASK = SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
+
+
+def weights_at(prior, **values):
+    """Weights of a prior at some values of its parameters."""
+    with pm.Model() as model:
+        log_weights = prior.log_weights()
+    given = {model[name]: np.asarray(value, dtype=float) for name, value in values.items()}
+    raised = np.exp(log_weights.eval(given, mode="FAST_COMPILE"))
+    return raised / raised.sum()
+
+
+def draws_of(prior, draws=3000):
+    data = BernsteinData.of(TASK, prior.basis)
+    return prior_draws(prior, data, draws, np.random.default_rng(5)).isel(chain=0)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return draws_of(MixturePrior())
+
+
+# The two-parameter family
+
+
+@pytest.mark.parametrize(("mu", "tau"), [(2.5, 0.8), (1.5, 1.1), (4.1, 0.4), (2.0, 0.25)])
+def test_without_deviation_the_weights_are_normal(mu, tau):
+    prior = MixturePrior(deviation=0)
+    basis = prior.basis
+    weights = weights_at(prior, mu=mu, tau=tau)
+    density = norm(mu, tau).pdf(basis.knots)
+    np.testing.assert_allclose(weights, density / density.sum(), atol=1e-14)
+    # Z ~ N(mu, tau^2 + h^2), up to the discretisation of tau.
+    k = np.array([2, 10, 1000, 1e6])
+    family = expected_power(mu, np.hypot(tau, basis.bandwidth), k)[:, 0]
+    np.testing.assert_allclose(basis.accuracy(k) @ weights, family, atol=1e-4)
+    u = ndtr(np.linspace(-2, 5, 20))
+    cdf = norm(mu, np.hypot(tau, basis.bandwidth)).cdf(np.linspace(-2, 5, 20))
+    np.testing.assert_allclose(basis.cdf(u) @ weights, cdf, atol=1e-4)
+
+
+def grouped(prior, **values):
+    """Weights of a prior whose deviation stands still."""
+    still = np.zeros(prior.deviations().shape[1])
+    return weights_at(prior, sigma=1.0, z=still, **values)
+
+
+@given(
+    mu=st.floats(1.5, 3.0),
+    tau=st.floats(0.2, 0.6),
+    share=st.floats(0.05, 0.95),
+    separation=st.floats(0.0, 2.0),
+    imbalance=st.floats(-0.5, 0.5),
+)
+@settings(max_examples=15, deadline=None)
+def test_two_groups(mu, tau, share, separation, imbalance):
+    knots = MixturePrior().basis.knots
+    weights = grouped(
+        MixturePrior(), mu=mu, tau=tau, share=share, separation=separation, imbalance=imbalance
+    )
+    harder = norm(mu - (1 - share) * separation, tau * np.exp(imbalance)).pdf(knots)
+    easier = norm(mu + share * separation, tau * np.exp(-imbalance)).pdf(knots)
+    density = share * harder + (1 - share) * easier
+    np.testing.assert_allclose(weights, density / density.sum(), atol=1e-13)
+    assert weights @ knots == pytest.approx(mu, abs=1e-3)
+
+
+@pytest.mark.parametrize("mu, tau", [(2.5, 0.8), (3.3, 0.6)])
+def test_groups_that_coincide_are_one(mu, tau):
+    one = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
+    same = grouped(MixturePrior(), mu=mu, tau=tau, share=0.3, separation=0.0, imbalance=0.0)
+    np.testing.assert_allclose(same, one, atol=1e-14)
+    np.testing.assert_allclose(grouped(MixturePrior(separation=0), mu=mu, tau=tau), one, atol=1e-14)
+
+
+# Monotone density of U*
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_monotone_density(seed):
+    """The density of Z over the standard normal one never falls: U* has a monotone density."""
+    prior, rng = MixturePrior(monotone=True), np.random.default_rng(seed)
+    weights = weights_at(
+        prior,
+        mu=rng.normal(2.5, 1), tau=rng.lognormal(np.log(0.8), 0.5), sigma=abs(rng.normal(0, 1)),
+        share=rng.uniform(), separation=abs(rng.normal(0, 1.5)), imbalance=rng.normal(0, 0.3),
+        z=rng.normal(size=prior.n_functions - 3),
+    )  # fmt: skip
+    # Above the last knot but two the knots' end shows; there is no mass of any consequence.
+    z = np.linspace(-4, 7.5, 400)
+    density = norm.pdf(z[:, None], prior.basis.knots, prior.bandwidth) @ weights
+    assert np.diff(np.log(density) - norm.logpdf(z)).min() > -1e-6
+
+
+@pytest.mark.parametrize("mu", [1.0, 2.5, 3.5])
+def test_the_high_dimensional_law_is_monotone(mu):
+    prior = MixturePrior(monotone=True, deviation=0)
+    tau = np.sqrt(1 - prior.bandwidth**2)
+    plain = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
+    # Z ~ N(mu, 1) has the ratio exp(mu z): no fall, nothing to change.
+    np.testing.assert_allclose(weights_at(prior, mu=mu, tau=tau), plain, atol=2e-3)
+
+
+def test_parameters_have_the_stated_laws(drawn):
+    prior = MixturePrior()
+    laws = {
+        "mu": norm(prior.location, prior.location_sd),
+        "tau": lognorm(prior.scale_log_sd, scale=prior.scale),
+        "sigma": halfnorm(scale=prior.deviation),
+        "separation": halfnorm(scale=prior.separation),
+        "imbalance": norm(0, prior.imbalance),
+        "share": uniform(),
+    }
+    for name, law in laws.items():
+        assert kstest(drawn[name].values, law.cdf).pvalue > 1e-4, name
+    z = drawn["z"].values
+    assert kstest(z.ravel(), norm.cdf).pvalue > 1e-4
+    assert np.abs(np.corrcoef(z.T) - np.eye(z.shape[1])).max() < 5 / np.sqrt(len(z))
+
+
+# The deviation
+
+
+@pytest.mark.parametrize(
+    "prior", [MixturePrior(), MixturePrior(lower=-3, upper=6, location=1, n_functions=20)]
+)
+def test_deviations_are_orthogonal_to_the_quadratic(prior):
+    functions, knots = prior.deviations(), prior.basis.knots
+    assert functions.shape == (knots.size, prior.n_functions - 3)
+    assert np.linalg.matrix_rank(functions) == prior.n_functions - 3
+    weight = norm(prior.location, priors._WEIGHT_SD).pdf(knots)
+    for power in range(3):
+        products = (weight * knots**power) @ functions
+        size = np.sqrt((weight * knots ** (2 * power)).sum() * (weight @ functions**2))
+        assert np.abs(products).max() < 1e-10 * size.max()
+
+
+def test_weights_of_the_prior_are_on_the_simplex(drawn):
+    weights = drawn["weights"].values
+    assert weights.shape == (3000, MixturePrior().basis.knots.size)
+    assert weights.min() >= 0
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    # Before any data the accuracy on 1000 classes may be almost anything.
+    accuracy = MixturePrior().basis.accuracy(np.array([1000])) @ weights.T
+    assert np.quantile(accuracy, 0.1) < 0.3 and np.quantile(accuracy, 0.9) > 0.7
+
+
+def test_dirichlet_weights():
+    prior = DirichletPrior(concentration=1.5)
+    m = prior.basis.knots.size
+    weights = draws_of(prior)["weights"].values
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    sd = np.sqrt((1 / m) * (1 - 1 / m) / (1.5 * m + 1))
+    assert np.all(np.abs(weights.mean(axis=0) - 1 / m) < 4.5 * sd / np.sqrt(3000))
+    assert weights.std() == pytest.approx(sd, rel=0.05)
+
+
+# Priors as values
+
+
+@pytest.mark.parametrize("kind", [MixturePrior, DirichletPrior])
+def test_priors_are_values(kind):
+    assert kind() == kind() and hash(kind()) == hash(kind())
+    assert len({kind(), kind(), kind(lower=-5.0)}) == 2
+    with pytest.raises(AttributeError):
+        kind().lower = 0.0
+
+
+def test_knots():
+    basis = MixturePrior(lower=-1, upper=2, bandwidth=0.5).basis
+    np.testing.assert_allclose(basis.knots, [-1, -0.5, 0, 0.5, 1, 1.5, 2])
+    assert basis.bandwidth == 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "value"),
+    [
+        (MixturePrior, "bandwidth", 0.0),
+        (MixturePrior, "bandwidth", -1.0),
+        (MixturePrior, "bandwidth", np.nan),
+        (MixturePrior, "bandwidth", "h"),
+        (MixturePrior, "lower", 8.0),
+        (MixturePrior, "lower", np.nan),
+        (MixturePrior, "lower", -np.inf),
+        (MixturePrior, "upper", np.inf),
+        (MixturePrior, "upper", -5.0),
+        (MixturePrior, "location", np.nan),
+        (MixturePrior, "location_sd", 0.0),
+        (MixturePrior, "scale", -0.8),
+        (MixturePrior, "scale_log_sd", np.inf),
+        (MixturePrior, "deviation", -1.0),
+        (MixturePrior, "separation", np.nan),
+        (MixturePrior, "imbalance", -0.1),
+        (MixturePrior, "monotone", "yes"),
+        (MixturePrior, "length", 0.0),
+        (MixturePrior, "n_functions", 0),
+        (MixturePrior, "n_functions", 12.5),
+        (DirichletPrior, "concentration", 0.0),
+        (DirichletPrior, "bandwidth", 20.0),
+    ],
+)
+def test_bad_values(kind, argument, value):
+    with pytest.raises(DataError, match=argument):
+        kind(**{argument: value})

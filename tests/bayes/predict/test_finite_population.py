@@ -1,0 +1,160 @@
+"""A known finite population: what the tested part of it says of the whole."""
+
+import json
+import warnings
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.idata import dependence_of, described
+from classex_bayes.bayes.predict.finite_population import population_accuracy
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.simulate import GaussianNearestNeighbor, UniformSphere
+from classex_bayes.task.source_task import SourceTask
+
+BASIS = RadialBasis.regular(-4, 8, 0.5)
+K1 = np.array([10, 50, 200])
+
+
+@pytest.fixture(scope="module")
+def tree(pilot):
+    return described([pilot.task], BASIS, "auto", "nothing")[1]
+
+
+@pytest.fixture(scope="module")
+def weights():
+    """One law of Z, near that of the pilot, as 20,000 draws."""
+    one = np.exp(-0.5 * ((BASIS.knots - 2.8) / 1.0) ** 2)
+    return np.broadcast_to(one / one.sum(), (2, 10_000, one.size))
+
+
+def with_dependence(tree, **changes):
+    changed = tree.copy()
+    pilot = replace(dependence_of(tree), **changes)
+    changed.attrs = {**tree.attrs, "dependence": json.dumps(asdict(pilot))}
+    return changed, pilot
+
+
+def drawn(weights, tree, k, population):
+    rng = np.random.default_rng(1)
+    return population_accuracy(weights, BASIS, tree, np.array(k), population, rng)
+
+
+def expected(weights, k):
+    return weights[0, 0] @ BASIS.accuracy(np.array(k, dtype=float)).T
+
+
+def test_all_classes_with_instances_without_end_were_seen(tree, weights, pilot):
+    sure, _ = with_dependence(tree, repeats=1e12)
+    k = tree["observed_data"]["k"].values[::6]
+    found = drawn(weights, sure, k, 200)
+    assert_allclose(found, np.broadcast_to(pilot.task.accuracy(k), found.shape), atol=1e-4)
+
+
+def test_all_classes_seen_leave_the_noise_of_instances(tree, weights, pilot):
+    known, dependence = with_dependence(tree, within=0.3, between=0.1, repeats=2.0)
+    found, a = drawn(weights, known, [200], 200)[..., 0], expected(weights, [200])[0]
+    b = 0.4 / (0.35 + 0.4)
+    assert dependence.carried_over == pytest.approx(b)
+    assert found.mean() == pytest.approx(a + b * (pilot.task.accuracy(200)[0] - a), abs=2e-4)
+    assert found.std() == pytest.approx(np.sqrt(a * (1 - a) * 0.4 * (1 - b) / 200), rel=0.02)
+
+
+def test_a_part_of_the_classes_seen(tree, weights, pilot):
+    # At k = K the answers are those of all classes: closed forms of the nested events.
+    known, _ = with_dependence(tree, within=0.3, between=0.1, repeats=2.0)
+    found = drawn(weights, known, [500], 500)[..., 0]
+    (before, after), b, f = expected(weights, [200, 500]), 0.4 / 0.75, 0.4
+    mean = after + f * b * after / before * (pilot.task.accuracy(200)[0] - before)
+    explained = f * b * after**2 * (1 - before) / before
+    variance = 0.4 / 500 * (after * (1 - after) - explained)
+    assert found.mean() == pytest.approx(mean, abs=3e-4)
+    assert found.std() == pytest.approx(np.sqrt(variance), rel=0.02)
+
+
+def test_a_population_without_end_is_the_expectation(tree, weights):
+    assert_allclose(
+        drawn(weights, tree, K1, 10**12),
+        np.broadcast_to(expected(weights, K1), (2, 10_000, 3)),
+        atol=1e-4,
+    )
+
+
+def test_draws_are_curves_of_shares(tree, weights):
+    found = drawn(weights, tree, [2, 50, 100, 150, 200, 250, 300], 300)
+    assert found.min() >= 0 and found.max() <= 1
+    assert np.mean(np.diff(found, axis=-1) <= 1e-6) > 0.98
+
+
+def test_perfect_pilots_stay_within_bounds(weights):
+    task = SourceTask.from_losses([0] * 40, range(40), n_classes=40)
+    tree = described([task], BASIS, "auto", "nothing")[1]
+    sure = np.zeros((1, 5, BASIS.knots.size))
+    sure[..., -1] = 1
+    assert np.all(drawn(sure, tree, [2, 40, 60], 60) > 0.999)
+
+
+def test_bare_curves(weights):
+    curve = SourceTask.from_accuracies([10, 40], [0.9, 0.8], n_test=100, n_classes=50)
+    tree = described([curve], BASIS, "auto", "nothing")[1]
+    assert np.isfinite(drawn(weights[:, :50], tree, [5, 20, 45, 50, 70], 70)).all()
+
+
+def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
+    sd = [
+        float(fitted.predict(200, population=size).values.std()) for size in (200, 300, 1000, 10**6)
+    ]
+    assert np.all(np.diff(sd) > 0)
+    assert sd[-1] == pytest.approx(float(fitted.predict(200).values.std()), rel=0.02)
+    assert sd[0] < 0.85 * sd[-1]
+    found = fitted.predict([200, 300], population=300)
+    assert found.what == "expected accuracy (300 classes in all)"
+    assert_array_equal(found.values, fitted.predict([200, 300], population=300).values)
+    assert fitted.idata["predictions"]["accuracy"].attrs["population"] == 300
+    again = load(save(fitted, tmp_path / "model.nc"))
+    assert_array_equal(again.predict([200, 300], population=300).values, found.values)
+
+
+def test_refused(fitted):
+    with pytest.raises(DataError, match="population: found 199, fewer than the 200 source classes"):
+        fitted.predict(200, population=199)
+    with pytest.raises(DataError, match="k: found 301, more than the 300 classes"):
+        fitted.predict([200, 301], population=300)
+    with pytest.raises(DataError, match="population: found with top=2"):
+        fitted.predict(200, population=300, top=2)
+    with pytest.raises(DataError, match="kind='observed'"):
+        fitted.predict(200, population=300, kind="observed")
+    with pytest.raises(DataError, match="population: expected"):
+        fitted.predict(200, population=300.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [GaussianNearestNeighbor(10, 0.2), UniformSphere(16, 0.004)])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_coverage_of_finite_populations(law, repeats):
+    size, many, held, widths = 400, 30, [], []
+    for seed in range(60):
+        probes, gallery, y = law.sample(size, repeats=many + repeats, random_seed=seed)
+        turn = np.arange(y.size) - np.searchsorted(y, y)
+        whole = SourceTask.from_embeddings(probes[turn >= repeats], gallery, y[turn >= repeats])
+        for k1 in (100, 320):
+            mine, k = (turn < repeats) & (y < k1), [k1, size]
+            task = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model = BayesianExtrapolator().fit(
+                    task, draws=300, tune=300, chains=2, cores=1, random_seed=seed,
+                    progressbar=False,
+                )  # fmt: skip
+            truth = whole.accuracy(k)
+            interval = model.predict(k, population=size).interval(0.9, "eti")
+            held.append((interval["lower"] < truth) & (truth < interval["upper"]))
+            wide = model.predict(k).interval(0.9, "eti").diff(axis=1)["upper"]
+            widths.append(interval.diff(axis=1)["upper"] / wide)
+    assert 0.83 <= np.mean(held) <= 0.98
+    assert np.mean(widths) < 1

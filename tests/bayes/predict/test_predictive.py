@@ -1,0 +1,80 @@
+"""Predictive distributions against the moments of the tasks that they replicate."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import ndtr
+from scipy.stats import binom, norm
+
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.predict import predictive
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.normal_law import expected_power
+
+BASIS = RadialBasis.regular(-2, 5, 0.5)
+WEIGHTS = np.random.default_rng(2).dirichlet(np.ones(BASIS.knots.size))
+
+
+def loss_law(k1):
+    """Chances of 0..k1 - 1 losses by plain quadrature over Z."""
+    z = np.linspace(-8, 10, 4001)
+    density = norm.pdf(z[:, None], BASIS.knots, BASIS.bandwidth) @ WEIGHTS
+    chances = binom.pmf(np.arange(k1)[:, None], k1 - 1, ndtr(-z))
+    return chances @ density * (z[1] - z[0])
+
+
+def test_histograms_have_the_noise_of_the_effective_sample():
+    k1, n, deff = 20, 300, 5.0
+    matrix = BASIS.bin_probabilities(np.arange(k1), k1)
+    data = BernsteinData(matrix, np.full(k1, n / k1), deff)
+    draws = predictive.predictive_histogram(
+        np.broadcast_to(WEIGHTS, (2, 4000, WEIGHTS.size)), data, np.random.default_rng(0)
+    )
+    assert draws.shape == (2, 4000, k1)
+    np.testing.assert_allclose(draws.sum(axis=-1), n)
+    share, draws = loss_law(k1), draws.reshape(-1, k1)
+    sd = n * np.sqrt(share * (1 - share) / 60)
+    assert np.all(np.abs(draws.mean(axis=0) - n * share) < 4.5 * sd / np.sqrt(8000))
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.1)
+
+
+@pytest.mark.parametrize("effective", [40, 5000])
+def test_accuracies_have_the_noise_of_the_effective_sample(effective, monkeypatch):
+    # Many instances are simulated by fewer, whose noise is scaled.
+    monkeypatch.setattr(predictive, "_MOST_INSTANCES", 500)
+    k1, k = 30, np.array([2, 5, 15, 30])
+    draws = predictive.predictive_accuracy(
+        np.broadcast_to(WEIGHTS, (2, 2000, WEIGHTS.size)),
+        BASIS,
+        (k1, effective),
+        k,
+        np.random.default_rng(1),
+    )
+    assert draws.shape == (2, 2000, 4) and draws.min() >= 0 and draws.max() <= 1
+    share, wins = loss_law(k1), np.arange(k1)[::-1]
+    correct = np.array([[comb(v, size - 1) / comb(k1 - 1, size - 1) for v in wins] for size in k])
+    mean = correct @ share
+    sd = np.sqrt((correct**2 @ share - mean**2) / effective)
+    draws = draws.reshape(-1, 4)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.06)
+
+
+def test_classes_until_solves_for_k():
+    one_hot = np.eye(BASIS.knots.size)
+    for level in (0.1, 0.45, 0.9, 0.99):
+        found = predictive.classes_until(level, one_hot[None], BASIS, 10**12)[0]
+        for mean, k in zip(BASIS.knots, found, strict=True):
+
+            def above(log_k, mean=mean, level=level):
+                return expected_power(mean, BASIS.bandwidth, np.exp([log_k]))[0, 0] - level
+
+            if above(np.log(2)) < 0:
+                assert k == 1
+            elif above(np.log(1e12)) > 0:
+                assert k == np.inf
+            else:
+                exact = np.exp(brentq(above, np.log(2), np.log(1e12)))
+                assert k == pytest.approx(exact, rel=1e-3, abs=1)

@@ -1,0 +1,171 @@
+"""What a fitted model keeps: groups, attributes, predictive draws and pointwise densities."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import halfnorm, lognorm, norm, uniform
+
+import classex_bayes
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+
+
+def test_groups_and_attributes(fit, pilot):
+    model = fit(pilot.task)
+    for step in (
+        model.sample_prior_predictive,
+        model.sample_posterior_predictive,
+    ):
+        step(random_seed=1)
+    model.compute_log_likelihood()
+    model.compute_log_prior()
+    model.predict([10, 1000])
+    assert set(model.idata.children) == {
+        "prior", "prior_predictive", "posterior", "sample_stats", "posterior_predictive",
+        "observed_data", "constant_data", "log_likelihood", "log_prior", "predictions",
+    }  # fmt: skip
+    posterior = model.idata["posterior"].to_dataset()
+    assert posterior["weights"].dims == ("chain", "draw", "knot")
+    assert_array_equal(posterior["knot"], model.prior.basis.knots)
+    observed = model.idata["observed_data"].to_dataset()
+    assert observed["loss_histogram"].dims == ("bin",) and observed["accuracy"].dims == ("k",)
+    assert_array_equal(observed["accuracy"], pilot.task.accuracy(observed["k"].values))
+    expected = np.histogram(pilot.task.losses, np.append(-1, observed["bin"].values) + 0.5)[0]
+    assert_allclose(observed["loss_histogram"], expected)
+    assert model.idata["constant_data"]["matrix"].dims == ("bin", "knot")
+    attributes = model.idata.attrs
+    assert attributes["modeling_interface"] == "classex_bayes"
+    assert attributes["modeling_interface_version"] == classex_bayes.__version__
+    assert (attributes["n_classes"], attributes["n_test"]) == (200, 400)
+    assert attributes["design_effect"] == pilot.task.design_effect()
+    assert (attributes["task_kind"], attributes["likelihood"]) == ("embeddings", "auto")
+    fields = json.loads(attributes["prior"])
+    assert fields.pop("type") == "MixturePrior" and MixturePrior(**fields) == model.prior
+    assert json.loads(attributes["sampler"])["nuts_sampler"] == "nutpie"
+    assert "random_seed" in attributes
+
+
+def test_predictions_are_the_latest(fitted):
+    for k in ([10, 20], [7]):
+        predicted = fitted.predict(k)
+        group = fitted.idata["predictions"].to_dataset()
+        assert group["k"].values.tolist() == k
+        assert_array_equal(group["accuracy"], predicted.accuracy)
+
+
+def test_posterior_predictive_covers_the_observed(fitted, pilot):
+    fitted.sample_posterior_predictive(random_seed=3)
+    group = fitted.idata["posterior_predictive"].to_dataset()
+    observed = fitted.idata["observed_data"].to_dataset()
+    assert group["accuracy"].dims == ("chain", "draw", "k")
+    assert group["loss_histogram"].dims == ("chain", "draw", "bin")
+    for name in ("k", "bin"):
+        assert_array_equal(group[name], observed[name])
+    assert_allclose(group["loss_histogram"].sum("bin"), 400)
+    for name in ("accuracy", "loss_histogram"):
+        low, high = group[name].quantile([0.025, 0.975], ["chain", "draw"]).values
+        held = (low <= observed[name].values) & (observed[name].values <= high)
+        assert held.mean() > 0.85, name
+    # Replicates scatter about the expected accuracy.
+    expected = fitted.predict(group["k"].values).accuracy
+    noise = (group["accuracy"] - expected).values.reshape(1000, -1)
+    assert np.all(np.abs(noise.mean(axis=0)) < 4.5 * noise.std(axis=0) / np.sqrt(1000))
+    again = fitted.sample_posterior_predictive(random_seed=3)["posterior_predictive"]
+    assert_array_equal(again["accuracy"], group["accuracy"])
+
+
+def test_predictive_draws_follow_the_seed_of_the_fit(fit, small_task):
+    draws = []
+    for seed in (1, 1, 2):
+        model = fit(small_task(), draws=10, tune=50, random_seed=seed)
+        tree = model.sample_prior_predictive(draws=10)
+        weights = tree["prior"]["weights"].values
+        noise = model.sample_posterior_predictive()["posterior_predictive"]["loss_histogram"]
+        draws.append((weights, noise.values))
+    for first, second, other in zip(*draws, strict=True):
+        assert_array_equal(first, second)
+        assert not np.array_equal(first, other)
+
+
+def test_prior_predictive(fitted, pilot, small_task):
+    fresh = BayesianExtrapolator()
+    drawn = fresh.sample_prior_predictive(pilot.task, draws=300, random_seed=4)
+    prior, replicated = drawn["prior"].to_dataset(), drawn["prior_predictive"].to_dataset()
+    assert prior["weights"].dims == ("chain", "draw", "knot")
+    assert prior["weights"].shape == (1, 300, fresh.prior.basis.knots.size)
+    assert replicated["accuracy"].dims == ("chain", "draw", "k")
+    assert replicated["loss_histogram"].sizes == {"chain": 1, "draw": 300, "bin": 48}
+    assert_allclose(replicated["loss_histogram"].sum("bin"), 400)
+    k = replicated["k"].values
+    noise = (
+        replicated["accuracy"].values - prior["weights"].values @ fresh.prior.basis.accuracy(k).T
+    )
+    assert np.all(np.abs(noise.mean(axis=1)) < 5 * noise.std(axis=1) / np.sqrt(300))
+    # Without a task it is that of the fitted one, and joins the tree.
+    same = fitted.sample_prior_predictive(draws=300, random_seed=4)
+    assert_array_equal(same["prior"]["weights"], prior["weights"])
+    assert_array_equal(fitted.idata["prior_predictive"]["accuracy"], replicated["accuracy"])
+    single = fitted.sample_prior_predictive(small_task(), draws=1, random_seed=4)
+    assert single["prior"]["weights"].shape == (1, 1, fitted.prior.basis.knots.size)
+    assert fitted.idata["prior"].sizes["draw"] == 300
+
+
+@pytest.mark.parametrize("draws", [0, -1, 2.5])
+def test_number_of_prior_draws(fitted, draws):
+    with pytest.raises(DataError, match="draws"):
+        fitted.sample_prior_predictive(draws=draws)
+
+
+def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
+    group = fitted.compute_log_likelihood()["log_likelihood"].to_dataset()["loss_histogram"]
+    assert group.dims == ("chain", "draw", "class") and group["class"].values.tolist() == [
+        *range(200)
+    ]
+    observed, constant = (
+        fitted.idata[name].to_dataset() for name in ("observed_data", "constant_data")
+    )
+    share = fitted.idata["posterior"]["weights"].values @ constant["matrix"].values.T
+    deff = pilot.task.design_effect()
+    total = np.log(np.maximum(share, 1e-300)) @ observed["loss_histogram"].values / deff
+    assert_allclose(group.sum("class"), total, rtol=1e-10)
+    # A class of two instances of the 400.
+    bins = np.searchsorted(observed["bin"].values, pilot.task.losses[pilot.task.y == 3])
+    assert_allclose(group.sel({"class": 3}), np.log(share[..., bins]).sum(axis=-1) / deff)
+
+
+def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
+    losses, y = [0, 3, 1, 0, 2, 0], list("aabcdd")
+    task = SourceTask.from_losses(
+        losses, y, n_classes=5, classes=list("dxcba"), class_weight=[1, 0, 2, 3, 4],
+        untested="competitors",
+    )  # fmt: skip
+    model = fit(task, draws=20, tune=50)
+    group = model.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
+    assert group["class"].values.tolist() == list("dcba")
+    observed = model.idata["observed_data"]["loss_histogram"].values
+    assert_allclose(observed, 6 * np.array([0.45, 0.3, 0.05, 0.2, 0]), atol=1e-12)
+    matrix = model.idata["constant_data"]["matrix"].values
+    share = model.idata["posterior"]["weights"].values @ matrix.T
+    total = np.log(share) @ observed / task.design_effect()
+    assert_allclose(group.sum("class"), total, rtol=1e-10)
+
+
+def test_log_prior(fitted):
+    group = fitted.compute_log_prior()["log_prior"].to_dataset()
+    posterior, prior = fitted.idata["posterior"].to_dataset(), fitted.prior
+    laws = {
+        "mu": norm(prior.location, prior.location_sd),
+        "tau": lognorm(prior.scale_log_sd, scale=prior.scale),
+        "sigma": halfnorm(scale=prior.deviation),
+        "separation": halfnorm(scale=prior.separation),
+        "imbalance": norm(0, prior.imbalance),
+        "share": uniform(),
+        "z": norm(),
+    }
+    assert set(group) == set(laws)
+    for name, law in laws.items():
+        assert_allclose(group[name], law.logpdf(posterior[name]), rtol=1e-7, atol=1e-7)

@@ -1,0 +1,383 @@
+"""Losses of score matrices and embeddings against a plain double loop."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.losses import count_losses, loss_blocks, row_groups
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.exceptions import DataError
+
+SEEDS = st.integers(0, 2**32 - 1)
+METRICS = ["sqeuclidean", "cosine", "dot"]
+
+
+def naive_losses(scores, y, ties="optimistic"):
+    """Count the wrong classes that score above the true one, pair by pair."""
+    counts = []
+    for row, own in zip(scores, y, strict=True):
+        rivals = [score for j, score in enumerate(row) if j != own]
+        beaten = sum(score > row[own] for score in rivals)
+        tied = sum(score == row[own] for score in rivals)
+        counts.append(beaten + tied * (ties == "pessimistic"))
+    return counts
+
+
+def reference_scores(probes, gallery, template_class, metric, reduce):
+    """Scores in double precision, summed over the coordinates in order."""
+    shape = (len(probes), len(gallery))
+    total, norm_p, norm_g = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for p, g in zip(probes.T.astype(float), gallery.T.astype(float), strict=True):
+        p, g = p[:, None], g[None, :]
+        total += -((p - g) ** 2) if metric == "sqeuclidean" else p * g
+        norm_p += p**2
+        norm_g += g**2
+    if metric == "cosine":
+        total /= np.sqrt(norm_p * norm_g)
+    classes = range(template_class.max() + 1)
+    combine = np.max if reduce == "max" else np.mean
+    return np.stack([combine(total[:, template_class == j], axis=1) for j in classes], axis=1)
+
+
+def assert_losses_equal(source, scores, y):
+    """Compare with the double loop; also compare what the tie rules add."""
+    for ties in ("optimistic", "pessimistic"):
+        losses, tied = count_losses(source, y, ties)
+        assert losses.tolist() == naive_losses(scores, y, ties)
+        assert tied == sum(naive_losses(scores, y, "pessimistic")) - sum(naive_losses(scores, y))
+
+
+# Matrices
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=SEEDS,
+    dtype=st.sampled_from(
+        ["f2", "f4", "f8", ">f4", ">f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4"]
+    ),
+    higher_is_better=st.booleans(),
+    layout=st.sampled_from(["C", "F", "strided", "reversed"]),
+)
+def test_matrix_of_any_type(seed, dtype, higher_is_better, layout):
+    rng = np.random.default_rng(seed)
+    n, n_classes = rng.integers(1, 30), rng.integers(2, 9)
+    values = rng.integers(0, 20, (n, n_classes)).astype(dtype)
+    if np.dtype(dtype).kind == "i":
+        values -= 10
+    view = {
+        "C": values,
+        "F": np.asfortranarray(values),
+        "strided": np.repeat(np.repeat(values, 2, axis=0), 3, axis=1)[::2, ::3],
+        "reversed": values[::-1, ::-1].copy()[::-1, ::-1],
+    }[layout]
+    y = rng.integers(0, n_classes, n)
+    scores = values.astype(float) * (1 if higher_is_better else -1)
+    assert_losses_equal(ScoreMatrix(view, higher_is_better), scores, y)
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2"])
+def test_extreme_values_of_a_type(dtype, higher_is_better):
+    limits = np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
+    values = np.array([[limits.min, 0, 1, limits.max - 1, limits.max]] * 5, dtype=dtype)
+    values[:, 3] = limits.max if dtype[0] == "f" else limits.max - 1
+    scores = [[int(v) * (1 if higher_is_better else -1) for v in row] for row in values]
+    assert_losses_equal(ScoreMatrix(values, higher_is_better), scores, np.arange(5))
+
+
+def test_large_whole_numbers_are_compared_exactly():
+    scores = 2**60 + np.array([[0, 1, 2], [0, 0, 1], [5, 4, 3]])
+    losses, tied = count_losses(ScoreMatrix(scores), np.array([0, 1, 2]), "optimistic")
+    assert losses.tolist() == [2, 1, 2] and tied == 1
+
+
+def test_memory_mapped_matrix(tmp_path):
+    rng = np.random.default_rng(0)
+    scores, y = rng.normal(size=(50, 7)).astype("f4"), rng.integers(0, 7, 50)
+    np.save(tmp_path / "scores.npy", scores)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    assert_losses_equal(ScoreMatrix(mapped), scores, y)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_monotone_transforms_and_permutations_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    n, n_classes = 20, 6
+    scores, y = rng.normal(size=(n, n_classes)), rng.integers(0, n_classes, n)
+    losses, tied = count_losses(ScoreMatrix(scores), y)
+    assert tied == 0
+    for transform in (np.exp, np.arctan, lambda x: x**3, lambda x: 5 * x - 100):
+        assert count_losses(ScoreMatrix(transform(scores)), y)[0].tolist() == losses.tolist()
+    by_row = scores * rng.uniform(0.1, 10, (n, 1)) + rng.normal(size=(n, 1))
+    assert count_losses(ScoreMatrix(by_row), y)[0].tolist() == losses.tolist()
+    classes, rows = rng.permutation(n_classes), rng.permutation(n)
+    renamed = ScoreMatrix(scores[:, classes])
+    assert count_losses(renamed, np.argsort(classes)[y])[0].tolist() == losses.tolist()
+    shuffled = count_losses(ScoreMatrix(scores[rows]), y[rows])[0]
+    assert shuffled.tolist() == losses[rows].tolist()
+
+
+# Embeddings
+
+
+def random_embeddings(rng, several_templates, dtype="f8", n=40, n_classes=9, dim=5):
+    per_class = rng.integers(1, 4, n_classes) if several_templates else np.ones(n_classes, int)
+    template_class = rng.permutation(np.repeat(np.arange(n_classes), per_class))
+    y = rng.integers(0, n_classes, n)
+    if dtype[0] == "f":
+        gallery = rng.normal(size=(template_class.size, dim))
+        own = np.array([np.argmax(template_class == j) for j in y])
+        probes = gallery[own] + 0.8 * rng.normal(size=(n, dim))
+    else:  # small whole numbers: many ties, and no rounding in the squared distance and product
+        gallery = rng.integers(0, 4, (template_class.size, dim)) + 1
+        probes = rng.integers(0, 4, (n, dim)) + 1
+    return probes.astype(dtype), gallery.astype(dtype), template_class, y
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=SEEDS,
+    metric=st.sampled_from(METRICS),
+    reduce=st.sampled_from(["max", "mean"]),
+    several_templates=st.booleans(),
+    dtype=st.sampled_from(["f2", "f4", "f8", "i2", "u1", "i8"]),
+)
+def test_embeddings_of_any_type(seed, metric, reduce, several_templates, dtype):
+    assume(metric != "cosine" or dtype[0] == "f")  # equal cosines of unequal vectors round freely
+    rng = np.random.default_rng(seed)
+    probes, gallery, template_class, y = random_embeddings(rng, several_templates, dtype)
+    source = EmbeddingScores(probes, gallery, template_class, metric, reduce)
+    scores = reference_scores(probes, gallery, template_class, metric, reduce)
+    assert source.shape == scores.shape
+    assert_losses_equal(source, scores, y)
+    np.testing.assert_allclose(
+        source.scores(np.arange(5)), scores[:5], rtol=1e-10, atol=1e-10 * np.abs(scores).max()
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, metric=st.sampled_from(METRICS))
+def test_subset_of_embeddings(seed, metric):
+    rng = np.random.default_rng(seed)
+    probes, gallery, template_class, y = random_embeddings(rng, True)
+    columns = np.sort(rng.permutation(9)[:4])
+    rows = np.flatnonzero(np.isin(y, columns))
+    source = EmbeddingScores(probes, gallery, template_class, metric, "max").subset(rows, columns)
+    scores = reference_scores(probes, gallery, template_class, metric, "max")
+    assert_losses_equal(source, scores[np.ix_(rows, columns)], np.searchsorted(columns, y[rows]))
+
+
+def ulps(rng, values, most):
+    """Move every number by a few units in the last place."""
+    for _ in range(most):
+        values = np.where(
+            rng.random(values.shape) < 0.3, np.nextafter(values, values.dtype.type(np.inf)), values
+        )
+    return values
+
+
+ADVERSARIES = {
+    "templates an ulp apart": lambda g, rng: ulps(rng, np.vstack([g, g, g]), 2),
+    "all templates an ulp apart": lambda g, rng: ulps(rng, np.repeat(g[:1], 12, axis=0), 2),
+    "duplicates": lambda g, rng: np.vstack([g, g, g]),
+    "all the same": lambda g, rng: np.repeat(g[:1], 12, axis=0),
+    "all zero": lambda g, rng: np.zeros((12, g.shape[1]), g.dtype),
+    "opposite": lambda g, rng: np.vstack([g, -g, g[:, ::-1]]),
+    "one huge": lambda g, rng: np.vstack([1e6 * g[:1], g]).astype(g.dtype),
+    "one coordinate": lambda g, rng: g * np.eye(1, g.shape[1], dtype=g.dtype),
+}
+PLACES = {
+    "unit": (1.0, 0.0),
+    "far from the origin": (1.0, 1e4),
+    "very far from the origin": (1.0, 1e7),
+    "tiny": (1e-20, 0.0),
+    "huge": (1e30, 0.0),
+}
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "dot"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_near_ties_are_decided_in_double_precision(adversary, place, dtype, metric):
+    rng = np.random.default_rng(7)
+    scale, offset = PLACES[place]
+    base = (scale * (rng.normal(size=(8, 6)) + offset)).astype(dtype)
+    gallery = ADVERSARIES[adversary](base, rng)
+    near = gallery[rng.integers(0, len(gallery), 60)]
+    spread = (scale * rng.normal(size=near.shape)).astype(dtype)
+    probes = np.vstack([near, near + spread, base[:4] + spread[:4]])
+    y = rng.integers(0, len(gallery), len(probes))
+    template_class = np.arange(len(gallery))
+    source = EmbeddingScores(probes, gallery, template_class, metric, "max")
+    scores = reference_scores(probes, gallery, template_class, metric, "max")
+    assert_losses_equal(source, scores, y)
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e6, 1e9, 1e12, 1e14])
+def test_probes_far_from_every_template(distance):
+    rng = np.random.default_rng(8)
+    gallery, probes = rng.normal(size=(20, 6)), distance + rng.normal(size=(200, 6))
+    y = rng.integers(0, 20, 200)
+    source = EmbeddingScores(probes, gallery, np.arange(20), "sqeuclidean", "max")
+    scores = reference_scores(probes, gallery, np.arange(20), "sqeuclidean", "max")
+    assert_losses_equal(source, scores, y)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e100, 1e139])
+@pytest.mark.parametrize("metric", METRICS)
+def test_unit_of_the_embeddings_does_not_matter(metric, scale):
+    rng = np.random.default_rng(9)
+    # Small whole numbers, hence ties.
+    probes, gallery, template_class, y = random_embeddings(rng, True, "i2")
+    unit = 2.0 ** np.round(np.log2(scale))
+    expected = count_losses(EmbeddingScores(probes, gallery, template_class, metric, "max"), y)
+    scaled = EmbeddingScores(unit * probes, unit * gallery, template_class, metric, "max")
+    found = count_losses(scaled, y)
+    assert found[0].tolist() == expected[0].tolist() and found[1] == expected[1]
+
+
+@pytest.mark.parametrize("reduce", ["max", "mean"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_duplicated_templates_tie(metric, reduce):
+    rng = np.random.default_rng(10)
+    probes, gallery = rng.normal(size=(30, 4)), rng.normal(size=(6, 4))
+    # Classes 0..2 have two templates each, classes 3..5 the same ones.
+    source = EmbeddingScores(
+        probes, np.vstack([gallery, gallery]), np.repeat(np.arange(6), 2), metric, reduce
+    )
+    losses, tied = count_losses(source, rng.integers(0, 6, 30), "pessimistic")
+    assert tied == 30 and losses.min() >= 1 and np.all(losses % 2 == 1)
+
+
+# Blocks
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
+def test_row_groups_hold_whole_classes_and_few_rows(y, height):
+    y = np.array(y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses_module, "_BLOCK_ELEMENTS", 7 * height)
+        groups = list(row_groups(y, 7))
+    assert sorted(np.concatenate(groups)) == list(range(y.size))
+    for group in groups:
+        assert set(np.flatnonzero(np.isin(y, y[group]))) == set(group)
+        assert group.size <= height or np.unique(y[group]).size == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, elements=st.sampled_from([1, 20, 100]), embedded=st.booleans())
+def test_block_layout_does_not_matter(seed, elements, embedded):
+    rng = np.random.default_rng(seed)
+    if embedded:
+        probes, gallery, template_class, y = random_embeddings(rng, True, "i2")
+        source = EmbeddingScores(probes, gallery, template_class, "sqeuclidean", "max")
+    else:
+        source, y = ScoreMatrix(rng.integers(0, 3, (40, 6))), rng.integers(0, 6, 40)
+    whole, tied = count_losses(source, y, "random", seed)
+    assert tied > 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
+        blocks = count_losses(source, y, "random", seed)
+    assert blocks[0].tolist() == whole.tolist() and blocks[1] == tied
+
+
+def test_blocks_say_who_beat_whom():
+    rng = np.random.default_rng(0)
+    scores, y = rng.integers(0, 4, (30, 5)), rng.integers(0, 5, 30)
+    seen = []
+    for block in loss_blocks(ScoreMatrix(scores), y, row_groups(y, 5), "random", 3):
+        seen += block.rows.tolist()
+        own = scores[block.rows, y[block.rows]][:, None]
+        places = np.arange(block.rows.size)
+        beaten_by = block.beaten_by(places)
+        assert np.all(beaten_by[scores[block.rows] > own])
+        assert not np.any(beaten_by[scores[block.rows] < own])
+        assert not np.any(beaten_by[places, y[block.rows]])
+        assert beaten_by.sum(axis=1).tolist() == block.losses.tolist()
+    assert sorted(seen) == list(range(30))
+
+
+# Ties
+
+
+@pytest.mark.parametrize("n_tied", [1, 2, 5])
+def test_ties_add_a_uniform_number_of_losses(n_tied):
+    # One competitor better, n_tied equal, one worse.
+    row = np.array([0.5] * (n_tied + 1) + [0.7, 0.1])
+    n = 500
+    scores, y = np.tile(row, (n, 1)), np.arange(n) % (n_tied + 1)
+    losses = [count_losses(ScoreMatrix(scores), y, "random", seed)[0] for seed in range(20)]
+    counts = np.bincount(np.ravel(losses), minlength=n_tied + 2)
+    assert counts[0] == 0 and counts.size == n_tied + 2
+    assert chisquare(counts[1:]).pvalue > 1e-4
+    # Independent over instances: a seed's total varies as a sum of independent uniforms does.
+    variance = np.var([total.sum() for total in losses], ddof=1)
+    assert 0.3 < variance / (n * ((n_tied + 1) ** 2 - 1) / 12) < 2.5
+
+
+def test_tied_classes_are_in_one_order():
+    # Whichever of the tied classes is the true one: their losses are the ranks in one order.
+    scores = np.zeros((1, 8))
+    for seed in range(20):
+        ranks = [
+            count_losses(ScoreMatrix(scores), np.array([own]), "random", seed)[0][0]
+            for own in range(8)
+        ]
+        assert sorted(ranks) == list(range(8))
+
+
+def test_seed_decides_the_ties():
+    scores, y = np.zeros((50, 6)), np.arange(50) % 6
+
+    def losses(seed):
+        return count_losses(ScoreMatrix(scores), y, "random", seed)[0].tolist()
+
+    assert losses(1) == losses(1)
+    assert losses(1) != losses(2)
+    assert losses(2**64 - 1) != losses(0)
+
+
+def test_noise_follows_the_position_of_the_instance_alone():
+    # Instances do not change their order of tied classes when others have no ties.
+    rng = np.random.default_rng(0)
+    y, tied = rng.integers(0, 5, 40), rng.random(40) < 0.5
+    half = np.where(tied[:, None], 0.0, rng.normal(size=(40, 5)))
+    some, all_tied = (count_losses(ScoreMatrix(s), y, "random", 9)[0] for s in (half, 0 * half))
+    assert some[tied].tolist() == all_tied[tied].tolist()
+
+
+# Invalid scores
+
+
+@pytest.mark.parametrize(
+    ("bad", "higher_is_better", "name"),
+    [
+        (np.nan, True, "NaN"),
+        (np.inf, True, "inf"),
+        (np.nan, False, "NaN"),
+        (-np.inf, False, "-inf"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("elements", [1, 10**6])
+def test_first_invalid_score_is_named(bad, higher_is_better, name, dtype, elements, monkeypatch):
+    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
+    scores, y = np.zeros((12, 4), dtype), np.tile([3, 2, 1, 0], 3)
+    scores[4, 3] = scores[4, 1] = scores[7, 0] = bad
+    with pytest.raises(DataError, match=rf"^scores: found {name} at row 4, column 1;"):
+        count_losses(ScoreMatrix(scores, higher_is_better), y)
+
+
+def test_classes_ruled_out():
+    scores = np.array([[0.2, -np.inf, 0.3], [-np.inf, -np.inf, -np.inf], [-np.inf, 1.0, -np.inf]])
+    for matrix, higher_is_better in ((scores, True), (-scores, False)):
+        source = ScoreMatrix(matrix, higher_is_better)
+        assert_losses_equal(source, scores, np.array([0, 1, 2]))

@@ -1,0 +1,148 @@
+"""Tiles, blocks and threads are a matter of speed: no result depends on them."""
+
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.core import influence as covariance_module
+from classex_bayes.core.influence import add_gains, common_products, stream_losses
+from classex_bayes.core.ranks import embeddings as embeddings_module
+from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import sources as scores_module
+from classex_bayes.core.ranks import threads as workers_module
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.losses import count_losses, unpack
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.exceptions import DataError
+
+SEEDS = st.integers(0, 2**32 - 1)
+K = np.array([2, 5, 20, 70])
+# Small enough that every tile, part and block is cut several times.
+LAYOUTS = st.fixed_dictionaries(
+    {
+        (embeddings_module, "_PART"): st.sampled_from([(1, 64), (7, 128), (10**6, 10**6)]),
+        (embeddings_module, "_PROBES_AT_ONCE"): st.sampled_from([1, 9]),
+        (embeddings_module, "_TILE_COLUMNS"): st.sampled_from([1, 100]),
+        (embeddings_module, "_TILE_ELEMENTS"): st.sampled_from([1, 999]),
+        (embeddings_module, "_PAIRS_AT_ONCE"): st.sampled_from([1, 10]),
+        (scores_module, "_TILE_ELEMENTS"): st.sampled_from([1, 999]),
+        (losses_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
+        (losses_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
+        (covariance_module, "_WORDS"): st.sampled_from([1, 2]),
+        (covariance_module, "_GROUPS"): st.sampled_from([1, 2]),
+        (covariance_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
+    }
+)
+
+
+def random_source(rng, embedded, n_classes):
+    """Scores with ties, wider than a few words of packed bits."""
+    n = 120
+    y = rng.permutation(np.arange(n) % n_classes)
+    if not embedded:
+        return ScoreMatrix(rng.integers(0, 40, (n, n_classes)).astype("f4")), y
+    gallery = rng.integers(0, 5, (n_classes + 30, 6))
+    template_class = np.concatenate([rng.permutation(n_classes), rng.integers(0, n_classes, 30)])
+    probes = gallery[np.argsort(template_class, kind="stable")][y] + rng.integers(-2, 3, (n, 6))
+    metric = rng.choice(["sqeuclidean", "dot"])
+    reduce = rng.choice(["max", "mean"])
+    source = EmbeddingScores(
+        probes.astype("f4"), gallery.astype("f4"), template_class, metric, reduce
+    )
+    return source, y
+
+
+def statistics(source, y, n_classes):
+    weight = np.bincount(y, minlength=n_classes) / y.size
+    return stream_losses(source, y, weight, K, "random", 5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=SEEDS, embedded=st.booleans(), n_classes=st.sampled_from([70, 128, 150]), layout=LAYOUTS
+)
+def test_layout_does_not_matter(seed, embedded, n_classes, layout):
+    source, y = random_source(np.random.default_rng(seed), embedded, n_classes)
+    whole = statistics(source, y, n_classes)
+    with ExitStack() as stack:
+        for (module, name), value in layout.items():
+            stack.enter_context(patch.object(module, name, value))
+        cut = statistics(source, y, n_classes)
+    assert cut.losses.tolist() == whole.losses.tolist() and cut.tied == whole.tied
+    scale = np.abs(whole.covariance).max()
+    np.testing.assert_allclose(cut.covariance, whole.covariance, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_number_of_threads_changes_no_bit(embedded):
+    source, y = random_source(np.random.default_rng(0), embedded, 150)
+    found = []
+    with (
+        patch.object(embeddings_module, "_PART", (16, 64)),
+        patch.object(scores_module, "_TILE_ELEMENTS", 1000),
+        patch.object(covariance_module, "_WORDS", 1),
+        patch.object(covariance_module, "_GROUPS", 8),
+    ):
+        for threads in (1, 2, 5):
+            with patch.object(workers_module, "available_threads", lambda n=threads: n):
+                found.append(statistics(source, y, 150))
+    for other in found[1:]:
+        assert other.losses.tolist() == found[0].losses.tolist() and other.tied == found[0].tied
+        assert other.covariance.tolist() == found[0].covariance.tolist()
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, embedded=st.booleans())
+def test_order_of_the_instances_does_not_matter(seed, embedded):
+    rng = np.random.default_rng(seed)
+    source, y = random_source(rng, embedded, 70)
+    rows = rng.permutation(y.size)
+    weight = np.bincount(y, minlength=70) / y.size
+    one = stream_losses(source, y, weight, K, "pessimistic")
+    other = stream_losses(source.subset(rows, np.arange(70)), y[rows], weight, K, "pessimistic")
+    assert other.losses.tolist() == one.losses[rows].tolist() and other.tied == one.tied
+    scale = np.abs(one.covariance).max()
+    np.testing.assert_allclose(other.covariance, one.covariance, atol=1e-12 * scale)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, n=st.integers(1, 30), n_classes=st.integers(1, 200), density=st.floats(0, 1))
+def test_sums_over_packed_bits(seed, n, n_classes, density):
+    rng = np.random.default_rng(seed)
+    defeats = rng.random((n, n_classes)) < density
+    packed = np.zeros((n, -(-n_classes // 64) * 64), dtype=bool)
+    packed[:, :n_classes] = defeats
+    words = np.packbits(packed, axis=1, bitorder="little").view(np.uint64)
+    assert (unpack(words, n_classes) == defeats).all()
+    gain = rng.normal(size=(n, 3))
+    total = np.ones((n_classes, 3))
+    add_gains(words, defeats.sum(axis=1), gain, total)
+    np.testing.assert_allclose(total, 1 + defeats.T.astype(float) @ gain, atol=1e-12)
+    starts = np.unique(np.concatenate([[0, n], rng.integers(0, n, 3)]))
+    expected = np.zeros((3, 3))
+    for rows in map(slice, starts[:-1], starts[1:]):
+        at_rival = defeats[rows].T.astype(float) @ gain[rows]
+        expected += at_rival.T @ at_rival
+    found = common_products(words, gain, starts)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("column", [0, 63, 64, 127, 128, 129])
+def test_invalid_scores_are_seen_in_whole_words_and_in_the_rest(column, sign, dtype):
+    scores = np.random.default_rng(1).normal(size=(130, 130)).astype(dtype)
+    y = np.arange(130)
+    for bad in (np.nan, sign * np.inf):
+        spoilt = scores.copy()
+        spoilt[5, column] = bad
+        with pytest.raises(DataError, match=f"at row 5, column {column};"):
+            count_losses(ScoreMatrix(spoilt, sign == 1), y)
+    ruled_out = scores.copy()
+    ruled_out[5, column] = -sign * np.inf
+    expected = (sign * ruled_out > sign * scores[y, y][:, None]).sum(axis=1)
+    assert count_losses(ScoreMatrix(ruled_out, sign == 1), y)[0].tolist() == expected.tolist()

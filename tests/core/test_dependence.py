@@ -1,0 +1,190 @@
+"""Dependence between the answers of a test: brute force, known laws, whole simulated tasks."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.core import dependence as measured
+from classex_bayes.core.dependence import (
+    AnswerDependence,
+    answer_dependence,
+    typical_dependence,
+)
+from classex_bayes.simulate import (
+    GaussianKnownCentres,
+    GaussianNearestNeighbor,
+    HierarchicalNormal,
+    UniformSphere,
+)
+from classex_bayes.task.source_task import SourceTask
+
+SEEDS = st.integers(0, 10**6)
+
+
+def dependence_of(task):
+    """As the extrapolator asks for it."""
+    variance = float(task.accuracy_cov(task.grid())[-1, -1])
+    return answer_dependence(task.losses, task.y, task.class_weight, variance)
+
+
+def test_design_effect_and_variance_are_the_formulas():
+    found = AnswerDependence(0.3, 0.1, 1.2, 5, 0.9, 50)
+    assert found.design_effect(4) == pytest.approx(1.2 * (1 + 3 * 0.3) + 4 * 0.1)
+    accuracy, k = np.array([[0.9, 0.2]]), np.array([50, 10**12])
+    expected = accuracy * (1 - accuracy) / (4 * k) * found.design_effect(4)
+    np.testing.assert_allclose(found.variance(accuracy, k, 4), expected)
+    assert AnswerDependence(0.0, -0.5, 1.2, 5, 0.9, 50).design_effect(3) == 1.2
+
+
+def test_carried_over_is_the_regression_of_new_answers_on_old():
+    # Class effects alone: the reliability of a mean of r answers.
+    assert AnswerDependence(0.3, 0.0, 1.0, 4, 0.9, 50).carried_over == pytest.approx(1.2 / 1.9)
+    assert AnswerDependence(0.0, 0.0, 1.0, 4, 0.9, 50).carried_over == 0
+    assert AnswerDependence(0.1, -0.2, 1.0, 4, 0.9, 50).carried_over == 0
+    assert AnswerDependence(1.0, 0.1, 1.0, 4, 0.9, 50).carried_over == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS, n_classes=st.integers(3, 9))
+def test_estimates_are_those_of_all_pairs(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    repeats = rng.integers(1, 4, n_classes)
+    repeats[0] = 3
+    y = np.repeat(np.arange(n_classes), repeats)
+    losses = rng.integers(0, 2, y.size)
+    losses[:2] = 0, 1
+    weight = rng.dirichlet(np.full(n_classes, 5.0))
+    variance = float(rng.uniform(0.001, 0.1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measured, "_CLASS_SD", 1e9)  # trust the pilot alone
+        patch.setattr(measured, "_RIVAL_SD", 1e9)
+        found = answer_dependence(losses, y, weight, variance)
+
+    right = (losses == 0).astype(float)
+    instance_weight = weight[y] / repeats[y]
+    accuracy = instance_weight @ right
+    error = right - accuracy
+    total = instance_weight @ error**2 + variance
+    several = [j for j in range(n_classes) if repeats[j] > 1]
+    products = [np.mean([a * b for a, b in permutations(error[y == j], 2)]) for j in several]
+    covariance = np.average(products, weights=weight[several]) + variance
+    within = np.clip(covariance / total, 0, 1)
+    assert found.within == pytest.approx(within)
+    alone = (weight**2 * (within + (1 - within) / repeats)).sum()
+    assert found.between == pytest.approx(n_classes * (variance / total - alone))
+    assert found.accuracy == pytest.approx(accuracy)
+    assert found.spread == pytest.approx(n_classes * (weight**2).sum())
+    assert found.repeats == pytest.approx((weight**2).sum() / (weight**2 / repeats).sum())
+    # What the variance was split into adds up to it again.
+    if found.design_effect(found.repeats) > found.spread:
+        whole = total / (n_classes * found.repeats) * found.design_effect(found.repeats)
+        assert whole == pytest.approx(variance)
+
+
+def test_large_pilots_speak_for_themselves():
+    rng = np.random.default_rng(4)
+    n_classes, repeats, within, between = 20_000, 4, 0.35, 0.5
+    chance = rng.beta(0.7 * (1 / within - 1), 0.3 * (1 / within - 1), n_classes)
+    right = rng.random((n_classes, repeats)) < chance[:, None]
+    y = np.repeat(np.arange(n_classes), repeats)
+    variance = 0.21 / n_classes * ((1 - within) / repeats + within + between)
+    weight = np.full(n_classes, 1 / n_classes)
+    found = answer_dependence(1 - right.ravel(), y, weight, variance)
+    assert found.within == pytest.approx(within, abs=0.02)
+    assert found.between == pytest.approx(between, abs=0.02)
+
+
+@pytest.mark.parametrize("loss", [0, 3])
+def test_without_errors_or_without_right_answers_the_typical_values_stand(loss):
+    y = np.repeat(np.arange(5), 3)
+    found = answer_dependence(np.full(15, loss), y, np.full(5, 0.2), 0.0)
+    assert (found.within, found.between) == (0.2, 0.08)
+    assert found.accuracy == pytest.approx(float(loss == 0))
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 5, 10])
+def test_a_pilot_is_trusted_by_fishers_variance(repeats):
+    # Classes that are right or wrong as a whole: an estimate of 1 beside the typical 0.20.
+    n_classes, n_wrong = 40, 12
+    losses = np.repeat((np.arange(n_classes) < n_wrong).astype(int), repeats)
+    y = np.repeat(np.arange(n_classes), repeats)
+    found = answer_dependence(losses, y, np.full(n_classes, 1 / n_classes))
+    trust = (found.within - 0.20) / (1 - 0.20)
+    variance = 2 * (0.8 * (1 + (repeats - 1) * 0.2)) ** 2 / (repeats * (repeats - 1) * n_wrong)
+    assert trust == pytest.approx(0.15**2 / (0.15**2 + variance))
+
+
+def test_one_instance_a_class_says_nothing_of_its_class():
+    losses = np.array([0, 1, 0, 2, 0, 0])
+    found = answer_dependence(losses, np.arange(6), np.full(6, 1 / 6), 0.05)
+    assert found.within == 0.2
+    assert found.repeats == pytest.approx(1)
+    unknown = answer_dependence(losses, np.arange(6), np.full(6, 1 / 6))
+    assert unknown.between == 0.08
+
+
+def test_untested_classes_do_not_count():
+    losses, y = np.array([0, 1, 0, 0]), np.array([0, 0, 2, 2])
+    found = answer_dependence(losses, y, np.array([0.5, 0, 0.5, 0]))
+    assert (found.spread, found.repeats, found.accuracy, found.n_classes) == (2.0, 2.0, 0.75, 4)
+
+
+def test_typical_dependence_of_a_bare_curve():
+    found = typical_dependence(100, 250)
+    assert (found.repeats, found.accuracy, found.n_classes) == (2.5, None, 100)
+
+
+# Calibration: the variance over whole tasks against the mean of what pilots predict.
+
+
+def measured_once(sample):
+    """Accuracy of the task, without the pass for its covariance."""
+    probes, gallery, y = sample
+    nearest = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
+    return (nearest.argmax(axis=1) == y).mean()
+
+
+def variance_ratio(law, k1, r1, k2, r2, n_tasks, n_pilots=60):
+    """True over predicted variance of TA_k2 of independent class sets."""
+    accuracy = law.accuracy([k2])
+    errors, predicted = [], []
+    for seed in np.random.SeedSequence(3).spawn(n_tasks):
+        errors.append(measured_once(law.sample(k2, repeats=r2, random_seed=seed)) - accuracy[0])
+    for seed in np.random.SeedSequence(5).spawn(n_pilots):
+        pilot = SourceTask.from_embeddings(*law.sample(k1, repeats=r1, random_seed=seed))
+        predicted.append(dependence_of(pilot).variance(accuracy, np.array([k2]), r2)[0])
+    return np.mean(np.square(errors)) / np.mean(predicted)
+
+
+@pytest.mark.parametrize(("r1", "r2"), [(1, 1), (5, 1), (5, 5)])
+def test_variance_of_four_times_as_many_classes(r1, r2):
+    # 300 tasks know the true variance to 8%.
+    law = GaussianNearestNeighbor(10, 0.2)
+    assert 0.8 < variance_ratio(law, 30, r1, 120, r2, n_tasks=300) < 1.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [1, 4, 10])
+@pytest.mark.parametrize("k1", [50, 200])
+@pytest.mark.parametrize(
+    "law",
+    [
+        GaussianNearestNeighbor(10, 0.2),
+        GaussianKnownCentres(10, 0.3),
+        HierarchicalNormal(50, group_variance=3.0, class_variance=0.1, noise_variance=0.05),
+        UniformSphere(16, 0.01),
+    ],
+)
+def test_variance_study(law, k1, factor, capsys):
+    # Ten minutes on one core. From one instance a class to five the class part is a guess.
+    ratios = {
+        (r1, r2): variance_ratio(law, k1, r1, factor * k1, r2, n_tasks=300)
+        for r1, r2 in ((1, 1), (5, 1), (5, 5), (1, 5))
+    }
+    with capsys.disabled():
+        print(f"\n{law}, k1 = {k1}, x {factor}:", {k: f"{v:.2f}" for k, v in ratios.items()})
+    assert all(0.65 < ratios[key] < 1.33 for key in ((1, 1), (5, 1), (5, 5)))
+    assert 0.3 < ratios[1, 5] < 1.5

@@ -1,0 +1,239 @@
+"""Covariance of ATA_k against the written-out formulas and against simulated tasks."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.core.influence import (
+    clustered_covariance,
+    design_effect,
+    independent_variance,
+    loss_statistics,
+    repair_covariance,
+    stream_losses,
+)
+from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.subsets import average_test_accuracy
+from classex_bayes.simulate import GaussianNearestNeighbor
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def chance(beaten, n_classes, k):
+    """Chance that k - 1 of the wrong classes are all among those that an instance beat."""
+    return comb(beaten, k - 1) / comb(n_classes - 1, k - 1)
+
+
+def written_out(scores, y, weight, k):
+    """Dyadic covariance by its definition: every class is deleted in turn, every pair visited."""
+    n, n_classes = scores.shape
+    repeats = np.bincount(y, minlength=n_classes)
+    wins = scores < scores[np.arange(n), y][:, None]
+    sizes = [min(size, n_classes - 1) for size in k]
+
+    def accuracy_without(j):
+        total = np.zeros(len(sizes))
+        for i in np.flatnonzero(y != j):
+            beaten = wins[i].sum() - wins[i, j]
+            f = [chance(beaten, n_classes - 1, size) for size in sizes]
+            total += weight[y[i]] / repeats[y[i]] * np.array(f)
+        return total / (1 - weight[j])
+
+    deleted = np.array([accuracy_without(j) for j in range(n_classes)])
+    psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
+    covariance = psi.T @ psi / (n_classes * (n_classes - 1))
+    for own in np.unique(y):
+        for rival in set(range(n_classes)) - {own}:
+            phi = np.zeros(len(sizes))
+            for i in np.flatnonzero(y == own):
+                v = wins[i].sum()
+                gain = [
+                    (chance(v - 1, n_classes - 1, size) if v else 0.0)
+                    - chance(min(v, n_classes - 2), n_classes - 1, size)
+                    for size in sizes
+                ]
+                centred = wins[i, rival] - v / (n_classes - 1)
+                phi += weight[own] * centred * np.array(gain) / repeats[own]
+            covariance -= np.outer(phi, phi)
+    return covariance
+
+
+def random_task(rng, n_classes, most_repeats, untested=0):
+    repeats = rng.integers(1, most_repeats + 1, n_classes)
+    repeats[:untested] = 0
+    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
+    scores = rng.normal(size=(y.size, n_classes)) + rng.normal(size=n_classes)
+    scores[np.arange(y.size), y] += 1
+    weight = rng.uniform(0.2, 1, n_classes) * (repeats > 0)
+    return scores, y, weight / weight.sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=SEEDS,
+    n_classes=st.integers(3, 8),
+    most_repeats=st.sampled_from([1, 2, 9]),  # below and above the number of k
+    untested=st.sampled_from([0, 0, 1]),
+    several_k=st.booleans(),
+)
+def test_streamed_covariance_is_the_written_formula(
+    seed, n_classes, most_repeats, untested, several_k
+):
+    rng = np.random.default_rng(seed)
+    scores, y, weight = random_task(rng, n_classes, most_repeats, untested)
+    k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
+    streamed = stream_losses(ScoreMatrix(scores), y, weight, k)
+    expected = written_out(scores, y, weight, k)
+    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-14)
+    assert (
+        streamed.losses.tolist()
+        == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
+    )
+
+
+@pytest.mark.parametrize("most_repeats", [1, 30])
+def test_block_layout_does_not_matter(most_repeats, monkeypatch):
+    scores, y, weight = random_task(np.random.default_rng(1), 30, most_repeats)
+    k = np.array([2, 5, 12, 30])
+    whole = stream_losses(ScoreMatrix(scores), y, weight, k)
+    for elements in (1, 100, 1000):
+        monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
+        blocks = stream_losses(ScoreMatrix(scores), y, weight, k)
+        scale = np.diag(whole.covariance).max()
+        np.testing.assert_allclose(blocks.covariance, whole.covariance, atol=1e-12 * scale)
+        np.testing.assert_array_equal(blocks.losses, whole.losses)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, n_shards=st.integers(1, 4), most_repeats=st.sampled_from([1, 9]))
+def test_statistics_of_shards_add_up(seed, n_shards, most_repeats):
+    rng = np.random.default_rng(seed)
+    _, y, weight = random_task(rng, 7, most_repeats)
+    y = np.sort(y)
+    source = ScoreMatrix(rng.integers(0, 3, (y.size, 7)))  # hence ties
+    repeats, k = np.bincount(y, minlength=7), np.array([2, 4, 7])
+    whole = loss_statistics(source, y, weight, repeats, k, "random", seed)
+    cuts = np.searchsorted(y, np.sort(rng.integers(0, 8, n_shards - 1)))
+    shards = []
+    for rows in np.split(np.arange(y.size), cuts):
+        shard = source.subset(rows, np.arange(7))
+        first = int(rows[0]) if rows.size else 0
+        shards.append(loss_statistics(shard, y[rows], weight, repeats, k, "random", seed, first))
+    assert np.concatenate([shard.losses for shard in shards]).tolist() == whole.losses.tolist()
+    assert sum(shard.tied for shard in shards) == whole.tied
+    for name in ("as_test", "as_rival", "pair_sum"):
+        total = sum(getattr(shard, name) for shard in shards)
+        np.testing.assert_allclose(total, getattr(whole, name), rtol=1e-12, atol=1e-15)
+
+
+def test_order_of_the_numbers_of_classes_is_the_callers():
+    scores, y, weight = random_task(np.random.default_rng(2), 12, 3)
+    k = np.array([9, 2, 12, 4])
+    order = np.argsort(k)
+    found = stream_losses(ScoreMatrix(scores), y, weight, k).covariance
+    sorted_k = stream_losses(ScoreMatrix(scores), y, weight, k[order]).covariance
+    np.testing.assert_allclose(found[np.ix_(order, order)], sorted_k, rtol=1e-10)
+
+
+def test_one_class_with_nearly_all_the_weight():
+    scores, y, _ = random_task(np.random.default_rng(3), 8, 2)
+    weight = np.array([1.0] + [1e-20] * 7)
+    streamed = stream_losses(ScoreMatrix(scores), y, weight, np.array([2, 4]))
+    assert np.isfinite(streamed.covariance).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=SEEDS, n_classes=st.integers(3, 12), most_repeats=st.integers(1, 6))
+def test_repaired_covariance_is_a_covariance(seed, n_classes, most_repeats):
+    scores, y, weight = random_task(np.random.default_rng(seed), n_classes, most_repeats)
+    k = np.arange(2, n_classes + 1)
+    streamed = stream_losses(ScoreMatrix(scores), y, weight, k)
+    clustered = clustered_covariance(streamed.losses, y, n_classes, k, weight)
+    repaired = repair_covariance(streamed.covariance, clustered)
+    values = np.linalg.eigvalsh(repaired)
+    assert values.min() >= -1e-12 * values.max()
+    assert np.all(np.diag(repaired)[np.diag(clustered) > 1e-12] > 0)
+    np.testing.assert_allclose(repaired, repaired.T, atol=1e-15)
+
+
+def test_repair_keeps_a_covariance_and_floors_variances():
+    good = np.array([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(repair_covariance(good, np.eye(2)), good, rtol=1e-12)
+    bad = np.array([[2.0, 1.0, 0.1], [1.0, -0.5, 0.0], [0.1, 0.0, 0.0]])
+    repaired = repair_covariance(bad, np.diag([9.0, 0.7, 0.3]))
+    np.testing.assert_allclose(repaired, np.diag([2.0, 0.7, 0.3]), atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, n_classes=st.integers(3, 10))
+def test_clustered_covariance_is_that_of_class_means(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rng.integers(1, 5, n_classes))
+    losses = rng.integers(0, n_classes, y.size)
+    k = np.arange(2, n_classes + 1)
+    f = np.array([[chance(n_classes - 1 - v, n_classes, size) for size in k] for v in losses])
+    means = np.array([f[y == j].mean(axis=0) for j in range(n_classes)])
+    equal = np.full(n_classes, 1 / n_classes)
+    found = clustered_covariance(losses, y, n_classes, k, equal)
+    np.testing.assert_allclose(found, np.cov(means.T) / n_classes, rtol=1e-9, atol=1e-15)
+
+
+def test_independent_variance_is_a_weighted_variance():
+    losses, k = np.array([0, 1, 1, 4]), np.array([2, 3, 5])
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    f = np.array([[chance(4 - v, 5, size) for size in k] for v in losses])
+    expected = [np.cov(column, aweights=weights, ddof=0) / 4 for column in f.T]
+    np.testing.assert_allclose(independent_variance(losses, 5, k, weights), expected, rtol=1e-12)
+
+
+def test_design_effect_is_a_floored_median_ratio():
+    independent = np.array([1.0, 2.0, 4.0, 0.0])
+    assert design_effect(np.array([3.0, 2, 8, 1]), independent, independent) == 2.0
+    assert design_effect(independent / 3, 1.5 * independent, independent) == 1.5
+    assert design_effect(independent / 3, independent / 2, independent) == 1.0
+    assert design_effect(np.array([4.0, 4, 4, 4]) / 3, independent, independent) == 1.0
+    assert design_effect(independent * np.sqrt(2), independent, independent) == 1.414214
+
+
+# Calibration: the variance of ATA_k over simulated tasks over the mean of its estimates.
+
+
+def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
+    """True variance / estimate of ATA_k, averaged over 12 log-spaced k, and its standard error."""
+    law = GaussianNearestNeighbor(10, noise_variance)
+    k = np.unique(np.rint(np.geomspace(2, n_classes, 12)).astype(int))
+    weight = np.full(n_classes, 1 / n_classes)
+    accuracies, estimates = [], []
+    for child in np.random.SeedSequence(seed).spawn(n_tasks):
+        probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=child)
+        source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
+        streamed = stream_losses(source, y, weight, k)
+        clustered = clustered_covariance(streamed.losses, y, n_classes, k, weight)
+        accuracies.append(average_test_accuracy(streamed.losses, n_classes, k, weight[y] / repeats))
+        estimates.append(np.diag(repair_covariance(streamed.covariance, clustered)))
+    squares = (np.array(accuracies) - np.mean(accuracies, axis=0)) ** 2
+    terms = squares / np.mean(estimates, axis=0)
+    return terms.mean(), terms.mean(axis=1).std() / np.sqrt(n_tasks)
+
+
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_calibrated_at_20_classes(repeats):
+    ratio, error = calibration(20, repeats, n_tasks=1000)
+    assert error < 0.08
+    assert 0.8 < ratio < 1.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repeats", [1, 5, 50])
+@pytest.mark.parametrize("n_classes", [20, 100, 500])
+def test_calibrated_study(n_classes, repeats, capsys):
+    # Four minutes on one core, most of them for 500 classes with 50 repeats.
+    ratio, error = calibration(n_classes, repeats, n_tasks=1000)
+    with capsys.disabled():
+        print(f"\nk1 = {n_classes:3}, r = {repeats:2}: {ratio:.3f} +- {error:.3f}")
+    assert 0.8 < ratio < 1.25

@@ -1,0 +1,222 @@
+"""E[Phi(mu + sd eps)^(k-1)] against arbitrary precision and exact cases."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_ndtr, ndtr
+
+from classex_bayes.core.normal_law import (
+    expected_power,
+    expected_power_slopes,
+    signal_accuracy,
+    signal_from_accuracy,
+)
+
+# mu, sd, and the integral at each k to 12 decimals, from a 40-digit trapezoid rule.
+K = np.array([2, 10, 100, 1000, 10_000, 100_000])
+TRUTH = """
+-3 0.1 0.00141737454 0 0 0 0 0
+-3 0.5 0.003645179046 0.000000000058 0 0 0 0
+-3 1 0.016947426762 0.000039400901 0.000000116192 0.000000001034 0.000000000015 0
+0 0.1 0.5 0.002425870194 0 0 0 0
+0 0.5 0.5 0.023425312558 0.000019785127 0.000000005112 0.000000000001 0
+0 1 0.5 0.1 0.01 0.001 0.0001 0.00001
+2 0.1 0.976708628738 0.809809730588 0.111592538771 0.000000181149 0 0
+2 0.5 0.96318086494 0.752420406629 0.223794609604 0.017680751704 0.000480682128 0.000006176511
+2 1 0.921350396475 0.673645479007 0.323218974811 0.120286418017 0.037632386202 0.010409055931
+4 0.1 0.999965563922 0.999690126077 0.99659766077 0.966290408158 0.716225380746 0.065659372822
+4 0.5 0.999826690324 0.99845286769 0.984238812251 0.8920461224 0.607700512736 0.251196013662
+4 1 0.997661132509 0.983222231747 0.914641884128 0.763961720045 0.55784003122 0.356127427438
+5 0.1 0.999999674075 0.999997066678 0.999967734077 0.999674469513 0.996747957832 0.968085279832
+5 0.5 0.999996127892 0.999965172601 0.999619463161 0.99635992761 0.971900879439 0.861022392484
+5 1 0.999796523991 0.998342140398 0.988167791611 0.950706110178 0.864070498838 0.724503962058
+"""
+
+
+def in_arbitrary_precision(mu, sd, k):
+    """Adaptive quadrature on panels that meet where Phi^(k-1) rises."""
+    with mpmath.workdps(25):
+        mu, sd = mpmath.mpf(mu), mpmath.mpf(sd)
+        miss = -mpmath.expm1(-mpmath.log(2) / (k - 1))  # where Phi^(k-1) is 1/2
+        rise = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * miss)
+        flank = (rise - mu) / sd
+        width = 1 / (sd * (rise + 1))
+        edges = {-12, 12, *range(-12, 13, 3)}
+        edges |= {flank + step * width for step in (-8, -4, -2, -1, 0, 1, 2, 4, 8, 16)}
+        edges = sorted(edge for edge in edges if -12 <= edge <= 12)
+
+        def integrand(eps):
+            miss = mpmath.erfc((mu + sd * eps) / mpmath.sqrt(2)) / 2
+            return mpmath.npdf(eps) * mpmath.exp((k - 1) * mpmath.log1p(-miss))
+
+        return float(mpmath.quad(integrand, edges, maxdegree=7))
+
+
+def test_known_digits():
+    for mu, sd, *truth in np.loadtxt(TRUTH.splitlines()):
+        np.testing.assert_allclose(expected_power(mu, sd, K).ravel(), truth, rtol=0, atol=2e-12)
+
+
+@pytest.mark.parametrize("k", [37, 10**6, 10**9, 10**12])
+@pytest.mark.parametrize(("mu", "sd"), [(0.5, 1.5), (2.5, 0.25), (4.0, 0.8), (7.0, 3.0)])
+def test_arbitrary_precision(mu, sd, k):
+    found = expected_power(mu, sd, np.array([float(k)])).item()
+    assert found == pytest.approx(in_arbitrary_precision(mu, sd, k), abs=1e-11)
+
+
+@settings(max_examples=12, deadline=None)
+@given(mu=st.floats(-4, 8), sd=st.floats(0.05, 3), exponent=st.floats(np.log(2), np.log(1e9)))
+def test_arbitrary_precision_anywhere(mu, sd, exponent):
+    k = round(np.exp(exponent))
+    found = expected_power(mu, sd, np.array([float(k)])).item()
+    assert found == pytest.approx(in_arbitrary_precision(mu, sd, k), abs=1e-9)
+
+
+def test_uniform_favorability_is_guessing():
+    k = np.concatenate([np.arange(1, 50), np.geomspace(100, 1e12, 21)])
+    np.testing.assert_allclose(expected_power(0, 1, k).ravel(), 1 / k, rtol=0, atol=1e-11)
+
+
+@settings(deadline=None)
+@given(st.floats(-6, 10), st.floats(1, 1e12))
+def test_no_spread_is_a_power(mu, k):
+    # In logs: the power of a rounded Phi(mu) would be off by 1e-4 at k = 1e12.
+    found = expected_power(mu, 0.0, np.array([k])).item()
+    assert found == pytest.approx(np.exp((k - 1) * log_ndtr(mu)), rel=1e-12, abs=1e-300)
+    if k < 100:
+        assert found == pytest.approx(ndtr(mu) ** (k - 1), rel=1e-10, abs=1e-300)
+
+
+@settings(deadline=None)
+@given(st.floats(-6, 10), st.floats(0, 3))
+def test_two_classes_are_a_normal_probability(mu, sd):
+    # P(eps' < mu + sd eps) for independent normals.
+    expected = ndtr(mu / np.hypot(1, sd))
+    assert expected_power(mu, sd, np.array([2.0])).item() == pytest.approx(expected, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(
+    mu=st.lists(st.floats(-6, 10), min_size=1, max_size=5),
+    sd=st.floats(0, 3),
+    k=st.lists(st.floats(1, 1e12), min_size=1, max_size=5).map(sorted),
+)
+def test_accuracies_fall_with_k_and_rise_with_mu(mu, sd, k):
+    accuracy = expected_power(np.sort(mu), sd, np.array(k))
+    assert accuracy.shape == (len(k), len(mu))
+    assert np.all((accuracy >= 0) & (accuracy <= 1 + 1e-12))
+    assert np.all(np.diff(accuracy, axis=0) <= 1e-12)
+    assert np.all(np.diff(accuracy, axis=1) >= -1e-12)
+
+
+def test_one_at_a_time_gives_the_same():
+    mu, sd, k = np.array([0.0, 2.0, 5.0]), np.array([0.1, 1.0, 2.5]), np.array([2.0, 1e3, 1e9])
+    together = expected_power(mu, sd, k)
+    for i, size in enumerate(k):
+        for j in range(3):
+            alone = expected_power(mu[j], sd[j], np.array([size])).item()
+            assert together[i, j] == pytest.approx(alone, abs=1e-11)
+
+
+# Slopes
+
+
+def five_point_difference(function, step=1e-3):
+    ends = [function(place * step) for place in (-2, -1, 1, 2)]
+    return (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
+
+
+@pytest.mark.parametrize("k", [2, 37, 10**6, 10**12])
+def test_slopes_are_derivatives(k):
+    mu, sd, k = np.array([0.5, 2.5, 4.0, 7.0]), np.array([1.5, 0.25, 0.8, 3.0]), np.array([k])
+    by_mu, by_sd = expected_power_slopes(mu, sd, k)
+    expected = five_point_difference(lambda step: expected_power(mu + step, sd, k))
+    np.testing.assert_allclose(by_mu, expected, rtol=0, atol=2e-10)
+    expected = five_point_difference(lambda step: expected_power(mu, sd + step, k))
+    np.testing.assert_allclose(by_sd, expected, rtol=0, atol=2e-10)
+
+
+def test_slopes_of_two_classes_are_known():
+    mu, sd = np.linspace(-3, 5, 9), 0.7
+    spread = np.hypot(1, sd)
+    density = np.exp(-0.5 * (mu / spread) ** 2) / np.sqrt(2 * np.pi)
+    by_mu, by_sd = expected_power_slopes(mu, sd, np.array([2]))
+    np.testing.assert_allclose(by_mu[0], density / spread, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(by_sd[0], -density * mu * sd / spread**3, rtol=0, atol=1e-13)
+
+
+# The law with one parameter
+
+SIZES = np.array([2, 3, 20, 1000, 10**6, 10**9, 10**12])
+
+
+def test_signal_accuracy_is_the_law_with_sd_one():
+    signal = np.concatenate([np.linspace(-4, 14, 37), [-60.0, 60.0]])
+    np.testing.assert_allclose(
+        signal_accuracy(signal, SIZES), expected_power(signal, 1.0, SIZES), rtol=0, atol=1e-13
+    )
+
+
+def test_infinite_signals_are_limits():
+    ends = np.array([-np.inf, np.inf])
+    assert signal_accuracy(ends, SIZES).tolist() == [
+        [pytest.approx(0, abs=1e-50), 1.0] for _ in SIZES
+    ]
+    np.testing.assert_allclose(signal_accuracy(ends, SIZES, order=1), 0, atol=1e-50)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_of_the_signal_accuracy(order):
+    signal = np.linspace(-2, 10, 25)
+    expected = five_point_difference(lambda step: signal_accuracy(signal + step, SIZES, order - 1))
+    np.testing.assert_allclose(signal_accuracy(signal, SIZES, order), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("k", [2, 10**4, 10**9])
+@pytest.mark.parametrize("accuracy", [0.01, 0.922])
+def test_signals_in_arbitrary_precision(accuracy, k):
+    signal = signal_from_accuracy(accuracy, k).item()
+    assert in_arbitrary_precision(signal, 1, k) == pytest.approx(accuracy, abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    accuracy=st.lists(st.floats(1e-9, 1 - 1e-12), min_size=1, max_size=5),
+    exponent=st.floats(np.log(2), np.log(1e9)),
+)
+def test_round_trip_from_accuracy(accuracy, exponent):
+    k = np.round(np.exp(exponent))
+    signal = signal_from_accuracy(accuracy, k)
+    found = signal_accuracy(signal, np.array([k]))[0]
+    np.testing.assert_allclose(found, accuracy, rtol=1e-9, atol=1e-13)
+    assert np.array_equal(signal > 1e-9, np.array(accuracy) > 1 / k + 1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(-2, 6), st.floats(2, 1e9))
+def test_round_trip_from_signal(signal, k):
+    accuracy = signal_accuracy(signal, np.array([k])).item()
+    # Rounding of the accuracy by 1e-16 moves the signal by this over the slope.
+    slope = signal_accuracy(signal, np.array([k]), order=1).item()
+    if accuracy > 1e-15:
+        found = signal_from_accuracy(accuracy, k).item()
+        assert found == pytest.approx(signal, abs=1e-10 + 1e-14 / slope)
+
+
+def test_inverse_of_two_classes_is_known():
+    signal = np.array([-3.0, -0.5, 0.0, 1.0, 4.0])
+    found = signal_from_accuracy(ndtr(signal / np.sqrt(2)), 2)
+    np.testing.assert_allclose(found, signal, rtol=0, atol=1e-11)
+
+
+def test_inverse_at_the_ends_and_many_shapes():
+    k = np.array([[2], [100]])
+    found = signal_from_accuracy([0.0, 0.5, 1.0], k)
+    assert found.shape == (2, 3)
+    assert np.all(found[:, 0] == -np.inf) and np.all(found[:, 2] == np.inf)
+    np.testing.assert_allclose(found[:, 1], [0.0, signal_from_accuracy(0.5, 100)], atol=1e-12)
+    assert signal_from_accuracy(1e-40, 2) == -np.inf
+    nearly = signal_from_accuracy(1 - np.array([1e-12, 2**-53]), 2)
+    np.testing.assert_allclose(ndtr(-nearly / np.sqrt(2)), [1e-12, 2**-53], rtol=1e-4)

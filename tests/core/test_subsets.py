@@ -1,0 +1,204 @@
+"""ATA_k against enumeration of all class subsets, arbitrary precision, and the R package."""
+
+import tracemalloc
+from itertools import combinations
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.core.subsets import (
+    accuracy_given_losses,
+    average_test_accuracy,
+    distinct_losses,
+)
+
+# Losses that are not zero on the task gauss2 of the R package ClassEx 0.0.0.9000 (k1 = 60, one
+# instance a class), and the average test accuracies that it computes.
+GAUSS2_LOSSES = np.repeat([0, 1, 2, 3, 8], [47, 9, 2, 1, 1])
+GAUSS2_ATA = {
+    1: 1.0,
+    2: 0.9932203389830508,
+    3: 0.9867621274108708,
+    5: 0.974695725286331,
+    10: 0.9484008794875104,
+    20: 0.9058673253715324,
+    30: 0.8702045619033484,
+    45: 0.8237478310312132,
+    59: 0.7858757062146893,
+    60: 0.7833333333333333,
+}
+
+
+def enumerated(scores, y, k, instance_weight):
+    """Accuracy on every subset of k classes, each class keeping its weight, averaged.
+
+    Every class is in the share C(k1-1, k-1) / C(k1, k) = k / k1 of the subsets.
+    """
+    n_classes = scores.shape[1]
+    total = 0.0
+    for subset in map(list, combinations(range(n_classes), k)):
+        rows = np.isin(y, subset)
+        right = np.array(subset)[scores[np.ix_(rows, subset)].argmax(axis=1)] == y[rows]
+        total += instance_weight[rows] @ right
+    return total / comb(n_classes, k) * n_classes / k
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_classes=st.integers(2, 7),
+    repeats=st.sampled_from(["one", "equal", "unequal"]),
+    weighted=st.booleans(),
+)
+def test_equals_the_average_over_all_subsets(seed, n_classes, repeats, weighted):
+    rng = np.random.default_rng(seed)
+    counts = {
+        "one": np.ones(n_classes, int),
+        "equal": np.full(n_classes, 3),
+        "unequal": rng.integers(1, 5, n_classes),
+    }[repeats]
+    y = rng.permutation(np.repeat(np.arange(n_classes), counts))
+    scores = rng.normal(size=(y.size, n_classes))
+    class_weight = rng.dirichlet(np.ones(n_classes)) if weighted else np.ones(n_classes) / n_classes
+    weight = class_weight[y] / counts[y]
+    losses = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
+    k = np.arange(1, n_classes + 1)
+    expected = [enumerated(scores, y, size, weight) for size in k]
+    found = average_test_accuracy(losses, n_classes, k, weight)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(n_classes=st.integers(2, 200), data=st.data())
+def test_chance_is_a_ratio_of_binomials(n_classes, data):
+    losses = np.arange(n_classes)
+    k = data.draw(st.lists(st.integers(1, n_classes), min_size=1, max_size=5))
+    total = n_classes - 1
+    expected = [[comb(total - v, j - 1) / comb(total, j - 1) for j in k] for v in losses]
+    found = accuracy_given_losses(losses, n_classes, np.array(k))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_chance_in_arbitrary_precision(data):
+    n_classes = data.draw(st.sampled_from([10**3, 10**5, 999_999, 10**6]))
+    near_edges = st.one_of(
+        st.integers(0, 60),
+        st.integers(0, n_classes - 1),
+        st.integers(n_classes - 60, n_classes - 1),
+    )
+    losses = data.draw(near_edges)
+    k = 1 + data.draw(near_edges)
+    expected, total, drawn = 0.0, n_classes - 1, k - 1
+    if losses + drawn <= total:
+        with mpmath.workdps(40):
+            up = mpmath.loggamma(total - losses + 1) + mpmath.loggamma(total - drawn + 1)
+            down = mpmath.loggamma(total - losses - drawn + 1) + mpmath.loggamma(total + 1)
+            expected = float(mpmath.exp(up - down))
+    found = accuracy_given_losses(np.array([losses]), n_classes, np.array([k])).item()
+    assert found == pytest.approx(expected, rel=2e-10, abs=1e-300)
+
+
+@settings(max_examples=40, deadline=None)
+@given(n_classes=st.integers(4, 3000), seed=st.integers(0, 2**32 - 1))
+def test_consecutive_sizes_by_recurrence(n_classes, seed):
+    """Many consecutive k come from a recurrence, scattered ones from log gammas."""
+    rng = np.random.default_rng(seed)
+    losses = np.append(rng.integers(0, n_classes, 5), [0, n_classes - 1])
+    first = int(rng.integers(1, n_classes - 1))
+    k = np.arange(first, n_classes + 1)
+    by_recurrence = accuracy_given_losses(losses, n_classes, k)
+    scattered = [accuracy_given_losses(losses, n_classes, k[part::2]) for part in (0, 1)]
+    expected = np.empty(by_recurrence.shape)
+    expected[:, ::2], expected[:, 1::2] = scattered
+    np.testing.assert_allclose(by_recurrence, expected, rtol=1e-10, atol=1e-300)
+
+
+def test_long_recurrences_stay_accurate_and_underflow_to_zero():
+    n_classes, losses = 10**6, np.array([1, 50, 10**5])
+    chance = accuracy_given_losses(losses, n_classes, np.arange(1, n_classes + 1))
+    k = np.array([2, 999, 10**5, 899_999, n_classes - 1, n_classes])
+    with mpmath.workdps(40):
+        for row, lost in zip(chance, losses, strict=True):
+            for size in map(int, k[k <= n_classes - lost]):
+                total, drawn = n_classes - 1, size - 1
+                up = mpmath.loggamma(total - lost + 1) + mpmath.loggamma(total - drawn + 1)
+                down = mpmath.loggamma(total - lost - drawn + 1) + mpmath.loggamma(total + 1)
+                expected = float(mpmath.exp(up - down))
+                assert row[drawn] == pytest.approx(expected, rel=1e-10, abs=1e-290)
+            assert np.all(row[n_classes - lost :] == 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(3, 10**6).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1, max_size=30))
+    )
+)
+def test_falls_with_k_and_stays_in_0_1(arguments):
+    n_classes, losses = arguments
+    k = np.unique(np.geomspace(1, n_classes, 40).astype(int))
+    weights = np.full(len(losses), 1 / len(losses))
+    accuracy = average_test_accuracy(np.array(losses), n_classes, k, weights)
+    assert np.all(np.diff(accuracy) <= 1e-12)
+    assert np.all((accuracy >= 0) & (accuracy <= 1))
+    assert accuracy[0] == pytest.approx(1, abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 5), min_size=3, max_size=9),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_all_classes_give_balanced_accuracy(counts, seed):
+    losses = np.random.default_rng(seed).integers(0, 3, sum(counts))
+    y, k1 = np.repeat(np.arange(len(counts)), counts), len(counts)
+    weight = 1 / (k1 * np.array(counts)[y])
+    balanced = np.mean([np.mean(losses[y == j] == 0) for j in range(k1)])
+    found = average_test_accuracy(losses, k1, np.array([k1]), weight)
+    assert found == pytest.approx(balanced, abs=1e-12)
+
+
+def test_two_classes_give_the_mean_share_of_wins():
+    losses = np.array([0, 3, 10, 999])
+    found = average_test_accuracy(losses, 1000, np.array([2]), np.full(4, 0.25))
+    assert found == pytest.approx(1 - losses.mean() / 999, rel=1e-13)
+
+
+def test_equals_r():
+    k, expected = np.array(list(GAUSS2_ATA)), list(GAUSS2_ATA.values())
+    found = average_test_accuracy(GAUSS2_LOSSES, 60, k, np.full(60, 1 / 60))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_equal_losses_may_be_counted_once():
+    rng = np.random.default_rng(0)
+    losses, weights = rng.integers(0, 20, 200), rng.dirichlet(np.ones(200))
+    k = np.arange(1, 21)
+    expected = weights @ accuracy_given_losses(losses, 20, k)
+    np.testing.assert_allclose(average_test_accuracy(losses, 20, k, weights), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("largest", [0, 9, 10**6 + 6, 10**6 + 7, 10**12])
+def test_distinct_losses_give_the_losses_back(largest):
+    losses = np.array([largest, 0, largest, largest // 2, 0, largest])
+    values, where = distinct_losses(losses)
+    assert values.tolist() == sorted(set(losses.tolist()))
+    assert values[where].tolist() == losses.tolist()
+
+
+def test_a_million_classes_need_little_memory():
+    # The table of 4,000 distinct losses x 2,000 k takes 64 MB, and a dozen temporaries as much.
+    losses = np.arange(4000) ** 2 // 16
+    k = np.unique(np.geomspace(2, 10**6, 2800).astype(int))
+    tracemalloc.start()
+    accuracy = average_test_accuracy(losses, 10**6, k, np.full(4000, 1 / 4000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 500e6
+    assert np.all(np.diff(accuracy) <= 1e-12)

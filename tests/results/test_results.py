@@ -1,0 +1,260 @@
+"""Results: intervals against exact quantiles, tables that say what they hold, warnings."""
+
+import warnings
+
+import arviz_base
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy.stats import beta
+
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.results import ClassesUntil, Extrapolation, known_accuracy
+from classex_bayes.task.source_task import SourceTask
+
+LAWS = {20: beta(60, 20), 100: beta(8, 6), 500: beta(2, 12)}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Draws of laws whose quantiles are known."""
+    rng = np.random.default_rng(0)
+    draws = np.stack([law.rvs((4, 5000), random_state=rng) for law in LAWS.values()], axis=-1)
+    return Extrapolation.from_draws(list(LAWS), draws, "drawn", "credible", n_classes=10)
+
+
+@pytest.fixture
+def point():
+    return Extrapolation.from_point([20, 100], [0.9, 0.8], "point", n_classes=10)
+
+
+def from_draws(k, n_classes, accuracy=0.5):
+    draws = np.full((2, 3, np.size(k)), accuracy)
+    return Extrapolation.from_draws(k, draws, "constant", "credible", n_classes)
+
+
+# Draws
+
+
+def test_dimensions(drawn, point):
+    assert drawn.accuracy.dims == ("chain", "draw", "k") and drawn.accuracy.name == "accuracy"
+    assert drawn.accuracy.shape == (4, 5000, 3) and drawn.k.tolist() == list(LAWS)
+    assert point.accuracy.shape == (1, 1, 2)
+    assert point.mean.to_dict() == {20: 0.9, 100: 0.8}
+    table = drawn.to_dataframe()
+    assert table.columns.tolist() == ["chain", "draw", "k", "accuracy"] and len(table) == 60_000
+    row = table.query("chain == 3 and draw == 7 and k == 100")["accuracy"].item()
+    assert row == drawn.accuracy.values[3, 7, 1]
+
+
+def test_moments_and_probabilities_are_those_of_the_law(drawn):
+    table = drawn.summary()
+    for k, law in LAWS.items():
+        error = 4 / np.sqrt(20_000)
+        assert drawn.mean[k] == pytest.approx(law.mean(), abs=law.std() * error)
+        assert table.loc[k, "sd"] == pytest.approx(law.std(), rel=error)
+        for level in (0.2, 0.6, 0.75):
+            assert drawn.prob_at_least(level)[k] == pytest.approx(law.sf(level), abs=error / 2)
+
+
+@pytest.mark.parametrize("prob", [0.5, 0.9])
+def test_equal_tailed_interval(drawn, prob):
+    interval = drawn.interval(prob, "eti")
+    for k, law in LAWS.items():
+        tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
+        exact = law.ppf(tails)
+        error = np.sqrt(tails * (1 - tails) / 20_000) / law.pdf(exact)
+        assert np.all(np.abs(interval.loc[k, ["lower", "upper"]] - exact) < 4 * error)
+
+
+def test_highest_density_interval_is_the_shortest(drawn):
+    narrow, equal = drawn.interval(0.8, "hdi"), drawn.interval(0.8, "eti")
+    for k, law in LAWS.items():
+        lower, upper = narrow.loc[k]
+        assert upper - lower < equal.loc[k, "upper"] - equal.loc[k, "lower"]
+        start = np.linspace(0, 0.2, 1001)[1:-1]
+        shortest = (law.ppf(start + 0.8) - law.ppf(start)).min()
+        assert upper - lower == pytest.approx(shortest, rel=0.03)
+        assert law.cdf(upper) - law.cdf(lower) == pytest.approx(0.8, abs=0.02)
+
+
+def test_draws_that_are_not_finite_are_refused():
+    with pytest.raises(FloatingPointError, match="constant"):
+        from_draws([20], 10, np.nan)
+
+
+# Tables
+
+
+def test_columns_carry_level_and_kind(drawn):
+    assert drawn.summary(0.95, "hdi").columns.tolist() == ["mean", "sd", "hdi95_lb", "hdi95_ub"]
+    assert drawn.summary(0.925, "eti").columns.tolist()[2:] == ["eti92.5_lb", "eti92.5_ub"]
+    table, interval = drawn.summary(0.6, "hdi", "none"), drawn.interval(0.6, "hdi")
+    assert table.index.name == "k"
+    np.testing.assert_array_equal(table[["hdi60_lb", "hdi60_ub"]], interval)
+
+
+def test_settings_of_arviz_are_the_default(drawn):
+    prob, kind = arviz_base.rcParams["stats.ci_prob"], arviz_base.rcParams["stats.ci_kind"]
+    assert f"{kind}{100 * prob:g}_lb" in drawn.summary()
+    with arviz_base.rc_context({"stats.ci_prob": 0.5, "stats.ci_kind": "hdi"}):
+        assert drawn.summary().columns.tolist()[2:] == ["hdi50_lb", "hdi50_ub"]
+        pd.testing.assert_frame_equal(drawn.interval(), drawn.interval(0.5, "hdi"))
+        assert "eti50_lb" in drawn.summary(ci_kind="eti")
+        assert "hdi90_lb" in drawn.summary(ci_prob=0.9)
+
+
+def test_points_have_no_interval(point):
+    assert point.summary().columns.tolist() == ["mean"]
+    with pytest.raises(DataError, match="point is a point estimate and has no interval"):
+        point.interval(0.9)
+    with pytest.raises(DataError, match="point is a point estimate and has no prob"):
+        point.prob_at_least(0.9)
+
+
+@pytest.mark.parametrize("prob", [0, 1, -0.1, 90, np.nan, "90%", True])
+def test_levels_are_probabilities(drawn, prob):
+    with pytest.raises(DataError, match="ci_prob: expected a number between 0 and 1"):
+        drawn.summary(prob)
+    with pytest.raises(DataError, match="accuracy: expected a number between 0 and 1"):
+        drawn.prob_at_least(prob)
+    with pytest.raises(DataError, match="ci_kind: found 'central'"):
+        drawn.interval(kind="central")
+
+
+def test_text(drawn):
+    with arviz_base.rc_context({"stats.ci_prob": 0.9}):
+        text = repr(drawn)
+    assert "drawn: expected accuracy, from 10 source classes" in text
+    assert f"{drawn.mean[100]:.3f}" in text and "eti90_lb" in text
+    noted = Extrapolation.from_point([20], [0.5], "point", 10, notes=("first", "second"))
+    assert repr(noted).splitlines()[-2:] == ["note: first", "note: second"]
+
+
+def test_html_is_escaped():
+    named = Extrapolation.from_point([20], [0.5], "<b>KDE & co</b>", 10, notes=("1 < 2 <script>",))
+    html = named._repr_html_()
+    assert "&lt;b&gt;KDE &amp; co&lt;/b&gt;" in html and "1 &lt; 2 &lt;script&gt;" in html
+    assert "<script" not in html and "<table" in html and "0.5000" in html
+
+
+# Risks
+
+
+@pytest.fixture(scope="module")
+def risky(drawn):
+    return Extrapolation.from_draws(
+        list(LAWS), 1 - drawn.accuracy.values, "risky", "credible", 10, quantity="risk"
+    )
+
+
+def test_risks_are_named_so(risky, drawn):
+    assert drawn.quantity == "accuracy" and drawn.mean.name == "accuracy"
+    assert risky.quantity == "risk" and risky.risk.name == "risk" and risky.mean.name == "risk"
+    assert risky.to_dataframe().columns.tolist() == ["chain", "draw", "k", "risk"]
+    assert repr(risky).startswith("risky: expected risk, from 10 source classes")
+    assert "expected risk, from 10 source classes" in risky._repr_html_()
+    np.testing.assert_array_equal(risky.k, drawn.k)
+    np.testing.assert_allclose(risky.mean, 1 - drawn.mean)
+    point = Extrapolation.from_point([20], [0.3], "point", 10, quantity="risk")
+    assert point.risk.item() == 0.3 and point.summary().columns.tolist() == ["mean"]
+
+
+def test_tables_of_risks_mirror_those_of_accuracies(risky, drawn):
+    found, expected = risky.interval(0.8, "eti"), 1 - drawn.interval(0.8, "eti")
+    np.testing.assert_allclose(found["lower"], expected["upper"])
+    np.testing.assert_allclose(risky.summary(0.8)["sd"], drawn.summary(0.8)["sd"], rtol=1e-12)
+    np.testing.assert_allclose(risky.prob_at_most(0.4), drawn.prob_at_least(0.6), atol=1e-3)
+
+
+def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
+    for wrong in (lambda: risky.accuracy, lambda: risky.prob_at_least(0.5)):
+        with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
+            wrong()
+    for wrong in (lambda: drawn.risk, lambda: drawn.prob_at_most(0.5)):
+        with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
+            wrong()
+    with pytest.raises(DataError, match="risk: expected a number between 0 and 1"):
+        risky.prob_at_most(1.5)
+    with pytest.raises(FloatingPointError, match="predicted risk is not finite"):
+        Extrapolation.from_point([20], [np.inf], "point", 10, quantity="risk")
+
+
+# Warnings
+
+
+def test_far_extrapolation_warns_once_where_it_was_asked_for():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        prediction = from_draws([100, 2000, 5000], 10)
+    assert [(w.category, w.filename) for w in caught] == [(ExtrapolationWarning, __file__)]
+    (note,) = prediction.notes
+    assert note == str(caught[0].message) and "k = 5,000 is 500 times the 10 source" in note
+
+
+def test_up_to_a_hundred_times_is_not_far():
+    assert from_draws([20, 1000], 10).notes == ()
+    with pytest.warns(ExtrapolationWarning):
+        from_draws([1001], 10)
+
+
+# Number of classes until
+
+
+def test_classes_until_may_be_infinite():
+    draws = xr.DataArray([[1, 10, 20, np.inf, np.inf]], dims=("chain", "draw"))
+    until = ClassesUntil(0.9, draws, 10**12)
+    assert until.median == 20
+    assert until.interval(0.5) == (10, np.inf)
+    assert [until.prob_at_least(k) for k in (1, 15, 21, np.inf)] == [1, 0.6, 0.4, 0.4]
+    with arviz_base.rc_context({"stats.ci_prob": 0.5}):
+        assert repr(until) == (
+            "accuracy falls to 0.9 at 20 classes (50% credible interval: 10 to more than 1e+12)"
+        )
+    assert (
+        until.describe(0.2)
+        == "accuracy falls to 0.9 at 20 classes (20% credible interval: 10 to 20)"
+    )
+    far = ClassesUntil(0.5, xr.full_like(draws, np.inf), 10**12)
+    assert far.median == np.inf and far.interval() == (np.inf, np.inf)
+    assert "at more than 1e+12 classes" in repr(far)
+
+
+def test_classes_until_has_quantiles_of_the_draws():
+    k = np.random.default_rng(1).lognormal(6, 1, (2, 4001))
+    until = ClassesUntil(0.9, xr.DataArray(k, dims=("chain", "draw")), 10**12)
+    lower, upper = until.interval(0.8)
+    assert until.median == np.sort(k, axis=None)[4000]
+    assert np.mean(k < lower) == pytest.approx(0.1, abs=1e-3)
+    assert np.mean(k > upper) == pytest.approx(0.1, abs=1e-3)
+    with pytest.raises(DataError, match="ci_prob"):
+        until.interval(1.5)
+
+
+# Known accuracies
+
+
+def test_truth_from_a_task():
+    task = SourceTask.from_losses([0, 0, 1, 3, 2, 0], range(6), n_classes=6)
+    known = known_accuracy(task, np.array([5, 2, 6, 7, 100]))
+    assert known.index.tolist() == [5, 2, 6]
+    np.testing.assert_array_equal(known, task.accuracy([5, 2, 6]))
+    curve = SourceTask.from_accuracies([2, 6], [0.9, 0.5], n_test=30, n_classes=6)
+    assert known_accuracy(curve, np.array([2, 4, 6, 9])).to_dict() == {2: 0.9, 6: 0.5}
+    assert known_accuracy(curve, np.array([4])).empty
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+def test_truth_from_numbers(kind):
+    truth = kind({300: 0.4, 20: 0.9, 7: 1})
+    assert known_accuracy(truth, np.array([7, 20, 50])).to_dict() == {20: 0.9, 7: 1.0}
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [None, 0.9, [0.9], {}, {20: 1.5}, {20: np.nan}, {20: "high"}, {"a": 0.5}, {1: 0.5}, {2.5: 0.5}],
+)
+def test_truth_that_is_none(truth):
+    with pytest.raises(DataError, match="truth: "):
+        known_accuracy(truth, np.array([20]))

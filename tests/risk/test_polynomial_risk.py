@@ -1,0 +1,186 @@
+"""PolynomialRisk: unbiased where its covariates are calibrated, biased where they are not."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.risk.average_test_risk import average_test_risk
+from classex_bayes.risk.polynomial_risk import PolynomialRisk, kappa
+from classex_bayes.task.source_task import SourceTask
+
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+
+
+def task_with_costs_by_rank(by_rank):
+    """One instance a class, weighted so that 0-1 costs by rank are the given, falling numbers."""
+    n_classes = by_rank.size + 1
+    weight = -np.diff(np.concatenate([[1.0], by_rank, [0.0]]))
+    scores = np.empty((n_classes, n_classes))
+    for i in range(n_classes):
+        scores[i, np.arange(n_classes) != i] = np.arange(n_classes - 1, 0, -1)
+        scores[i, i] = n_classes - 0.5 - i
+    return SourceTask.from_scores(scores, np.arange(n_classes), class_weight=weight)
+
+
+def quadratic_task(n_classes=20):
+    """The expectation of tasks with K(u) = u^2: E[u^2 | R] = (R + 1)(R + 2) / (k1 (k1 + 1))."""
+    beaten = n_classes - 2 - np.arange(n_classes - 1)
+    return task_with_costs_by_rank((beaten + 1) * (beaten + 2) / (n_classes * (n_classes + 1)))
+
+
+def random_task(seed, n_classes=25, repeats=2):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), repeats)
+    scores = rng.normal(size=(y.size, n_classes)) + 1.5 * np.eye(n_classes)[y]
+    cost = rng.uniform(size=(n_classes, n_classes)) * (1 - np.eye(n_classes))
+    return SourceTask.from_scores(scores, y), cost
+
+
+def test_calibrated_covariates_recover_a_quadratic():
+    task, cost, k = quadratic_task(), 1 - np.eye(20), np.array([2, 20, 200, 10**6])
+    model = PolynomialRisk(cost).fit(task)
+    np.testing.assert_allclose(model.coef_, [0, 0, 1], atol=1e-10)
+    np.testing.assert_allclose(model.predict(k).mean, (k - 1) / (k + 1), atol=1e-10)
+
+
+def test_powers_of_the_draft_are_biased():
+    # With n = 18: E[u^2 | R] = (306 U2 + 72 U1 + 2) / 420 in the unbiased powers U1, U2.
+    model = PolynomialRisk(1 - np.eye(20), covariate="u_statistic").fit(quadratic_task())
+    np.testing.assert_allclose(model.coef_, np.array([2, 72, 306]) / 420, atol=1e-10)
+    assert model.predict(200).mean[200] == pytest.approx(0.897, abs=5e-4)  # 0.990 is true
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(4, 30), degree=st.integers(0, 5))
+def test_reproduces_the_risks_on_few_classes(seed, n_classes, degree):
+    # The chance of a rank in subsets of k classes is a polynomial of degree k - 2 in the rank.
+    degree = min(degree, n_classes - 3)
+    task, cost = random_task(seed, n_classes)
+    k = np.arange(2, degree + 3)
+    found = PolynomialRisk(cost, degree).fit(task).predict(k).mean
+    np.testing.assert_allclose(found, average_test_risk(task, cost, k), atol=1e-9)
+
+
+def test_it_is_the_regression_of_the_draft():
+    task, cost = random_task(3, 12, 2)
+    response, powers = [], []
+    for scores, own in zip(task.source.scores(np.arange(24)), task.y, strict=True):
+        for rival in set(range(12)) - {own}:
+            others = np.delete(scores, [own, rival])
+            beaten = (scores[rival] > others).sum()
+            response.append(cost[own, rival] * (scores[rival] > scores[own]))
+            powers.append([1, (beaten + 1) / 12, (beaten + 1) * (beaten + 2) / (12 * 13)])
+    coef = np.linalg.lstsq(np.array(powers), np.array(response), rcond=None)[0]
+    np.testing.assert_allclose(PolynomialRisk(cost).fit(task).coef_, coef, atol=1e-10)
+
+
+@pytest.mark.parametrize("covariate", ["calibrated", "u_statistic"])
+def test_standard_error_is_that_of_simulations(covariate):
+    # U* has the distribution function u^2, every instance rivals of its own.
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(20), 5)
+    found, errors, n_tasks = [], [], 100
+    model = PolynomialRisk(1 - np.eye(20), covariate=covariate)
+    for _ in range(n_tasks):
+        scores = rng.uniform(size=(100, 20))
+        scores[np.arange(100), y] = np.sqrt(rng.uniform(size=100))
+        model.fit(SourceTask.from_scores(scores, y))
+        found.append(model.predict(200).mean[200])
+        errors.append(model.standard_error(200)[0] ** 2)
+    found = np.array(found)
+    noise = found.std() / np.sqrt(n_tasks)
+    expected = {"calibrated": 199 / 201, "u_statistic": 0.8967}[covariate]
+    assert found.mean() == pytest.approx(expected, abs=4 * noise)
+    assert np.mean(errors) == pytest.approx(found.var(), rel=0.5)
+    assert model.variance_bound(200)[0] > 5 * found.var()
+
+
+def test_kappa():
+    rivals = np.array([19.0, 199.0])
+    w = rivals[:, None] / (rivals[:, None] + np.arange(3))
+    m = np.arange(1, 20)
+    z = np.stack([np.ones(19), m / 20, m * (m + 1) / 420], axis=1)
+    expected = np.einsum("ki,ij,kj->k", w, np.linalg.inv(z.T @ z), w)
+    np.testing.assert_allclose(kappa(20, [20, 200], 2), expected, rtol=1e-9)
+    task, cost = random_task(1, 20, 3)
+    model = PolynomialRisk(cost).fit(task)
+    np.testing.assert_allclose(model.variance_bound([20, 200]), expected / 12, rtol=1e-9)
+    # More classes to learn from, or fewer to predict for, amplify less.
+    assert kappa(100, 200, 2)[0] < kappa(20, 200, 2)[0] < kappa(20, 200, 3)[0]
+
+
+@pytest.mark.parametrize(("n_classes", "degree"), [(3, 0), (10, 7), (13, 10), (40, 10)])
+def test_kappa_in_arbitrary_precision(n_classes, degree):
+    k = [2, n_classes, 10 * n_classes, 10**12]
+    with mpmath.workdps(60):
+        rows = range(n_classes - 1)
+        z = mpmath.matrix(n_classes - 1, degree + 1)
+        for j in rows:
+            for h in range(degree + 1):
+                z[j, h] = mpmath.rf(n_classes - 1 - j, h) / mpmath.rf(n_classes, h)
+        expected = []
+        for size in k:
+            w = mpmath.matrix([mpmath.mpf(size - 1) / (size - 1 + h) for h in range(degree + 1)])
+            expected.append(float((w.T * mpmath.lu_solve(z.T * z, w))[0]))
+    np.testing.assert_allclose(kappa(n_classes, k, degree), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n_classes", "degree"), [(20, 12), (20, 17), (60, 13)])
+def test_collinear_powers_are_refused(n_classes, degree):
+    with pytest.raises(DataError, match=f"degree: found {degree}, at which the powers"):
+        kappa(n_classes, 1000, degree)
+    task, cost = random_task(1, n_classes, repeats=1)
+    with pytest.raises(DataError, match=r"degree: .* expected a lower degree"):
+        PolynomialRisk(cost, degree).fit(task)
+
+
+def test_predictions_are_risks_with_notes_where_they_cannot_be():
+    by_rank = np.full(9, 0.01)
+    by_rank[0] = 1.0
+    model = PolynomialRisk(1 - np.eye(10), degree=6).fit(task_with_costs_by_rank(by_rank))
+    predicted = model.predict([2, 10, 1000])
+    assert predicted.quantity == "risk" and predicted.interval_type == "none"
+    assert predicted.mean[1000] > 1 and predicted.notes[-1].startswith("outside [0, 1] at k = 1000")
+
+
+def test_no_errors():
+    model = PolynomialRisk(1 - np.eye(8)).fit(SourceTask.from_scores(np.eye(8), np.arange(8)))
+    np.testing.assert_allclose(model.predict([2, 100]).mean, 0, atol=1e-12)
+    assert model.standard_error([2, 100]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"degree": 23}, "degree: found 23, expected at most k1 - 3 = 22"),
+        ({"degree": -1}, "degree: expected a whole number >= 0"),
+        ({"degree": 1.5}, "degree: expected a whole number"),
+        ({"covariate": "powers"}, "covariate: found 'powers'"),
+        ({"cost": np.ones((25, 25))}, "cost: found 1.0 at row 0, column 0"),
+    ],
+)
+def test_bad_parameters(options, message):
+    task, cost = random_task(1)
+    with pytest.raises(DataError, match=message):
+        PolynomialRisk(**{"cost": cost, **options}).fit(task)
+
+
+def test_an_estimator_like_others():
+    task, cost = random_task(1)
+    model = PolynomialRisk(cost, degree=3, covariate="u_statistic")
+    for verb in (model.predict, model.standard_error, model.variance_bound):
+        with pytest.raises(NotFittedError, match=r"call fit\(task\) first"):
+            verb(10)
+    assert model.name == "PolynomialRisk(degree 3, u_statistic)"
+    shown = "cost=<ndarray 25 x 25>, degree=3, covariate='u_statistic'"
+    assert repr(model) == f"PolynomialRisk({shown})"
+    other = clone(model).set_params(degree=2, covariate="calibrated")
+    assert other.name == "PolynomialRisk(degree 2)"
+    assert other.fit(task) is other
+    with pytest.raises(DataError, match="k: "):
+        other.predict(1)
+    with pytest.raises(DataError, match="has no scores"):
+        other.fit(SourceTask.from_losses([0] * 25, range(25), n_classes=25))

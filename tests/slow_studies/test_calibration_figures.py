@@ -1,0 +1,78 @@
+"""The tables of docs/calibration.md as checks: what makes them worse fails.
+
+`pytest -m slow tests/slow_studies/test_calibration_figures.py` takes a few minutes on two
+processors. Figures may be worse than the tables by three Monte Carlo standard errors, of the tables
+and of this run together.
+"""
+
+import numpy as np
+import pytest
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.evaluate.calibration import sbc
+from classex_bayes.studies.zoo import zoo_table, zoo_trials
+from classex_bayes.task.glyphs import load_glyphs
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
+
+# Of 100 pilots: classes of the pilot and predicted for, RMSE with its standard error, share held.
+CHARACTERS = {
+    (50, 300): (0.043, 0.003, 0.97),
+    (50, 2965): (0.100, 0.007, 0.96),
+    (100, 300): (0.025, 0.002, 0.97),
+    (100, 2965): (0.059, 0.004, 0.98),
+    (300, 1000): (0.015, 0.001, 0.96),
+    (300, 2965): (0.022, 0.002, 0.95),
+}
+# Mean over the identifiable laws at 4 and 20 times k1, 20 tasks a law: share held, RMSE.
+ZOO = {50: {4: (0.91, 0.063), 20: (0.91, 0.102)}, 200: {4: (0.88, 0.033), 20: (0.84, 0.069)}}
+N_PILOTS, N_TASKS = 30, 6
+
+
+def least_held(share, n_before, n_now):
+    """The table's share minus three standard errors, both of the table and of this run."""
+    doubt = max(share * (1 - share), 0.02)
+    return share - 3 * np.sqrt(doubt / n_before + doubt / n_now)
+
+
+def test_characters():
+    sizes = sorted({size for size, _ in CHARACTERS})
+    counts = sorted({k for _, k in CHARACTERS} | set(sizes))
+    everything = load_glyphs().task()
+    found = backtest(
+        everything, sizes, [BayesianExtrapolator()], counts, n_pilots=N_PILOTS, random_seed=77,
+        n_jobs=2,
+    )  # fmt: skip
+    scores = found.scores.xs("BayesianExtrapolator", level="estimator")
+    for (size, k), (rmse, error, held) in CHARACTERS.items():
+        now = scores.loc[(size, k)]
+        assert now["rmse"] <= rmse + 3 * np.hypot(error, now["rmse_se"]), (size, k)
+        assert now["coverage90"] >= least_held(held, 100, N_PILOTS), (size, k)
+
+
+@pytest.mark.parametrize("k1", ZOO)
+def test_zoo(k1):
+    trials = zoo_trials(
+        [BayesianExtrapolator()], n_classes=k1, n_repeats=N_TASKS, random_seed=77, n_jobs=2
+    )
+    table = zoo_table(trials, k1)
+    for factor, (held, rmse) in ZOO[k1].items():
+        rows = table.xs(factor, level="factor")
+        rows = rows[rows["identifiable"]]
+        n_laws = len(rows)
+        assert rows["coverage90"].mean() >= least_held(held, 20 * n_laws, N_TASKS * n_laws)
+        error = np.sqrt((rows["rmse_se"] ** 2).sum()) / n_laws
+        assert rows["rmse"].mean() <= rmse + 3 * np.hypot(error, error * np.sqrt(N_TASKS / 20))
+
+
+def test_ranks_of_the_truth_are_uniform():
+    n = 200
+    found = sbc(n_simulations=n, random_seed=77, n_jobs=2)["prior_sbc"].to_dataset()
+    for name, values in found.items():
+        shares = np.sort(values.values.reshape(n, -1), axis=0)
+        expected = (np.arange(1, n + 1) - 0.5)[:, None] / n
+        # Largest distance from the uniform, 99.9% point of Kolmogorov's law, for nine quantities.
+        assert np.abs(shares - expected).max() < 1.95 / np.sqrt(n) + 1 / n, name
+        inside = ((shares > 0.05) & (shares < 0.95)).mean(axis=0)
+        assert np.all(np.abs(inside - 0.9) < 3.5 * np.sqrt(0.09 / n)), name

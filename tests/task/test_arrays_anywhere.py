@@ -1,0 +1,197 @@
+"""Scores and embeddings on disks and devices give the losses of NumPy arrays."""
+
+import os
+import subprocess
+import sys
+
+import array_api_strict
+import h5py
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classex_bayes import SourceTask
+from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks.array_access import read_rows
+from classex_bayes.core.ranks.array_backends import packed
+from classex_bayes.core.ranks.losses import unpack
+from classex_bayes.exceptions import DataError
+
+METRICS = ["sqeuclidean", "dot", "cosine"]
+NAMESPACES = {"strict": array_api_strict.asarray, "jax": jnp.asarray}
+
+
+def assert_same(found, expected):
+    assert found.losses.tolist() == expected.losses.tolist()
+    assert found.n_tied == expected.n_tied
+    k = expected.grid()
+    np.testing.assert_allclose(
+        found.accuracy_cov(k), expected.accuracy_cov(k), rtol=1e-9, atol=1e-13
+    )
+
+
+def random_scores(rng, n=90, n_classes=70):
+    y = rng.permutation(np.arange(n) % n_classes)
+    return rng.integers(0, 30, (n, n_classes)).astype("f4"), y
+
+
+def near_ties(rng, metric, n_classes=70, dim=6):
+    """Embeddings with duplicates and templates a unit in the last place apart."""
+    base = rng.normal(size=(n_classes // 2, dim)).astype("f4") + np.float32(rng.choice([0, 100]))
+    moved = np.where(rng.random(base.shape) < 0.2, np.nextafter(base, np.float32(9e9)), base)
+    gallery = np.vstack([base, moved])[rng.permutation(2 * (n_classes // 2))]
+    y = rng.permutation(np.arange(90) % n_classes)
+    noise = rng.choice([0, 1], (90, 1)) * rng.normal(size=(90, dim))
+    return gallery[y] + noise.astype("f4"), gallery, y
+
+
+# Disks
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("kind", ["memory map", "HDF5", "Zarr"])
+def test_scores_from_disk(kind, grouped, tmp_path, monkeypatch):
+    scores, y = random_scores(np.random.default_rng(0))
+    if grouped:
+        y = np.sort(y)
+    expected = SourceTask.from_scores(scores, y, random_seed=1)
+    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", 1000)
+    if kind == "memory map":
+        np.save(tmp_path / "scores.npy", scores)
+        stored = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    elif kind == "Zarr":
+        stored = zarr.create_array(tmp_path / "scores.zarr", data=scores, chunks=(7, 9))
+    else:
+        stored = h5py.File(tmp_path / "scores.h5", "w").create_dataset("scores", data=scores)
+    assert_same(SourceTask.from_scores(stored, y, random_seed=1), expected)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_embeddings_from_disk(metric, tmp_path):
+    probes, gallery, y = near_ties(np.random.default_rng(1), metric)
+    expected = SourceTask.from_embeddings(probes, gallery, y, metric=metric, random_seed=1)
+    with h5py.File(tmp_path / "embeddings.h5", "w") as file:
+        arrays = {"probes": probes, "gallery": gallery}
+        stored = [file.create_dataset(name, data=array) for name, array in arrays.items()]
+        found = SourceTask.from_embeddings(*stored, y, metric=metric, random_seed=1)
+        assert_same(found, expected)
+
+
+class Recorder:
+    """A matrix that is read by slices alone, and notes which."""
+
+    def __init__(self, values):
+        self._values, self.reads = values, []
+        self.shape, self.dtype, self.ndim = values.shape, values.dtype, 2
+
+    def __getitem__(self, key):
+        rows = key[0] if isinstance(key, tuple) else key
+        assert isinstance(rows, slice)
+        self.reads.append((rows.start, rows.stop))
+        return self._values[key]
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_stored_scores_are_read_once_in_order(grouped, monkeypatch):
+    scores, y = random_scores(np.random.default_rng(2))
+    y = np.sort(y) if grouped else y
+    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", 1000)
+    stored = Recorder(scores)
+    SourceTask.from_scores(stored, y)
+    look, *reads = stored.reads
+    assert look == (0, 1)
+    assert [start for start, _ in reads] == [0, *[stop for _, stop in reads[:-1]]]
+    assert reads[-1][1] == len(scores)
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.lists(st.integers(0, 11), min_size=1, max_size=12))
+def test_any_rows_can_be_read_from_a_disk(rows):
+    values, rows = np.arange(24).reshape(12, 2), np.array(rows, dtype=int)
+    stored = Recorder(values)
+    np.testing.assert_array_equal(read_rows(stored, rows), values[rows])
+    read = [row for start, stop in stored.reads for row in range(start, stop)]
+    assert read == np.unique(rows).tolist()
+
+
+# Devices
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    name=st.sampled_from(list(NAMESPACES)),
+    higher_is_better=st.booleans(),
+    dtype=st.sampled_from(["f4", "i4"]),
+)
+def test_scores_on_a_device(seed, name, higher_is_better, dtype):
+    scores, y = random_scores(np.random.default_rng(seed))
+    scores = scores.astype(dtype)
+    options = {"higher_is_better": higher_is_better, "random_seed": 3}
+    found = SourceTask.from_scores(NAMESPACES[name](scores), y, **options)
+    assert_same(found, SourceTask.from_scores(scores, y, **options))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    name=st.sampled_from(list(NAMESPACES)),
+    metric=st.sampled_from(METRICS),
+    reduce=st.sampled_from(["max", "mean"]),
+    several=st.booleans(),
+    scale=st.sampled_from([1.0, 1e-30, 1e30]),
+)
+def test_embeddings_on_a_device(seed, name, metric, reduce, several, scale):
+    rng = np.random.default_rng(seed)
+    probes, gallery, y = near_ties(rng, metric)
+    if scale < 1 and metric == "dot":
+        scale = 1.0  # products of numbers so small are not normal in single precision
+    probes, gallery = (np.float32(scale) * array for array in (probes, gallery))
+    options = {"metric": metric, "random_seed": 3}
+    if several:
+        options |= {"gallery_y": np.arange(len(gallery)) // 2, "reduce": reduce}
+        y = y // 2
+    expected = SourceTask.from_embeddings(probes, gallery, y, **options)
+    there = NAMESPACES[name]
+    assert_same(SourceTask.from_embeddings(there(probes), there(gallery), y, **options), expected)
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_invalid_scores_on_a_device(name):
+    scores, y = random_scores(np.random.default_rng(4))
+    scores[5, 7] = np.nan
+    with pytest.raises(DataError, match=r"found NaN at row 5, column 7"):
+        SourceTask.from_scores(NAMESPACES[name](scores), y)
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+@pytest.mark.parametrize("n_columns", [1, 63, 64, 130])
+def test_bits_are_packed_on_a_device(name, n_columns):
+    bits = np.random.default_rng(5).random((9, n_columns)) < 0.5
+    assert (unpack(packed(NAMESPACES[name](bits)), n_columns) == bits).all()
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+@pytest.mark.parametrize("where", NAMESPACES)
+def test_scores_below_the_normal_range_keep_their_order_on_a_device(where, higher_is_better):
+    rng = np.random.default_rng(4)
+    sizes = rng.choice([1e-41, -1e-41, 1e-38, 0.0, 1.0], (40, 30))
+    scores = (sizes * rng.integers(0, 9, sizes.shape)).astype("f4")
+    y = rng.permutation(np.arange(40) % 30)
+    how = {"higher_is_better": higher_is_better, "random_seed": 2}
+    expected = SourceTask.from_scores(scores, y, **how)
+    assert_same(SourceTask.from_scores(NAMESPACES[where](scores), y, **how), expected)
+
+
+def test_without_the_compiler_the_message_says_so():
+    code = "import classex_bayes.core.ranks.tiles"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert "NUMBA_DISABLE_JIT turns off: unset it" in run.stderr

@@ -1,0 +1,228 @@
+"""What must not matter: order, names, types, layout, increasing transforms, splitting."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import classex_bayes.core.ranks.embeddings as embeddings_module
+import classex_bayes.core.ranks.losses as losses_module
+import classex_bayes.core.ranks.sources as scores_module
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.estimators.literature import literature
+from classex_bayes.task.source_task import SourceTask
+
+BASIS = MixturePrior().basis
+# Halves are drawn by position, so that an order of the classes draws others.
+DETERMINISTIC = [e for e in literature(random_seed=1) if not e.name.startswith("ClassExReg")]
+
+
+@st.composite
+def scored(draw):
+    """Scores without ties that every real type holds exactly, and labels of at least 3 classes."""
+    n_classes = draw(st.integers(4, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(n_classes, 3 * n_classes))
+    scores = np.stack([rng.permutation(n_classes) for _ in range(n)])
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
+    # Right answers score well, but not always.
+    better = rng.random(n) < draw(st.floats(0.2, 1.0))
+    best = scores.argmax(axis=1)
+    rows = np.flatnonzero(better)
+    scores[rows, best[rows]], scores[rows, y[rows]] = scores[rows, y[rows]], n_classes - 1
+    return scores, y, rng
+
+
+def facts(task):
+    """What models and estimators see of a task, apart from the order of its instances."""
+    k = task.grid()
+    data = BernsteinData.of(task, BASIS)
+    return {
+        "accuracy": task.accuracy(k),
+        "covariance": task.accuracy_cov(k),
+        "counts": data.counts,
+        "top": task.accuracy(k, 2),
+        "design effect": task.design_effect(),
+    }
+
+
+def same(found, expected, rtol=1e-9):
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=rtol, atol=1e-12, err_msg=name)
+
+
+@settings(max_examples=30, deadline=None)
+@given(scored())
+def test_order_of_instances_and_classes(given_test):
+    scores, y, rng = given_test
+    task = SourceTask.from_scores(scores, y)
+    rows, columns = rng.permutation(len(y)), rng.permutation(scores.shape[1])
+    place = np.argsort(columns)
+    moved = SourceTask.from_scores(scores[rows][:, columns], place[y[rows]])
+    np.testing.assert_array_equal(moved.losses, task.losses[rows])
+    same(facts(moved), facts(task))
+
+
+@settings(max_examples=20, deadline=None)
+@given(scored(), st.sampled_from(["text", "numbers", "mixed"]))
+def test_names_of_classes(given_test, kind):
+    scores, y, _ = given_test
+    names = {
+        "text": [f"class {j}" for j in range(scores.shape[1])],
+        "numbers": [1000 + 7 * j for j in range(scores.shape[1])],
+        "mixed": [j if j % 2 else f"c{j}" for j in range(scores.shape[1])],
+    }[kind]
+    labels = np.array([names[j] for j in y], dtype=object)
+    task = SourceTask.from_scores(scores, labels, classes=names)
+    plain = SourceTask.from_scores(scores, y)
+    np.testing.assert_array_equal(task.losses, plain.losses)
+    same(facts(task), facts(plain), rtol=0)
+
+
+TYPES = ["f2", "f4", "f8", "i1", "u1", "i4", "u8", ">f4", ">i8"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(scored(), st.sampled_from(TYPES))
+def test_type_and_layout_of_the_scores(given_test, dtype):
+    scores, y, _ = given_test
+    plain = SourceTask.from_scores(scores.astype(float), y)
+    own = scores.astype(dtype)
+    wide = np.zeros((2 * len(y), 3 * scores.shape[1]), dtype)
+    wide[::2, ::3] = own
+    read_only = own.copy()
+    read_only.flags.writeable = False
+    for array in (own, np.asfortranarray(own), wide[::2, ::3], own[::-1][::-1], read_only):
+        task = SourceTask.from_scores(array, y)
+        np.testing.assert_array_equal(task.losses, plain.losses)
+        same(facts(task), facts(plain), rtol=0)
+    distances = SourceTask.from_scores(
+        scores.shape[1] - own.astype("i8"), y, higher_is_better=False
+    )
+    np.testing.assert_array_equal(distances.losses, plain.losses)
+
+
+TRANSFORMS = {
+    "affine": lambda s: 3 * s - 100,
+    "exponential": lambda s: np.exp(s / 4),
+    "logarithm": lambda s: np.log1p(s),
+    "squeezed": lambda s: -1 / (1 + s),
+    "by row": lambda s: s * np.arange(1, len(s) + 1)[:, None] + np.arange(len(s))[:, None],
+}
+
+
+@settings(max_examples=15, deadline=None)
+@given(scored(), st.sampled_from(sorted(TRANSFORMS)))
+def test_increasing_transforms(given_test, name):
+    scores, y, _ = given_test
+    task = SourceTask.from_scores(scores, y)
+    changed = SourceTask.from_scores(TRANSFORMS[name](scores.astype(float)), y)
+    np.testing.assert_array_equal(changed.losses, task.losses)
+    same(facts(changed), facts(task), rtol=0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(scored(), st.integers(1, 5))
+def test_sizes_of_blocks(given_test, height):
+    scores, y, _ = given_test
+    whole = facts(SourceTask.from_scores(scores, y))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses_module, "_PACKED_ELEMENTS", height * scores.shape[1])
+        patch.setattr(losses_module, "_BLOCK_ELEMENTS", height * scores.shape[1])
+        patch.setattr(scores_module, "_TILE_ELEMENTS", height * scores.shape[1])
+        same(facts(SourceTask.from_scores(scores, y)), whole)
+
+
+@settings(max_examples=15, deadline=None)
+@given(scored())
+def test_embeddings_are_moved_turned_and_scaled(given_test):
+    _, y, rng = given_test
+    n_classes = int(y.max()) + 1
+    gallery = rng.normal(size=(n_classes, 6))
+    probes = gallery[y] + 0.8 * rng.normal(size=(len(y), 6))
+    task = SourceTask.from_embeddings(probes, gallery, y)
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    for change in (lambda x: x @ turn, lambda x: x + 3.5, lambda x: 0.25 * x, lambda x: x[:, ::-1]):
+        moved = SourceTask.from_embeddings(change(probes), change(gallery), y)
+        np.testing.assert_array_equal(moved.losses, task.losses)
+    cosine = SourceTask.from_embeddings(probes, gallery, y, metric="cosine")
+    lengths = rng.uniform(0.5, 2, (len(y), 1)), rng.uniform(0.5, 2, (n_classes, 1))
+    scaled = SourceTask.from_embeddings(
+        probes * lengths[0], gallery * lengths[1], y, metric="cosine"
+    )
+    np.testing.assert_array_equal(scaled.losses, cosine.losses)
+    assert embeddings_module.EmbeddingScores is type(task.source)
+
+
+@pytest.fixture(scope="module")
+def some_task():
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(160, 80)) + 2.5 * np.eye(80)[np.tile(np.arange(80), 2)]
+    return scores, np.tile(np.arange(80), 2)
+
+
+@pytest.mark.parametrize("estimator", DETERMINISTIC, ids=lambda e: e.name)
+def test_point_estimates_do_not_depend_on_order_or_layout(estimator, some_task):
+    scores, y = some_task
+    rng, k = np.random.default_rng(1), [80, 300, 2000]
+    rows, columns = rng.permutation(len(y)), rng.permutation(80)
+    tasks = [
+        SourceTask.from_scores(scores, y),
+        SourceTask.from_scores(scores[rows][:, columns], np.argsort(columns)[y[rows]]),
+        SourceTask.from_scores(np.asfortranarray(scores), y),
+    ]
+    means = [estimator.fit(task).predict(k).mean.to_numpy() for task in tasks]
+    np.testing.assert_allclose(means[1], means[0], rtol=1e-6)
+    # Sums of densities round by the layout.
+    np.testing.assert_allclose(means[2], means[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", DETERMINISTIC, ids=lambda e: e.name)
+def test_point_estimates_from_ranks_ignore_increasing_transforms(estimator, some_task):
+    if estimator.name.startswith("KDE"):
+        pytest.skip("KDE is an estimate of densities of the scores")
+    scores, y = some_task
+    tasks = SourceTask.from_scores(scores, y), SourceTask.from_scores(np.exp(scores), y)
+    first, second = (estimator.fit(task).predict([80, 2000]).mean for task in tasks)
+    np.testing.assert_array_equal(first, second)
+
+
+FAR = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+
+
+@FAR
+@pytest.mark.parametrize("estimator", literature(random_seed=1), ids=lambda e: e.name)
+def test_point_estimates_stay_within_bounds_or_say_that_they_may_not(estimator, some_task):
+    task = SourceTask.from_scores(*some_task)
+    mean = estimator.fit(task).predict(np.unique(np.geomspace(2, 10**7, 60).astype(int))).mean
+    within = mean.between(0, 1).all() and (mean.diff().dropna() <= 1e-12).all()
+    assert within or "bounds" in type(estimator).__doc__
+
+
+def test_the_posterior_is_the_same_where_the_data_are(fit, some_task):
+    scores, y = some_task
+    draws = [
+        fit(SourceTask.from_scores(array, y), draws=100, tune=200).predict(500).accuracy.values
+        for array in (scores, np.asfortranarray(scores), np.exp(scores))
+    ]
+    np.testing.assert_array_equal(draws[1], draws[0])
+    np.testing.assert_array_equal(draws[2], draws[0])
+
+
+@FAR
+def test_the_posterior_curve_is_bounded_falling_and_a_distribution(fit, some_task):
+    model = fit(SourceTask.from_scores(*some_task), draws=100, tune=200)
+    k = np.unique(np.geomspace(2, 10**12, 80).astype(np.int64))
+    accuracy = model.predict(k).accuracy.values
+    assert accuracy.min() >= 0 and accuracy.max() <= 1 and np.all(np.diff(accuracy) <= 1e-15)
+    levels = np.linspace(0, 1, 101)
+    found = model.discriminability(levels).values
+    assert np.all(np.diff(found) >= -1e-15)
+    np.testing.assert_allclose(found[..., 0], 0, atol=1e-12)
+    np.testing.assert_allclose(found[..., -1], 1, atol=1e-12)
+    tops = [model.predict([100, 10_000], top=m).accuracy.values for m in (1, 2, 5, 50)]
+    for lower, upper in pairwise(tops):
+        assert np.all(lower <= upper + 1e-15)

@@ -1,0 +1,187 @@
+"""Tasks on shards of the probes, merged, equal the task on all of them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
+
+ATOL = 1e-10
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def random_test(rng, n_classes, ties):
+    """Scores of random layouts of classes, with or without ties."""
+    repeats = rng.integers(0, 5, n_classes)
+    repeats[rng.choice(n_classes, 3, replace=False)] += 1
+    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
+    scores = rng.normal(size=(y.size, n_classes))
+    scores[np.arange(y.size), y] += 1
+    return (np.rint(2 * scores) if ties else scores), y
+
+
+def whole_classes(rng, y, n_parts):
+    """Uneven shards of at least two classes that hold all instances of these."""
+    tested = rng.permutation(np.unique(y))
+    possible = np.arange(2, tested.size - 1, 2)
+    cuts = np.sort(rng.choice(possible, min(n_parts - 1, possible.size), replace=False))
+    return [np.flatnonzero(np.isin(y, classes)) for classes in np.split(tested, cuts)]
+
+
+def any_rows(rng, y, n_parts):
+    """Uneven shards of at least two classes that tear classes apart."""
+    cuts = np.sort(rng.choice(np.arange(1, y.size), min(n_parts, y.size) - 1, replace=False))
+    parts = np.split(np.arange(y.size), cuts)
+    assume(all(np.unique(y[rows]).size > 1 for rows in parts))
+    return parts
+
+
+def assert_equal(merged, whole, order):
+    np.testing.assert_array_equal(merged.losses, whole.losses[order])
+    np.testing.assert_array_equal(merged.y, whole.y[order])
+    np.testing.assert_allclose(merged.class_weight, whole.class_weight, rtol=1e-12)
+    assert merged.n_tied == whole.n_tied
+    for k in (whole.grid(), [2, whole.n_classes]):
+        np.testing.assert_allclose(merged.accuracy_cov(k), whole.accuracy_cov(k), atol=ATOL)
+    assert merged.design_effect() == pytest.approx(whole.design_effect(), rel=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=SEEDS,
+    n_classes=st.integers(5, 30),
+    n_parts=st.integers(1, 4),
+    ties=st.sampled_from([None, "pessimistic", "optimistic"]),
+    weighted=st.booleans(),
+    shards=st.sampled_from([whole_classes, any_rows]),
+)
+def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, shards):
+    rng = np.random.default_rng(seed)
+    scores, y = random_test(rng, n_classes, ties)
+    weight = rng.uniform(0.1, 1, n_classes)
+    options = {"untested": "competitors", "ties": ties or "random", "random_seed": 1}
+    rows = shards(rng, y, n_parts)
+    options["class_weight"] = weight if weighted else None
+    whole = SourceTask.from_scores(scores, y, **options)
+    parts = [SourceTask.from_scores(scores[part], y[part], **options) for part in rows]
+    merged = SourceTask.merge(parts, options["class_weight"])
+    assert_equal(merged, whole, np.concatenate(rows))
+    walked = count_losses(merged.source, merged.y, merged.ties)
+    np.testing.assert_array_equal(walked[0], merged.losses)
+    assert walked[1] == merged.n_tied
+    if shards is whole_classes:
+        light = SourceTask.merge([p.without_scores() for p in parts], options["class_weight"])
+        grid = whole.grid()
+        np.testing.assert_allclose(light.accuracy_cov(grid), merged.accuracy_cov(grid), atol=1e-14)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=SEEDS, shards=st.sampled_from([whole_classes, any_rows]))
+def test_merging_is_associative(seed, shards):
+    rng = np.random.default_rng(seed)
+    scores, y = random_test(rng, 12, ties=True)
+    parts = [
+        SourceTask.from_scores(scores[rows], y[rows], untested="competitors", random_seed=i)
+        for i, rows in enumerate(shards(rng, y, 3))
+    ]
+    flat = SourceTask.merge(parts)
+    nested = SourceTask.merge([SourceTask.merge(parts[:2]), *parts[2:]])
+    np.testing.assert_array_equal(flat.losses, nested.losses)
+    assert flat.n_tied == nested.n_tied == sum(part.n_tied for part in parts)
+    for k in (flat.grid(), [3, 7]):
+        np.testing.assert_allclose(flat.accuracy_cov(k), nested.accuracy_cov(k), atol=ATOL)
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Embeddings with two probes a class, as a whole and as files of half the classes each."""
+    law = GaussianNearestNeighbor(dim=8, noise_variance=0.3)
+    probes, gallery, y = law.sample(60, repeats=2, random_seed=3)
+    whole = SourceTask.from_embeddings(probes, gallery, y)
+    parts = [
+        SourceTask.from_embeddings(probes[rows], gallery, y[rows], untested="competitors")
+        for rows in (y < 20, y >= 20)
+    ]
+    return whole, parts, np.concatenate([np.flatnonzero(y < 20), np.flatnonzero(y >= 20)])
+
+
+def test_scores_stay_together(halves):
+    whole, parts, order = halves
+    merged = SourceTask.merge(parts)
+    assert_equal(merged, whole, order)
+    np.testing.assert_allclose(
+        KDE("ucv").fit(merged).predict(100).mean, KDE("ucv").fit(whole).predict(100).mean
+    )
+    kept = np.array([1, 5, 18, 22, 40, 59])
+    some, of_whole = merged.select(kept), whole.select(kept)
+    rank = np.argsort(order[np.isin(merged.y, kept)])
+    np.testing.assert_array_equal(some.losses[rank], of_whole.losses)
+    np.testing.assert_allclose(some.accuracy_cov([2, 6]), of_whole.accuracy_cov([2, 6]), atol=ATOL)
+    pickled = pickle.loads(pickle.dumps([part.without_scores() for part in parts]))
+    light = SourceTask.merge(pickled)
+    grid = whole.grid()
+    np.testing.assert_allclose(light.accuracy_cov(grid), whole.accuracy_cov(grid), atol=ATOL)
+    assert light.source is None
+    assert light.knows_competitors
+
+
+def test_covariance_between_the_grid_is_interpolated(halves):
+    whole, _, _ = halves
+    k = [3, 9, 24, 50]
+    exact = np.sqrt(np.diag(whole.accuracy_cov(k)))
+    near = np.sqrt(np.diag(whole.without_scores().accuracy_cov(k)))
+    np.testing.assert_allclose(near, exact, rtol=0.02)
+
+
+def test_losses_alone():
+    rng = np.random.default_rng(5)
+    losses, y = rng.integers(0, 10, 40), np.repeat(np.arange(10), 4)
+    whole = SourceTask.from_losses(losses, y, n_classes=10)
+    parts = [
+        SourceTask.from_losses(losses[rows], y[rows], n_classes=10, untested="competitors")
+        for rows in (slice(0, 18), slice(18, 40))
+    ]
+    merged = SourceTask.merge(parts)
+    np.testing.assert_array_equal(merged.losses, losses)
+    np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
+    assert not merged.knows_competitors
+    with_scores = SourceTask.from_scores(np.eye(10), np.arange(10))
+    assert SourceTask.merge([merged, with_scores]).kind == "losses"
+
+
+def test_bad_parts():
+    scores, y = np.eye(6), list("abcdef")
+    task = SourceTask.from_scores(scores, y, classes=y)
+    light = task.without_scores()
+    with pytest.raises(DataError, match="class 'a' has instances in parts 0 and 1, and part 1 has"):
+        SourceTask.merge([task, light])
+    with pytest.raises(DataError, match="classes of part 1 is None, that of part 0 is"):
+        SourceTask.merge([task, SourceTask.from_scores(scores, range(6))])
+    with pytest.raises(DataError, match="n_classes of part 1 is 5, that of part 0 is 6"):
+        SourceTask.merge([task, SourceTask.from_scores(np.eye(5), np.arange(5))])
+    with pytest.raises(DataError, match="ties of part 1 is 'optimistic'"):
+        SourceTask.merge([task, SourceTask.from_scores(scores, y, classes=y, ties="optimistic")])
+    curve = SourceTask.from_accuracies([2, 5], [0.9, 0.8], n_test=100, n_classes=6)
+    with pytest.raises(DataError, match="part 1 was made from accuracies alone"):
+        SourceTask.merge([task, curve])
+    heavy = SourceTask.from_scores(scores, y, classes=y, class_weight=[2, 1, 1, 1, 1, 1])
+    with pytest.raises(DataError, match=r"in part 0, classes 'a' and 'b' weigh 0.28"):
+        SourceTask.merge([heavy])
+    for nothing, message in [([], "found none"), ([1], "found int"), (task, "several tasks")]:
+        with pytest.raises(DataError, match=message):
+            SourceTask.merge(nothing)
+
+
+def test_parts_that_are_none_or_given_twice_are_refused():
+    part = SourceTask.from_losses([0, 1, 2], [0, 1, 2], n_classes=5, untested="competitors")
+    with pytest.raises(DataError, match="parts: expected a sequence of tasks, found None"):
+        SourceTask.merge(None)
+    with pytest.raises(DataError, match="part 1 is part 0 once more"):
+        SourceTask.merge([part, part])

@@ -1,0 +1,411 @@
+"""SourceTask: the four ways to make one agree with each other and with the definitions."""
+
+import tracemalloc
+from math import comb
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare, hypergeom
+
+from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.influence import clustered_covariance, independent_variance
+from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def random_scores(seed=0, n_classes=10, most_repeats=4, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(
+        np.repeat(np.arange(n_classes), rng.integers(1, most_repeats + 1, n_classes))
+    )
+    scores = rng.normal(size=(y.size, n_classes))
+    scores[np.arange(y.size), y] += shift
+    return scores, y
+
+
+def assert_same(task, other):
+    """Compare all that the estimators see."""
+    assert (task.n_classes, task.n_test) == (other.n_classes, other.n_test)
+    assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+    k = task.grid()
+    np.testing.assert_allclose(task.instance_weight, other.instance_weight, rtol=1e-12)
+    np.testing.assert_allclose(task.accuracy(k), other.accuracy(k), rtol=1e-12)
+    np.testing.assert_allclose(task.accuracy_cov(k), other.accuracy_cov(k), atol=1e-8)
+    assert task.design_effect() == pytest.approx(other.design_effect(), rel=1e-3)
+
+
+# Four constructors
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS)
+def test_all_constructors_see_the_same_task(seed):
+    probes, gallery, y = GaussianNearestNeighbor(3, 0.3).sample(8, repeats=2, random_seed=seed)
+    distance = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    task = SourceTask.from_embeddings(probes, gallery, y)
+    assert_same(task, SourceTask.from_scores(-distance, y))
+    assert_same(task, SourceTask.from_scores(np.sqrt(distance), y, higher_is_better=False))
+    assert_same(task, SourceTask.from_scores((-distance).tolist(), y.tolist()))
+    doubled = np.vstack([gallery, gallery + 1e-9])
+    twice = SourceTask.from_embeddings(probes, doubled, y, gallery_y=np.tile(np.arange(8), 2))
+    assert_same(task, twice)
+
+    k = np.arange(2, 9)
+    from_losses = SourceTask.from_losses(task.losses, y, n_classes=8)
+    np.testing.assert_array_equal(from_losses.accuracy(k), task.accuracy(k))
+    np.testing.assert_array_equal(from_losses.histogram(loss_bins(8)), task.histogram(loss_bins(8)))
+    curve = SourceTask.from_accuracies(k, task.accuracy(k), n_test=16, n_classes=8)
+    np.testing.assert_array_equal(curve.accuracy(k), task.accuracy(k))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, metric=st.sampled_from(["sqeuclidean", "cosine", "dot"]))
+def test_metrics_and_reductions_by_their_score_matrix(seed, metric):
+    rng = np.random.default_rng(seed)
+    probes, gallery = rng.normal(size=(30, 4)), rng.normal(size=(15, 4))
+    gallery_y, y = rng.permutation(np.repeat(np.arange(5), 3)), np.arange(30) % 5
+    length = np.linalg.norm(probes, axis=1)[:, None] * np.linalg.norm(gallery, axis=1)
+    by_template = {
+        "sqeuclidean": -((probes[:, None] - gallery) ** 2).sum(axis=2),
+        "cosine": probes @ gallery.T / length,
+        "dot": probes @ gallery.T,
+    }[metric]
+    for reduce, combine in (("max", np.max), ("mean", np.mean)):
+        columns = [combine(by_template[:, gallery_y == j], axis=1) for j in range(5)]
+        task = SourceTask.from_embeddings(
+            probes, gallery, y, metric=metric, gallery_y=gallery_y, reduce=reduce
+        )
+        assert_same(task, SourceTask.from_scores(np.stack(columns, axis=1), y))
+
+
+def test_keeps_a_reference_to_the_scores():
+    scores, y = random_scores()
+    assert np.shares_memory(SourceTask.from_scores(scores, y).source.matrix, scores)
+    task = SourceTask.from_embeddings(scores, np.eye(10), y)
+    assert np.shares_memory(task.source.probes, scores)
+    assert SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3).source is None
+
+
+def test_memory_mapped_scores(tmp_path):
+    scores, y = random_scores()
+    np.save(tmp_path / "scores.npy", scores)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    assert_same(SourceTask.from_scores(mapped, y), SourceTask.from_scores(scores, y))
+
+
+@pytest.mark.parametrize("templates", [1, 20])
+def test_embeddings_never_form_the_score_matrix(templates):
+    n, n_classes = 4000, 4000 // templates
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(4000, 16)).astype("f4")
+    gallery_y = np.arange(4000) % n_classes
+    probes = gallery + rng.normal(size=gallery.shape).astype("f4")
+    tracemalloc.start()
+    SourceTask.from_embeddings(probes, gallery, gallery_y, gallery_y=gallery_y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Of single-precision scores on all templates.
+    assert peak < 0.8 * 4 * n * 4000
+
+
+# Names
+
+
+def test_names_of_classes():
+    scores, y = random_scores(n_classes=4)
+    plain = SourceTask.from_scores(scores, y)
+    names = np.array(["d", "a", "c", "b"])
+    assert plain.classes is None
+    named = SourceTask.from_scores(scores, names[y], classes=names)
+    assert named.classes == ["d", "a", "c", "b"]
+    assert_same(named, plain)
+    frame = pd.DataFrame(scores, columns=names)
+    assert_same(SourceTask.from_scores(frame, pd.Series(names[y])), plain)
+    by_number = SourceTask.from_scores(frame, 10 * y, classes=[0, 10, 20, 30])
+    assert by_number.classes == [0, 10, 20, 30]
+    assert_same(by_number, plain)
+    losses = SourceTask.from_losses(plain.losses, names[y], n_classes=4, classes=names)
+    assert losses.y.tolist() == y.tolist()
+
+
+def test_names_of_templates():
+    scores, y = random_scores(n_classes=3)
+    names = np.array(["x", "y", "z"])
+    gallery = np.eye(3)[[2, 0, 1]]
+    plain = SourceTask.from_scores(scores, y)
+    sorted_names = SourceTask.from_embeddings(
+        scores, gallery, names[y], metric="dot", gallery_y=["z", "x", "y"]
+    )
+    assert sorted_names.classes == ["x", "y", "z"]
+    assert_same(sorted_names, plain)
+    given_order = SourceTask.from_embeddings(
+        scores, gallery, names[y], metric="dot", classes=["z", "x", "y"]
+    )
+    assert given_order.classes == ["z", "x", "y"]
+    np.testing.assert_array_equal(given_order.losses, plain.losses)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u8", "f4", "f8"])
+def test_labels_of_any_whole_type(dtype):
+    scores, y = random_scores()
+    assert_same(SourceTask.from_scores(scores, y.astype(dtype)), SourceTask.from_scores(scores, y))
+
+
+# Weights and untested classes
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, weighted=st.booleans())
+def test_classes_weigh_the_same_or_as_told(seed, weighted):
+    scores, y = random_scores(seed, 6)
+    weight = np.random.default_rng(seed).uniform(0, 9, 6) if weighted else None
+    task = SourceTask.from_scores(scores, y, class_weight=weight)
+    share = np.full(6, 1 / 6) if weight is None else weight / weight.sum()
+    np.testing.assert_allclose(task.class_weight, share, rtol=1e-12)
+    for k in range(2, 7):
+        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.losses])
+        expected = sum(share[j] * f[y == j].mean() for j in range(6))
+        assert task.accuracy(k)[0] == pytest.approx(expected, rel=1e-12)
+    counts = task.histogram(loss_bins(6))
+    expected = [
+        y.size * sum(share[j] * np.mean(task.losses[y == j] == loss) for j in range(6))
+        for loss in range(6)
+    ]
+    np.testing.assert_allclose(counts, expected, rtol=1e-12)
+    assert counts.sum() == pytest.approx(task.n_test)
+
+
+def test_weights_by_name():
+    scores, y = random_scores(n_classes=3)
+    by_position = SourceTask.from_scores(scores, y, class_weight=[1, 2, 3])
+    assert_same(SourceTask.from_scores(scores, y, class_weight={2: 3, 1: 2, 0: 1}), by_position)
+    names = np.array(["a", "b", "c"])
+    named = SourceTask.from_scores(
+        scores, names[y], classes=names, class_weight={"c": 0.3, "a": 0.1, "b": 0.2}
+    )
+    assert_same(named, by_position)
+
+
+def test_untested_classes_compete():
+    scores, y = random_scores(n_classes=6)
+    scores, y = scores[y != 4], y[y != 4]
+    with pytest.raises(DataError, match=r"class 4 \(column 4\).*untested='competitors'"):
+        SourceTask.from_scores(scores, y)
+    task = SourceTask.from_scores(scores, y, untested="competitors")
+    own = scores[np.arange(y.size), y][:, None]
+    assert task.losses.tolist() == (scores > own).sum(axis=1).tolist()
+    assert task.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
+    right = scores.argmax(axis=1) == y
+    balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
+    assert task.accuracy(6)[0] == pytest.approx(balanced)
+    assert np.linalg.eigvalsh(task.accuracy_cov([2, 4, 6])).min() > -1e-12
+
+
+# Ties
+
+
+def test_tied_pairs_are_reported():
+    scores = np.array([[1.0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0], [1, 0, 0, 0]])
+    y = [0, 1, 2, 3]
+    for ties, losses in (("optimistic", [0, 0, 0, 1]), ("pessimistic", [2, 1, 0, 3])):
+        task = SourceTask.from_scores(scores, y, ties=ties)
+        assert task.losses.tolist() == losses and task.n_tied == 5
+        assert f"5 ties ({ties})" in repr(task)
+    random = [SourceTask.from_scores(scores, y, random_seed=1).losses.tolist() for _ in range(2)]
+    assert random[0] == random[1]
+    seed = np.random.SeedSequence(1)
+    assert SourceTask.from_scores(scores, y, random_seed=seed).losses.tolist() == random[0]
+
+
+def test_constant_scores_are_guessing():
+    y = np.arange(2000) % 50
+    task = SourceTask.from_scores(np.ones((2000, 50)), y, random_seed=0)
+    assert task.n_tied == 2000 * 49
+    for k in (2, 10, 50):
+        error = np.sqrt(1 / k * (1 - 1 / k) / 2000)
+        assert task.accuracy(k)[0] == pytest.approx(1 / k, abs=4 * error)
+
+
+# Covariance and design effect
+
+
+def test_covariance_may_be_asked_for_at_any_k():
+    scores, y = random_scores(1, n_classes=40)
+    task = SourceTask.from_scores(scores, y)
+    k = task.grid()
+    assert k[0] == 2 and k[-1] == 40 and np.all(np.diff(k) > 0)
+    every = task.accuracy_cov(np.arange(2, 41))
+    # The projection to a covariance depends a little on the other k.
+    few, all_k = task.accuracy_cov(k), every[np.ix_(k - 2, k - 2)]
+    np.testing.assert_allclose(few, all_k, atol=0.01 * np.diag(few).max())
+    np.testing.assert_allclose(task.accuracy_cov(k[::-1])[::-1, ::-1], task.accuracy_cov(k))
+    assert task.accuracy_cov(7).shape == (1, 1)
+
+
+def test_losses_alone_give_the_inflated_clustered_covariance():
+    scores, y = random_scores(2, n_classes=20)
+    with_scores = SourceTask.from_scores(scores, y)
+    task = SourceTask.from_losses(with_scores.losses, y, n_classes=20)
+    k = np.array([2, 5, 20])
+    clustered = clustered_covariance(task.losses, y, 20, k, task.class_weight)
+    np.testing.assert_allclose(task.accuracy_cov(k), 1.25 * clustered)
+
+
+@pytest.mark.parametrize("known", ["scores", "losses"])
+def test_design_effect_is_the_ratio_of_variances(known):
+    scores, y = random_scores(3, n_classes=50)
+    task = SourceTask.from_scores(scores, y)
+    if known == "losses":
+        task = SourceTask.from_losses(task.losses, y, n_classes=50)
+    k = task.grid()
+    independent = independent_variance(task.losses, 50, k, task.instance_weight)
+    clustered = np.diag(clustered_covariance(task.losses, y, 50, k, task.class_weight))
+    ratios = np.diag(task.accuracy_cov(k)) / independent
+    expected = max(np.median(ratios), np.median(clustered / independent), 1)
+    assert task.design_effect() == round(expected, 6)
+
+
+def test_design_effect_without_enough_errors_is_the_mean_number_of_repeats():
+    y = np.repeat(np.arange(8), [1, 2, 3, 4, 1, 2, 3, 4])
+    losses = np.where(y < 4, 1, 0)
+    assert SourceTask.from_losses(losses, y, n_classes=8).design_effect() == 2.5
+    assert SourceTask.from_losses(0 * losses, y, n_classes=8).design_effect() == 2.5
+
+
+@pytest.mark.parametrize("loss", [1, 5, 9])
+def test_design_effect_where_no_instance_differs(loss):
+    y = np.repeat(np.arange(10), 3)
+    assert SourceTask.from_losses(np.full(30, loss), y, n_classes=10).design_effect() == 3
+    worst = SourceTask.from_scores(np.ones((30, 10)), y, ties="pessimistic")
+    assert worst.design_effect() == 3
+
+
+# Subsamples
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, kind=st.sampled_from(["scores", "distances", "embeddings"]))
+def test_subsample_is_the_task_of_the_submatrix(seed, kind):
+    scores, y = random_scores(seed, n_classes=9)
+    names = np.array(list("abcdefghi"))
+    weight = np.arange(1.0, 10)
+    options = {"classes": names, "class_weight": weight}
+    if kind == "embeddings":
+        task = SourceTask.from_embeddings(scores, np.eye(9), names[y], metric="dot", **options)
+    else:
+        sign = 1 if kind == "scores" else -1
+        task = SourceTask.from_scores(
+            sign * scores, names[y], higher_is_better=sign == 1, **options
+        )
+    part = task.subsample(5, random_seed=seed)
+    kept = np.searchsorted(names, part.classes)
+    assert len(set(part.classes)) == 5
+    rows = np.isin(y, kept)
+    expected = SourceTask.from_scores(
+        scores[np.ix_(rows, kept)],
+        names[y[rows]],
+        classes=names[kept],
+        class_weight=weight[kept],
+    )
+    assert_same(part, expected)
+    again = task.subsample(5, random_seed=seed)
+    assert again.classes == part.classes
+
+
+def test_subsamples_hold_every_class_equally_often():
+    task = SourceTask.from_scores(np.eye(10), np.arange(10), classes=range(10))
+    seeds = np.random.SeedSequence(0).spawn(500)
+    drawn = [task.subsample(4, random_seed=seed).classes for seed in seeds]
+    assert chisquare(np.bincount(np.ravel(drawn))).pvalue > 1e-4
+    assert sorted(task.subsample(10, random_seed=0).classes) == list(range(10))
+
+
+def test_subsample_of_losses_keeps_the_accuracies_on_average():
+    losses, y = np.arange(30) % 20, np.arange(30)
+    task = SourceTask.from_losses(losses, y, n_classes=30)
+    k, seeds = [2, 5, 10], np.random.SeedSequence(1).spawn(2000)
+    found = np.array([task.subsample(10, random_seed=seed).accuracy(k) for seed in seeds])
+    error = found.std(axis=0) / np.sqrt(2000)
+    assert np.all(np.abs(found.mean(axis=0) - task.accuracy(k)) < 4 * error)
+    assert error.max() < 0.005
+    whole = task.subsample(30, random_seed=0)
+    assert sorted(whole.losses) == sorted(losses)
+
+
+def test_subsample_without_weight_is_refused():
+    task = SourceTask.from_scores(np.eye(20), np.arange(20), class_weight=[1, 1] + [0] * 18)
+    with pytest.raises(DataError, match="n_classes"):
+        for seed in range(20):
+            task.subsample(3, random_seed=seed)
+
+
+def test_repr():
+    task = SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4)
+    assert repr(task) == (
+        "<SourceTask: 4 classes, 4 test instances from losses, accuracy 0.50 (se 0.32)>"
+    )
+
+
+def test_weights_in_a_series_are_told_by_name():
+    scores = np.random.default_rng(1).normal(size=(12, 4)) + np.eye(4)[np.arange(12) % 4]
+    names = list("dacb")
+    y = np.array(names)[np.arange(12) % 4]
+    weight = pd.Series([1.0, 2, 3, 4], names)
+    expected = SourceTask.from_scores(scores, y, classes=names, class_weight=weight.to_numpy())
+    for same in (weight, weight.sort_index(), weight.to_dict()):
+        task = SourceTask.from_scores(scores, y, classes=names, class_weight=same)
+        np.testing.assert_array_equal(task.instance_weight, expected.instance_weight)
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        ([0, 1, 9], "kept: found 9"),
+        ([0, 1, -1], "kept: found -1"),
+        ([0, 0, 1], "kept: expected different"),
+        ([0, 1], "kept: found 2 classes"),
+        ("abc", "kept: "),
+    ],
+)
+def test_classes_to_keep_are_checked(kept, message):
+    task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
+    with pytest.raises(DataError, match=message):
+        task.select(kept)
+
+
+# Among the m best
+
+
+def test_accuracy_among_the_best():
+    scores, y = random_scores(3, n_classes=8, shift=0.5)
+    task = SourceTask.from_scores(scores, y)
+    k = np.arange(2, 9)
+    np.testing.assert_array_equal(task.accuracy(k, top=1), task.accuracy(k))
+    for top in range(2, 9):
+        found = task.accuracy(k, top=top)
+        assert found[-1] == pytest.approx(task.instance_weight @ (task.losses < top), rel=1e-12)
+        assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
+    # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
+    lost = task.losses[:, None]
+    chance = hypergeom.cdf(2, 7, lost, k[None] - 1)
+    np.testing.assert_allclose(task.accuracy(k, top=3), task.instance_weight @ chance, rtol=1e-10)
+
+
+@pytest.mark.parametrize("top", [0, -1, 1.5, True, "2", None, [2], np.nan, np.inf])
+def test_top_is_checked(top):
+    task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
+    with pytest.raises(DataError, match="top: "):
+        task.accuracy(3, top=top)
+
+
+def test_bare_curves_know_only_the_best_one():
+    curve = SourceTask.from_accuracies([2, 10], [0.9, 0.7], n_test=50, n_classes=10)
+    assert curve.accuracy([2, 10], top=1).tolist() == [0.9, 0.7]
+    with pytest.raises(DataError, match=r"top: found 2.*accuracies alone"):
+        curve.accuracy(10, top=2)

@@ -1,0 +1,135 @@
+"""How results show themselves: folded, escaped, short, without colours."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.sampling import Diagnosis
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.formatting import Display, brief, call, html_facts, sparkline, with_error
+from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.task.source_task import SourceTask
+
+HOSTILE = "<img src=x onerror=alert(1)> & co"
+TABLE = pd.DataFrame({"a": [0.123456, np.nan], HOSTILE: ["x", HOSTILE]}, pd.Index([1, 2], name="k"))
+
+
+def test_text_and_html_say_the_same():
+    shown = Display("header", TABLE, ("first note",), decimals=2)
+    for said in (shown.text(), shown.html()):
+        assert said.index("header") < said.index("0.12") < said.index("first note")
+        assert "0.123" not in said and "nan" not in said.lower()
+    assert len(shown.text().splitlines()) == 5
+
+
+def test_long_words_are_folded():
+    wide = pd.DataFrame({f"column {j}": [0.5] for j in range(30)})
+    lines = Display("word " * 50, wide, ("note " * 50,)).text().splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum(line.count("column") for line in lines) == 30
+
+
+def test_html_is_escaped_and_has_no_colours():
+    for html in (Display(HOSTILE, TABLE, (HOSTILE,)).html(), html_facts({HOSTILE: HOSTILE})):
+        assert "<img" not in html and "&lt;img" in html
+        assert not re.search(
+            r"(?<!current)color(?!:inherit)|#[0-9a-f]{3}|rgb|white|black", html, re.IGNORECASE
+        )
+
+
+def test_sparkline_stays_within_its_frame():
+    k = np.array([1000, 10, 100])
+    picture = sparkline(k, np.array([0.5, 0.9, 0.7]), np.array([0.3, 0.8, 0.6]), np.ones(3))
+    assert "from 0.9 at 10 classes to 0.5 at 1,000" in picture
+    band, line = (
+        np.array([point.split(",") for point in found.split()], dtype=float)
+        for found in re.findall(r'points="([^"]*)"', picture)
+    )
+    # In order of k, evenly spaced in log k; heights from 0.3 (at 64) to 1 (at 0).
+    np.testing.assert_allclose(line[:, 0], [0, 130, 260], atol=0.1)
+    np.testing.assert_allclose(line[:, 1], 64 * (1 - np.array([6, 4, 2]) / 7), atol=0.1)
+    assert band.min() == 0 and band[:, 1].max() == 64
+    assert sparkline(k[:2], *np.ones((3, 2))) == "" == sparkline(np.ones(3, int), *np.ones((3, 3)))
+    assert "nan" not in sparkline(k, *np.ones((3, 3)))
+
+
+@given(st.floats(0, 1), st.floats(1e-9, 1))
+def test_errors_have_two_digits(value, error):
+    shown = re.fullmatch(r"([\d.]+) \(se ([\d.]+)\)", with_error(value, error))
+    assert float(shown[2]) == pytest.approx(error, rel=0.051)
+    assert abs(float(shown[1]) - value) <= 0.06 * error
+    assert len(shown[1].partition(".")[2]) == len(shown[2].partition(".")[2])
+
+
+# What users print
+
+
+def test_counts_are_written_out():
+    index = pd.MultiIndex.from_product([["a"], [10, 2000]], names=["estimator", "k"])
+    table = pd.DataFrame({"mean": [0.9, 0.8]}, index)
+    for shown in (Display("", table), Display("", table.droplevel(0))):
+        assert "2,000" in shown.text() and "2,000</th>" in shown.html()
+    assert index.levels[1].tolist() == [10, 2000] == table.index.get_level_values(1).tolist()
+    pred = Extrapolation.from_point([2000], [0.5], "point", n_classes=1000)
+    assert repr(pred).startswith("point: expected accuracy, from 1,000 source classes")
+    assert "2,000" in repr(pred) and pred.summary().index.tolist() == [2000]
+
+
+def test_how_many_classes_until():
+    draws = xr.DataArray([[900.0, 1100.0, 2000.0]], dims=("chain", "draw"))
+    html = ClassesUntil(0.8, draws, 10**12)._repr_html_()
+    for said in ("Accuracy falls to 0.8", "1,100 classes", "89% credible interval", "900 to 2,000"):
+        assert said in html
+
+
+def test_fitted_estimators_say_so():
+    task = SourceTask.from_losses([0, 0, 0, 1], [0, 1, 2, 3], n_classes=4)
+    estimator = ClassExReg(0.5)
+    assert repr(estimator) == "ClassExReg(bandwidth=0.5)"
+    assert repr(estimator.fit(task)) == "ClassExReg(bandwidth=0.5) (fitted)"
+
+
+def test_only_what_was_changed_is_shown():
+    assert repr(MixturePrior()) == "MixturePrior()"
+    assert repr(MixturePrior(monotone=True, scale=1)) == "MixturePrior(scale=1.0, monotone=True)"
+    assert repr(DirichletPrior(bandwidth=0.25)) == "DirichletPrior(bandwidth=0.25)"
+    prior = MixturePrior(deviation=0)
+    assert repr(BayesianExtrapolator(prior)) == f"BayesianExtrapolator(prior={prior!r})"
+    assert repr(ClassExReg()) == "ClassExReg()"
+    assert eval(repr(KDE("bcv"))).get_params() == KDE("bcv").get_params()
+
+
+def test_values_are_brief():
+    assert brief(np.eye(3)) == "<ndarray 3 x 3>" and brief("text") == "'text'"
+    assert brief(list(range(1000))).endswith("...") and len(brief(list(range(1000)))) == 60
+    array = np.arange(3)
+    assert call("A", {"x": array, "y": 1}, {"x": None, "y": 1}) == "A(x=<ndarray 3>)"
+    assert call("A", {"x": array}, {"x": array}) == "A()"
+
+
+def test_task():
+    losses, y = np.repeat([0, 3], [60, 40]), np.arange(100) // 5 % 20
+    task = SourceTask.from_losses(losses, y, n_classes=20)
+    error = np.sqrt(task.accuracy_cov(20).item())
+    assert f"accuracy 0.60 (se {error:.2f})>" in repr(task)
+    html = task._repr_html_()
+    for fact in ("20", "100", "losses", f"0.60 (se {error:.2f})", f"{task.design_effect():.3g}"):
+        assert f">{fact}</td>" in html
+    large = SourceTask.from_losses([0, 1] * 100_000, range(200_000), n_classes=200_000)
+    assert "200,000 classes" in repr(large) and max(map(len, repr(large).splitlines())) <= 100
+
+
+def test_diagnosis_says_what_is_known():
+    assert repr(Diagnosis(1.0012, 812.3, 640.0, 0, ())) == (
+        "converged (r_hat 1.001, bulk ess 812, tail ess 640, divergent 0)"
+    )
+    unknown = Diagnosis(np.nan, np.nan, np.nan, 2, ("too few", "one chain"))
+    assert repr(unknown) == "not converged: too few; one chain (divergent 2)"
