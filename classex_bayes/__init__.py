@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from classex_bayes.plots.plot_questions import plot_classes_until, plot_prob_at_least
     from classex_bayes.plots.plot_sensitivity import plot_sensitivity
     from classex_bayes.report.page import write_report
-    from classex_bayes.results import Asked, ClassesUntil, Extrapolation
+    from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
     from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
     from classex_bayes.risk.bayesian_risk import BayesianRisk
     from classex_bayes.risk.moment_risk import MomentRisk
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from classex_bayes.task.source_task import SourceTask
 
 _WHERE = {
-    "Asked": "results",
+    "Estimand": "results",
     "BayesianExtrapolator": "bayes.extrapolator",
     "BayesianRisk": "risk.bayesian_risk",
     "ClassExReg": "estimators.classexreg.classexreg",
@@ -133,7 +133,6 @@ _MODULES = ("identification", "information", "simulate")
 
 __all__ = [
     "KDE",
-    "Asked",
     "BayesianExtrapolator",
     "BayesianRisk",
     "ClassExReg",
@@ -144,6 +143,7 @@ __all__ = [
     "DirichletPrior",
     "DriftPrior",
     "EncodingModel",
+    "Estimand",
     "Extrapolation",
     "ExtrapolationWarning",
     "HighDimensional",

@@ -26,7 +26,7 @@ from classex_bayes.bayes.sampling import (
 )
 from classex_bayes.core.top_accuracy import expected_top_accuracy
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Asked, ClassesUntil, Extrapolation
+from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -299,7 +299,7 @@ class BayesianExtrapolator(PredictiveChecks):
         """
         counts, best = class_counts(k), int(number(top, "top", 1, whole=True))
         one_of(kind, ("expected", "observed"), "kind")
-        asked = Asked(top=best)
+        estimand = Estimand(top=best)
         if population is None:
             draws = self._expected(counts, best)
         else:
@@ -309,7 +309,7 @@ class BayesianExtrapolator(PredictiveChecks):
             draws = population_accuracy(
                 self._weights.values, self._basis, self.idata, counts, size, rng
             )
-            asked = Asked(population=size)
+            estimand = Estimand(population=size)
         if kind == "observed":
             if best > 1:
                 raise DataError(f"top: found {best}, expected 1 for a measured accuracy")
@@ -318,9 +318,9 @@ class BayesianExtrapolator(PredictiveChecks):
                 truth_value(nested, "nested"),
             )
             draws = self._measured(draws, counts, each, held, random_seed)
-            asked = Asked(kind="observed", repeats=each, nested=held)
+            estimand = Estimand(kind="observed", repeats=each, nested=held)
         prediction = Extrapolation.from_draws(
-            counts, draws, self.name, "credible", self._n_classes, self._notes(), asked=asked
+            counts, draws, self.name, "credible", self._n_classes, self._notes(), estimand=estimand
         )
         what = {"top": best, "kind": kind, "population": population}
         known = {name: value for name, value in what.items() if value is not None}

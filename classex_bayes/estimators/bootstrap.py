@@ -149,7 +149,7 @@ def bootstrap(
             point.estimator,
             "bootstrap",
             task.n_classes,
-            asked=point.asked,
+            estimand=point.estimand,
         )
     return replace(result, notes=(*point.notes, way.note))
 

@@ -11,7 +11,12 @@ from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, na
 from classex_bayes.evaluate.progress_bar import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import Extrapolation, interval_settings, known_accuracy, one_quantity
+from classex_bayes.results import (
+    Extrapolation,
+    interval_settings,
+    reference_accuracy,
+    shared_quantity,
+)
 from classex_bayes.risk.bayesian_risk import BayesianRisk
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_counts, seed_sequence, source_task, truth_value
@@ -43,7 +48,7 @@ class Comparison(Shown):
     def _display(self) -> Display:
         # With the same decimals in all rows, so that estimators and truth can be set side by side.
         whole = self.predictions[0]
-        header = f"{whole.what}, from {whole.n_classes:,} source classes"
+        header = f"{whole.description}, from {whole.n_classes:,} source classes"
         return Display(header.capitalize(), self.table, tuple(self._notes()))
 
     def _notes(self) -> list[str]:
@@ -138,7 +143,7 @@ def compare(
             rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
             rows["interval_type"] = prediction.interval_type
             if truth is not None:
-                _set_truth(rows, prediction, known_accuracy(truth, counts), columns)
+                _set_truth(rows, prediction, reference_accuracy(truth, counts), columns)
             done.append((prediction, fitted, rows))
     except KeyboardInterrupt:
         told = f"interrupted after {len(done)} of {len(named)} estimators"
@@ -170,7 +175,7 @@ def _compared(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise DataError(f"estimators: none could be fitted ({reasons})")
     predictions, used, parts = (list(column) for column in zip(*done, strict=True))
-    quantity = one_quantity(predictions)
+    quantity = shared_quantity(predictions)
     if quantity == "risk" and isinstance(truth, SourceTask):
         raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")
     names = [prediction.estimator for prediction in predictions]

@@ -119,7 +119,8 @@ class GroupedExtrapolation(Shown):
     def _display(self) -> Display:
         whole = self.overall
         return Display(
-            f"{whole.what} of {len(self.by_group)} groups, from {whole.n_classes} source classes",
+            f"{whole.description} of {len(self.by_group)} groups, "
+            f"from {whole.n_classes} source classes",
             self._table().text(),
             tuple(f"note: {note}" for note in whole.notes),
         )

@@ -13,9 +13,9 @@ from classex_bayes.results import (
     Extrapolation,
     distinct_names,
     interval_settings,
-    known_accuracy,
-    one_quantity,
-    one_top,
+    reference_accuracy,
+    shared_quantity,
+    shared_top,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import probability, source_task
@@ -84,8 +84,8 @@ def plot_accuracy(
     predicted = _predicted(given, truth)
     if task is not None:
         source_task(task)
-    quantity = one_quantity(predicted)
-    best = one_top(predicted)
+    quantity = shared_quantity(predicted)
+    best = shared_top(predicted)
     if quantity == "risk" and (task is not None or isinstance(truth, SourceTask)):
         raise DataError(
             "task, truth: a task knows accuracies and the predictions are risks; give known risks "
@@ -117,7 +117,7 @@ def plot_accuracy(
         _draw_truth(panel, truth, ends, best)
     if target is not None:
         panel.level(TARGET, np.array(ends), probability(target, "target"))
-    names = {prediction.asked.label(quantity) for prediction in predicted}
+    names = {prediction.estimand.label(quantity) for prediction in predicted}
     label = names.pop() if len(names) == 1 else quantity
     title = f"{label.capitalize()} on more classes"
     return panel.finish(title, "number of classes", label)
@@ -146,10 +146,10 @@ def _predicted(given: Sequence[Any], truth: Any) -> list[Extrapolation]:
 def _draw_truth(panel: Panels, truth: Any, ends: list[Any], top: int) -> None:
     if isinstance(truth, SourceTask):
         grid = spaced_counts(max(min(ends), 2), min(max(ends), truth.n_classes), _N_K)
-        known = known_accuracy(truth, grid)
+        known = reference_accuracy(truth, grid)
         k = known.index.to_numpy()
         values = known.to_numpy() if top == 1 else truth.accuracy(k, top)
         panel.line(TRUTH, k, values, linestyle="C1")
     else:
-        known = known_accuracy(truth, None)
+        known = reference_accuracy(truth, None)
         panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C4")

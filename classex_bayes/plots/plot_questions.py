@@ -132,5 +132,5 @@ def plot_prob_at_least(
     order = np.argsort(prediction.k)
     for name, chance in found.items():
         panel.line(name, prediction.k[order], chance.to_numpy()[order])
-    title = f"{prediction.estimator}: {prediction.what}"
+    title = f"{prediction.estimator}: {prediction.description}"
     return panel.finish(title, "number of classes", "posterior probability")

@@ -1,7 +1,7 @@
 """What predictions are: draws or points at numbers of classes, with intervals and tables."""
 
 from classex_bayes.results.classes_until import ClassesUntil
-from classex_bayes.results.estimand import Asked, Quantity
+from classex_bayes.results.estimand import Estimand, Quantity
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
 from classex_bayes.results.intervals import (
     SAMPLE_DIMS,
@@ -9,20 +9,20 @@ from classex_bayes.results.intervals import (
     interval_settings,
     interval_words,
 )
-from classex_bayes.results.known_accuracy import known_accuracy
+from classex_bayes.results.reference_accuracy import reference_accuracy
 from classex_bayes.results.rounding import DrawsTable, RoundTo
-from classex_bayes.results.side_by_side import (
+from classex_bayes.results.shared_estimand import (
     distinct_names,
     expected_accuracy,
-    one_quantity,
-    one_top,
+    shared_quantity,
+    shared_top,
 )
 
 __all__ = [
     "SAMPLE_DIMS",
-    "Asked",
     "ClassesUntil",
     "DrawsTable",
+    "Estimand",
     "Extrapolation",
     "IntervalType",
     "Quantity",
@@ -32,7 +32,7 @@ __all__ = [
     "interval_of",
     "interval_settings",
     "interval_words",
-    "known_accuracy",
-    "one_quantity",
-    "one_top",
+    "reference_accuracy",
+    "shared_quantity",
+    "shared_top",
 ]

@@ -1,4 +1,4 @@
-"""What a prediction was asked for beside the numbers of classes."""
+"""Estimand: which accuracy a prediction is of, beside the numbers of classes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Kind = Literal["expected", "observed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Estimand:
     """Which accuracy a prediction is of; as the arguments of `BayesianExtrapolator.predict`.
 
     Attributes
@@ -16,19 +16,19 @@ class Asked:
     top : int
         m: an answer counts as correct if the true class is among the m best.
     kind : {"expected", "observed"}
-        The average over class sets, or what one test will show.
+        The average over class sets, or the result of a single test.
     repeats : int
         Test instances of each class in that test.
     nested : bool
         Whether the source classes are among those of that test.
     population : int or None
-        Number of classes that there are, where it is finite.
+        Number of classes in the population, where it is finite.
 
     Examples
     --------
-    >>> Asked(top=5).words()
+    >>> Estimand(top=5).describe()
     'expected top-5 accuracy'
-    >>> Asked(kind="observed", repeats=2).words()
+    >>> Estimand(kind="observed", repeats=2).describe()
     'measured accuracy (2 instances a class)'
     """
 
@@ -38,21 +38,21 @@ class Asked:
     nested: bool = False
     population: int | None = None
 
-    def words(self, quantity: Quantity = "accuracy") -> str:
-        """In words, for headers and legends."""
-        found, details = self.label(quantity), []
+    def describe(self, quantity: Quantity = "accuracy") -> str:
+        """Return the estimand in words, for headers and legends."""
+        name, details = self.label(quantity), []
         if self.kind == "observed":
             details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
         else:
-            found = f"expected {found}"
+            name = f"expected {name}"
         if self.nested:
             details.append("source classes included")
         if self.population is not None:
             details.append(f"{self.population:,} classes in all")
-        return f"{found} ({', '.join(details)})" if details else found
+        return f"{name} ({', '.join(details)})" if details else name
 
     def label(self, quantity: Quantity = "accuracy") -> str:
-        """The quantity alone, for axes."""
+        """Return the name of the quantity alone, for axes."""
         if self.kind == "observed":
             return f"measured {quantity}"
         return quantity if self.top == 1 else f"top-{self.top} {quantity}"

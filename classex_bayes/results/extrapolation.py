@@ -9,7 +9,7 @@ import xarray as xr
 
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, Shown, sparkline
-from classex_bayes.results.estimand import Asked, Quantity
+from classex_bayes.results.estimand import Estimand, Quantity
 from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of
 from classex_bayes.results.rounding import DrawsTable, RoundTo
 from classex_bayes.task.validation import probability
@@ -18,7 +18,7 @@ from classex_bayes.typing import FloatArray, IntArray
 IntervalType = Literal["credible", "bootstrap", "none"]
 # Studies of calibration reach factors of 10 to 70; beyond 100 the prior decides.
 _FARTHEST_FACTOR = 100
-_ACCURACY = Asked()
+_ACCURACY = Estimand()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -39,7 +39,7 @@ class Extrapolation(Shown):
         What the reader of the numbers must know; printed below every table.
     quantity : {"accuracy", "risk"}
         What is predicted: the share of correct answers, or the cost of an answer.
-    asked : Asked
+    estimand : Estimand
         Which accuracy: top-m, expected or measured in one test, of a finite population.
 
     Examples
@@ -54,7 +54,7 @@ class Extrapolation(Shown):
     n_classes: int
     notes: tuple[str, ...] = ()
     quantity: Quantity = "accuracy"
-    asked: Asked = _ACCURACY
+    estimand: Estimand = _ACCURACY
 
     @classmethod
     def from_point(
@@ -100,7 +100,7 @@ class Extrapolation(Shown):
         n_classes: int,
         notes: tuple[str, ...] = (),
         quantity: Quantity = "accuracy",
-        asked: Asked = _ACCURACY,
+        estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
         """Wrap draws of the accuracy, or of the risk.
 
@@ -120,7 +120,7 @@ class Extrapolation(Shown):
             What the reader must know; one is added where k is far beyond k1.
         quantity : {"accuracy", "risk"}
             What is predicted.
-        asked : Asked
+        estimand : Estimand
             Which accuracy.
 
         Returns
@@ -145,7 +145,7 @@ class Extrapolation(Shown):
             },
             name=quantity,
         )
-        return cls(array, estimator, interval_type, n_classes, notes, quantity, asked)
+        return cls(array, estimator, interval_type, n_classes, notes, quantity, estimand)
 
     @property
     def accuracy(self) -> xr.DataArray:
@@ -166,9 +166,9 @@ class Extrapolation(Shown):
         return self.values
 
     @property
-    def what(self) -> str:
-        """What is predicted, in words."""
-        return self.asked.words(self.quantity)
+    def description(self) -> str:
+        """The quantity and estimand in words."""
+        return self.estimand.describe(self.quantity)
 
     @property
     def k(self) -> IntArray:
@@ -266,7 +266,7 @@ class Extrapolation(Shown):
             limits = [bounds["lower"], bounds["upper"]]
         curves = [curve.to_numpy() for curve in (self.mean, *limits)]
         return Display(
-            f"{self.estimator}: {self.what}, from {self.n_classes:,} source classes",
+            f"{self.estimator}: {self.description}, from {self.n_classes:,} source classes",
             self._table().text(),
             tuple(f"note: {note}" for note in self.notes),
             picture=sparkline(self.k, *curves),

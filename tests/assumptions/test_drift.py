@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from classex_bayes.assumptions.drift import measure_drift
 from classex_bayes.assumptions.drift_prior import DriftPrior
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Asked, Extrapolation
+from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.simulate import GaussianClasses, lda_scores, naive_bayes_scores
 from classex_bayes.task.source_task import SourceTask
 
@@ -205,8 +205,14 @@ def test_predictions_refused(task, prediction):
         (point, "points gives points without draws"),
         (risk, "predicts risk and not accuracy"),
         (elsewhere, "made from 50 classes, expected the 80"),
-        (replace(prediction, asked=Asked(top=5)), "prediction: found expected top-5 accuracy"),
-        (replace(prediction, asked=Asked(kind="observed")), "prediction: found measured accuracy"),
+        (
+            replace(prediction, estimand=Estimand(top=5)),
+            "prediction: found expected top-5 accuracy",
+        ),
+        (
+            replace(prediction, estimand=Estimand(kind="observed")),
+            "prediction: found measured accuracy",
+        ),
         (0.5, "prediction: expected what predict"),
     ):
         with pytest.raises(DataError, match=message):

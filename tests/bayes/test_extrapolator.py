@@ -16,7 +16,7 @@ from classex_bayes.bayes.model.likelihoods import likelihood_data
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
-from classex_bayes.results import Asked
+from classex_bayes.results import Estimand
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -267,7 +267,7 @@ def test_top_m_accuracy_is_the_mixture_of_its_elements(fitted, pilot):
     cdf = fitted.discriminability(u).values.mean(axis=(0, 1))
     for top, k in ((2, 10), (5, 1000)):
         found = fitted.predict(k, top=top)
-        assert found.asked == Asked(top=top)
+        assert found.estimand == Estimand(top=top)
         middle, step = (u[1:] + u[:-1]) / 2, np.diff(cdf)
         exact = step @ binom.cdf(top - 1, k - 1, 1 - middle)
         assert found.mean[k] == pytest.approx(exact, abs=2e-4)
@@ -296,7 +296,7 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
     spreads = []
     for repeats in (50, 5, 1):
         found = fitted.predict(k, kind="observed", repeats=repeats)
-        assert found.asked == Asked(kind="observed", repeats=repeats)
+        assert found.estimand == Estimand(kind="observed", repeats=repeats)
         size = found.accuracy.sizes["chain"] * found.accuracy.sizes["draw"]
         noise = found.accuracy.std(["chain", "draw"]).values / np.sqrt(size)
         assert np.all(np.abs(found.mean - expected.mean) < 5 * noise)

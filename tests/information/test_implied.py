@@ -13,7 +13,7 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information
-from classex_bayes.results import Asked, Extrapolation
+from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.simulate import BivariateNormal, FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -258,7 +258,9 @@ def test_units_of_the_standard_error():
         (lambda: implied_information(FakeModel(2.0), k=1), "k: expected numbers in 2"),
         (lambda: implied_information(FakeModel(2.0).predict([2, 5]), k=2), "leave k out"),
         (
-            lambda: implied_information(replace(FakeModel(2.0).predict(5), asked=Asked(top=2))),
+            lambda: implied_information(
+                replace(FakeModel(2.0).predict(5), estimand=Estimand(top=2))
+            ),
             "source: found expected top-2 accuracy",
         ),
         (lambda: implied_information(law_task()).to("bytes"), "unit: found"),

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.stats import beta
 
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results import ClassesUntil, Extrapolation, known_accuracy
+from classex_bayes.results import ClassesUntil, Extrapolation, reference_accuracy
 from classex_bayes.task.source_task import SourceTask
 
 LAWS = {20: beta(60, 20), 100: beta(8, 6), 500: beta(2, 12)}
@@ -237,18 +237,18 @@ def test_classes_until_has_quantiles_of_the_draws():
 
 def test_truth_from_a_task():
     task = SourceTask.from_losses([0, 0, 1, 3, 2, 0], range(6), n_classes=6)
-    known = known_accuracy(task, np.array([5, 2, 6, 7, 100]))
+    known = reference_accuracy(task, np.array([5, 2, 6, 7, 100]))
     assert known.index.tolist() == [5, 2, 6]
     np.testing.assert_array_equal(known, task.accuracy([5, 2, 6]))
     curve = SourceTask.from_accuracies([2, 6], [0.9, 0.5], n_test=30, n_classes=6)
-    assert known_accuracy(curve, np.array([2, 4, 6, 9])).to_dict() == {2: 0.9, 6: 0.5}
-    assert known_accuracy(curve, np.array([4])).empty
+    assert reference_accuracy(curve, np.array([2, 4, 6, 9])).to_dict() == {2: 0.9, 6: 0.5}
+    assert reference_accuracy(curve, np.array([4])).empty
 
 
 @pytest.mark.parametrize("kind", [dict, pd.Series])
 def test_truth_from_numbers(kind):
     truth = kind({300: 0.4, 20: 0.9, 7: 1})
-    assert known_accuracy(truth, np.array([7, 20, 50])).to_dict() == {20: 0.9, 7: 1.0}
+    assert reference_accuracy(truth, np.array([7, 20, 50])).to_dict() == {20: 0.9, 7: 1.0}
 
 
 @pytest.mark.parametrize(
@@ -257,4 +257,4 @@ def test_truth_from_numbers(kind):
 )
 def test_truth_that_is_none(truth):
     with pytest.raises(DataError, match="truth: "):
-        known_accuracy(truth, np.array([20]))
+        reference_accuracy(truth, np.array([20]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Asked, DrawsTable, Extrapolation
+from classex_bayes.results import DrawsTable, Estimand, Extrapolation
 
 N = 40_000
 SDS = np.array([0.1, 0.003, 0.03])
@@ -145,30 +145,30 @@ def test_probabilities_are_rounded_too():
     assert first.columns[0] == "share" and first["share"].item() == "0.1250"
 
 
-# What was asked
+# Descriptions
 
 
 @pytest.mark.parametrize(
-    ("asked", "words", "label"),
+    ("estimand", "description", "label"),
     [
-        (Asked(), "expected accuracy", "accuracy"),
-        (Asked(top=3), "expected top-3 accuracy", "top-3 accuracy"),
-        (Asked(population=400), "expected accuracy (400 classes in all)", "accuracy"),
+        (Estimand(), "expected accuracy", "accuracy"),
+        (Estimand(top=3), "expected top-3 accuracy", "top-3 accuracy"),
+        (Estimand(population=400), "expected accuracy (400 classes in all)", "accuracy"),
         (
-            Asked(kind="observed"),
+            Estimand(kind="observed"),
             "measured accuracy (1 instance a class)",
             "measured accuracy",
         ),
         (
-            Asked(kind="observed", repeats=5, nested=True),
+            Estimand(kind="observed", repeats=5, nested=True),
             "measured accuracy (5 instances a class, source classes included)",
             "measured accuracy",
         ),
     ],
 )
-def test_what_was_asked_is_said(asked, words, label):
+def test_description_of_the_estimand(estimand, description, label):
     draws = np.random.default_rng(5).uniform(size=(2, 100, 1))
-    found = Extrapolation.from_draws([10], draws, "model", "credible", 5, asked=asked)
-    assert (found.what, found.asked.label()) == (words, label)
-    header = f"model: {words}, from 5 source classes"
+    found = Extrapolation.from_draws([10], draws, "model", "credible", 5, estimand=estimand)
+    assert (found.description, found.estimand.label()) == (description, label)
+    header = f"model: {description}, from 5 source classes"
     assert repr(found).startswith(header) and header in found._repr_html_()

@@ -113,7 +113,7 @@ def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
     assert sd[-1] == pytest.approx(float(fitted.predict(200).values.std()), rel=0.02)
     assert sd[0] < 0.85 * sd[-1]
     found = fitted.predict([200, 300], population=300)
-    assert found.what == "expected accuracy (300 classes in all)"
+    assert found.description == "expected accuracy (300 classes in all)"
     assert_array_equal(found.values, fitted.predict([200, 300], population=300).values)
     assert fitted.idata["predictions"]["accuracy"].attrs["population"] == 300
     again = load(save(fitted, tmp_path / "model.nc"))

@@ -1,4 +1,4 @@
-"""Known accuracies that predictions are set beside."""
+"""Reference accuracies: what predictions are compared with."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,15 @@ from classex_bayes.task.validation import class_counts
 from classex_bayes.typing import IntArray
 
 
-def known_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
-    """Known accuracies at those of `k` where they are known, indexed by k.
+def reference_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
+    """Return the reference accuracy at those of `k` where there is one, indexed by k.
 
     Parameters
     ----------
     truth : SourceTask or mapping from k to accuracy or Series indexed by k
         A task on more classes, whose average test accuracy is taken, or numbers.
     k : int array of shape (n_k,) or None
-        Numbers of classes asked for; None for all that a mapping knows.
+        Numbers of classes asked for; None for all that a mapping has.
     """
     if isinstance(truth, SourceTask):
         k = truth.grid(60) if k is None else k
@@ -35,11 +35,11 @@ def known_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
             f"{type(truth).__name__}"
         )
     try:
-        known = pd.Series(truth, dtype=float)
+        accuracy = pd.Series(truth, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"truth: expected accuracies as numbers ({error})") from None
-    known.index = pd.Index(class_counts(list(known.index), "truth"), name="k")
-    if not known.between(0, 1).all():
-        raise DataError(f"truth: expected accuracies in [0, 1], found {known.tolist()}")
-    known = known.sort_index()
-    return known if k is None else known[known.index.isin(k)]
+    accuracy.index = pd.Index(class_counts(list(accuracy.index), "truth"), name="k")
+    if not accuracy.between(0, 1).all():
+        raise DataError(f"truth: expected accuracies in [0, 1], found {accuracy.tolist()}")
+    accuracy = accuracy.sort_index()
+    return accuracy if k is None else accuracy[accuracy.index.isin(k)]
