@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from classex_bayes._version import __version__
 
 if TYPE_CHECKING:
-    from classex_bayes import identification, information, simulate
+    from classex_bayes import identification, information, risk, simulate
     from classex_bayes.assumptions.diagnosis import diagnose
     from classex_bayes.assumptions.drift import measure_drift
     from classex_bayes.assumptions.drift_prior import DriftPrior
@@ -56,10 +56,9 @@ if TYPE_CHECKING:
     from classex_bayes.plots.plot_sensitivity import plot_sensitivity
     from classex_bayes.report.page import write_report
     from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
-    from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
     from classex_bayes.risk.bayesian_risk import BayesianRisk
     from classex_bayes.risk.moment_risk import MomentRisk
-    from classex_bayes.risk.polynomial_risk import PolynomialRisk, kappa
+    from classex_bayes.risk.polynomial_risk import PolynomialRisk
     from classex_bayes.score_informed.score_informed import ScoreInformedExtrapolator
     from classex_bayes.task.glyphs import load_glyphs
     from classex_bayes.task.source_task import SourceTask
@@ -91,8 +90,6 @@ _WHERE = {
     "SourceTask": "task.source_task",
     "StackedExtrapolator": "bayes.stacking",
     "TwoParameter": "estimators.two_parameter",
-    "average_test_risk": "risk.average_test_risk",
-    "average_test_risk_cov": "risk.average_test_risk",
     "backtest": "evaluate.backtest",
     "bootstrap": "estimators.bootstrap",
     "check_marginality": "assumptions.marginality",
@@ -102,7 +99,6 @@ _WHERE = {
     "extrapolate_groups": "evaluate.groups",
     "identification": "identification",
     "information": "information",
-    "kappa": "risk.polynomial_risk",
     "literature": "estimators.literature",
     "load": "bayes.storage",
     "load_glyphs": "task.glyphs",
@@ -123,13 +119,14 @@ _WHERE = {
     "plot_sensitivity": "plots.plot_sensitivity",
     "posterior_checks": "bayes.checks.posterior_checks",
     "read_task": "io.task_files",
+    "risk": "risk",
     "save": "bayes.storage",
     "sensitivity": "bayes.checks.sensitivity",
     "simulate": "simulate",
     "stack": "bayes.stacking",
     "write_report": "report.page",
 }
-_MODULES = ("identification", "information", "simulate")
+_MODULES = ("identification", "information", "risk", "simulate")
 
 __all__ = [
     "KDE",
@@ -159,8 +156,6 @@ __all__ = [
     "StackedExtrapolator",
     "TwoParameter",
     "__version__",
-    "average_test_risk",
-    "average_test_risk_cov",
     "backtest",
     "bootstrap",
     "check_marginality",
@@ -170,7 +165,6 @@ __all__ = [
     "extrapolate_groups",
     "identification",
     "information",
-    "kappa",
     "literature",
     "load",
     "load_glyphs",
@@ -191,6 +185,7 @@ __all__ = [
     "plot_sensitivity",
     "posterior_checks",
     "read_task",
+    "risk",
     "save",
     "sensitivity",
     "simulate",

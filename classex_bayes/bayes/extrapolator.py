@@ -25,6 +25,7 @@ from classex_bayes.bayes.sampling import (
     sampling_notes,
 )
 from classex_bayes.core.top_accuracy import expected_top_accuracy
+from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
@@ -100,6 +101,7 @@ class BayesianExtrapolator(PredictiveChecks):
         self.prior = prior
         self.likelihood = likelihood
 
+    @takes_one_task
     def fit(
         self,
         task: SourceTask | Sequence[SourceTask],

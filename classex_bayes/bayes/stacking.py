@@ -13,7 +13,7 @@ from arviz_stats import compare, loo
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import enough_draws
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import Parameters, takes_one_task
 from classex_bayes.exceptions import DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
@@ -212,6 +212,7 @@ class StackedExtrapolator(Parameters):
             return type(self).__name__
         return f"{type(self).__name__}({', '.join(self.priors)})"
 
+    @takes_one_task
     def fit(
         self,
         task: SourceTask,

@@ -1,6 +1,11 @@
-"""What all estimators share: parameters that scikit-learn's `clone` can read, verbs and names."""
+"""What all estimators share: parameters that scikit-learn's `clone` can read, verbs and names.
+
+`PointEstimator` is the template of a point estimate: a subclass learns in `_fit` and writes its
+curve in `_curve`.
+"""
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import wraps
@@ -8,14 +13,16 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.results import Extrapolation
+from classex_bayes.results.estimand import Quantity
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import as_array
-from classex_bayes.typing import ClassCounts, RandomSeed
+from classex_bayes.task.validation import as_array, class_counts, shares, source_task
+from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
-# What a fit may fail with because of its data, so that others need not.
+# Errors of a fit that its data may cause; a comparison goes on without the estimator.
 FIT_ERRORS = (DataError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
 
 
@@ -33,8 +40,8 @@ class Estimator(Protocol):
         """Expected accuracy on k classes."""
 
 
-def _refusing_arrays(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """`fit(task)`, with a remedy for `fit(scores, y)`, the habit of other packages."""
+def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `fit(task)` answer `fit(scores, y)`, the habit of other packages, with a remedy."""
 
     @wraps(fit)
     def fit_task(self: Any, *arguments: Any, **settings: Any) -> Any:
@@ -53,13 +60,6 @@ class Parameters:
 
     _fitted_name: str  # parameters may change after a fit
 
-    def __init_subclass__(cls) -> None:
-        """Watch over the arguments of a `fit` that takes a task."""
-        super().__init_subclass__()
-        fit = vars(cls).get("fit")
-        if fit and "task" in inspect.signature(fit).parameters:
-            cls.fit = _refusing_arrays(fit)  # type: ignore[attr-defined]
-
     @classmethod
     def _parameter_names(cls) -> list[str]:
         named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
@@ -72,11 +72,11 @@ class Parameters:
 
     def set_params(self, **params: Any) -> Self:
         """Set constructor arguments by name; returns self."""
-        known = self._parameter_names()
+        names = self._parameter_names()
         for name, value in params.items():
-            if name not in known:
+            if name not in names:
                 raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}"
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names)}"
                 )
             setattr(self, name, value)
         return self
@@ -106,8 +106,162 @@ class Parameters:
         return self._call() + (" (fitted)" if hasattr(self, "_fitted_name") else "")
 
 
+class PointEstimator(Parameters, ABC):
+    """Template of a point estimate of the curve over k.
+
+    A subclass stores its parameters in the constructor, learns in `_fit` and returns its curve
+    from `_curve`. It may add notes for the reader of the numbers (`_notes`) and parts of its name
+    (`_name_parts`).
+
+    Examples
+    --------
+    >>> class Guessing(PointEstimator):
+    ...     def _fit(self, task): ...
+    ...     def _curve(self, k): return 1 / k
+    >>> task = SourceTask.from_losses([0, 1, 2], [0, 1, 2], n_classes=3)
+    >>> Guessing().fit(task).predict([2, 10]).mean.tolist()
+    [0.5, 0.1]
+    """
+
+    _quantity: Quantity = "accuracy"
+    _n_classes: int  # k1 of the task that it was fitted to
+
+    @abstractmethod
+    def _fit(self, task: SourceTask) -> None:
+        """Check the parameters and learn from the task."""
+
+    @abstractmethod
+    def _curve(self, k: IntArray) -> FloatArray:
+        """Accuracy, or risk, on `k` classes, shape (n_k,)."""
+
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        """What the reader of the curve at `k` must know."""
+        return ()
+
+    def _name_parts(self) -> list[str]:
+        """What the name has in parentheses."""
+        return []
+
+    @property
+    def name(self) -> str:
+        """Name in tables and legends, with the parameters that change what is estimated."""
+        parts = self._name_parts()
+        return type(self).__name__ + (f"({', '.join(parts)})" if parts else "")
+
+    @takes_one_task
+    def fit(self, task: SourceTask) -> Self:
+        """Learn from a source task.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The tested classes. The description of the class says which tasks suit it.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        DataError
+            A parameter out of range, or a task that does not suit the estimator.
+        """
+        source_task(task)
+        self._fit(task)
+        self._n_classes = task.n_classes
+        self._fitted_name = self.name
+        return self
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Extrapolate to `k` classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, at least 2.
+
+        Returns
+        -------
+        Extrapolation
+            Point estimate, with notes where something about it must be known.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        """
+        name, counts = self._require("_fitted_name"), class_counts(k)
+        values = self._curve(counts)
+        notes = self._notes(counts, values)
+        return Extrapolation.from_point(
+            counts, values, name, self._n_classes, notes, self._quantity
+        )
+
+
+class LawEstimator(PointEstimator):
+    """Point estimate that has a law of the favorability U*; a subclass returns its `_cdf`."""
+
+    @abstractmethod
+    def _cdf(self, u: FloatArray) -> FloatArray:
+        """CDF of the favorability at levels `u` in [0, 1], shape (n_u,)."""
+
+    def discriminability(self, u: Any) -> FloatArray:
+        """CDF of the favorability, D(u), under the fitted law.
+
+        Parameters
+        ----------
+        u : float or array-like of shape (n_u,)
+            Levels in [0, 1].
+
+        Returns
+        -------
+        array of shape (n_u,)
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        DataError
+            Levels outside [0, 1].
+        """
+        self._require("_fitted_name")
+        return self._cdf(shares(u, "u"))
+
+
+def note_where(bad: BoolArray, k: IntArray, text: str, why: str) -> tuple[str, ...]:
+    """Note that says at which k a prediction is `text`, such as "outside [0, 1]", and why."""
+    return (f"{text} at k = {', '.join(map(str, k[bad]))}: {why}",) if bad.any() else ()
+
+
+def favorability_curve(log_favorability: FloatArray, weight: FloatArray, k: IntArray) -> FloatArray:
+    """Accuracy on `k` classes, the weighted mean of U^(k-1) over instances, shape (n_k,)."""
+    values = [weight @ np.exp((size - 1.0) * log_favorability) for size in k]
+    # Weights sum to 1 up to rounding.
+    return np.minimum(values, 1.0)
+
+
+def require_scores(task: SourceTask, user: str) -> ScoreSource:
+    """Scores of a task, or an error that names what needs them."""
+    if task.source is None:
+        raise DataError(
+            f"task: it was made from {task.kind} and has no scores, which {user} needs; make it "
+            "with from_scores or from_embeddings"
+        )
+    return task.source
+
+
+def require_losses(task: SourceTask, user: str, remedy: str) -> None:
+    """Raise where only accuracies of a task are known, and name what needs losses."""
+    if task.kind == "accuracies":
+        raise DataError(
+            f"task: it was made from accuracies alone and has no losses, which {user} needs; "
+            f"{remedy}"
+        )
+
+
 def get_parameters(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments of an estimator, where it tells them."""
+    """Constructor arguments of an estimator that has `get_params`."""
     return estimator.get_params() if hasattr(estimator, "get_params") else {}
 
 

@@ -1,18 +1,17 @@
 """MixedExponential: U-statistics up to k1 classes, a mixture of exponential decays beyond."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from classex_bayes.estimators.base import Parameters, sizes_text
+from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import as_numeric, class_counts, source_task
-from classex_bayes.typing import ClassCounts, FloatArray
+from classex_bayes.task.validation import as_numeric, class_counts
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # A thousandth of 1 / k1 is constant up to k1; at rate 10 nothing is left of two classes.
 _SLOWEST, _FASTEST = 1e-3, 10.0
@@ -21,7 +20,7 @@ _RATES_PER_DECADE = 100
 _ROUNDING = 1e-9
 
 
-class MixedExponential(Parameters):
+class MixedExponential(PointEstimator):
     r"""Extrapolation by a mixture of exponential decays of the accuracy.
 
     With :math:`\kappa = -\log U^*` the accuracy on k classes is
@@ -53,6 +52,11 @@ class MixedExponential(Parameters):
         Rates, increasing.
     coef_ : array of shape (m,)
         Coefficients :math:`\beta_l`, mostly 0: estimates of :math:`P(U^* = e^{-\kappa_l})`.
+
+    Raises
+    ------
+    DataError
+        From `fit`: a parameter out of range; fewer than 2 numbers of classes to train on.
 
     Notes
     -----
@@ -89,33 +93,11 @@ class MixedExponential(Parameters):
         self.k = k
         self.rates = rates
 
-    @property
-    def name(self) -> str:
-        """Name with the numbers of classes and of rates, where they are not the default."""
-        parts = [] if self.k is None else [sizes_text(self.k)]
-        if self.rates is not None:
-            parts.append(f"{np.size(self.rates)} rates")
-        return type(self).__name__ + (f"({', '.join(parts)})" if parts else "")
+    def _name_parts(self) -> list[str]:
+        sizes = [] if self.k is None else [sizes_text(self.k)]
+        return sizes + ([] if self.rates is None else [f"{np.size(self.rates)} rates"])
 
-    def fit(self, task: SourceTask) -> Self:
-        """Fit the coefficients.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made in any way.
-
-        Returns
-        -------
-        MixedExponential
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A parameter out of range; fewer than 2 numbers of classes to train on.
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         k = None
         if self.k is not None:
             k = class_counts(self.k, largest=task.n_classes, smallest=1)
@@ -125,42 +107,18 @@ class MixedExponential(Parameters):
         decays = np.exp(-np.outer(curve.k - 1, rates))
         self.coef_ = nnls(decays * scale[:, None], curve.accuracy * scale)[0]
         self.rates_, self._task = rates, task
-        self._fitted_name = self.name
-        return self
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
+    def _curve(self, k: IntArray) -> FloatArray:
+        values = np.exp(-np.outer(k - 1, self.rates_)) @ self.coef_
+        measured = k <= self._n_classes
+        if self._task.kind == "accuracies":
+            measured = np.isin(k, self._task.grid())
+        if measured.any():
+            values[measured] = self._task.accuracy(k[measured])
+        return np.where(values > 1 + _ROUNDING, values, np.minimum(values, 1.0))
 
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate; a note tells where it exceeds 1.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        coef, task = self._require("coef_"), self._task
-        counts = class_counts(k)
-        values = np.exp(-np.outer(counts - 1, self.rates_)) @ coef
-        known = counts <= task.n_classes
-        if task.kind == "accuracies":
-            known = np.isin(counts, task.grid())
-        if known.any():
-            values[known] = task.accuracy(counts[known])
-        above = values > 1 + _ROUNDING
-        notes: tuple[str, ...] = ()
-        if above.any():
-            places = ", ".join(map(str, counts[above]))
-            notes = (f"above 1 at k = {places}: the coefficients need not sum to 1",)
-        values = np.where(above, values, np.minimum(values, 1.0))
-        return Extrapolation.from_point(counts, values, self._fitted_name, task.n_classes, notes)
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        return note_where(values > 1, k, "above 1", "the coefficients need not sum to 1")
 
 
 def _default_rates(n_classes: int) -> FloatArray:

@@ -1,16 +1,13 @@
 """HighDimensional: the one-parameter law that high-dimensional Bayes classifiers obey."""
 
-from typing import Self
-
 import numpy as np
 
 from classex_bayes.core.normal_law import signal_accuracy, signal_from_accuracy
-from classex_bayes.estimators.base import Parameters, sizes_text
+from classex_bayes.estimators.base import PointEstimator, sizes_text
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, source_task
+from classex_bayes.task.validation import class_counts
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # Accuracies change with the signal on a scale of about 1, so steps of 1/8 miss no minimum; at
@@ -21,7 +18,7 @@ _MOST_STEPS, _TOLERANCE = 60, 1e-13
 ROUNDING, _WEAKEST = 1e-13, 1e-7
 
 
-class HighDimensional(Parameters):
+class HighDimensional(PointEstimator):
     r"""Extrapolation by the law of high-dimensional Bayes classifiers, which has one parameter.
 
     The accuracy on k classes is :math:`\bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz` at
@@ -48,6 +45,11 @@ class HighDimensional(Parameters):
         :math:`c^2 / 2`, in nats: the mutual information if the law holds and the classifier is
         Bayes's.
 
+    Raises
+    ------
+    DataError
+        From `fit`: `k` outside 2..k1, or an accuracy of a bare curve that is not known.
+
     Notes
     -----
     The law holds for the Bayes classifier in the limit of many weakly informative dimensions. It
@@ -72,65 +74,23 @@ class HighDimensional(Parameters):
     def __init__(self, k: ClassCounts | str | None = None) -> None:
         self.k = k
 
-    @property
-    def name(self) -> str:
-        """Name with the numbers of classes, where they are not the default."""
-        sizes = "" if self.k is None else f"({sizes_text(self.k)})"
-        return f"{type(self).__name__}{sizes}"
+    def _name_parts(self) -> list[str]:
+        return [] if self.k is None else [sizes_text(self.k)]
 
-    def fit(self, task: SourceTask) -> Self:
-        """Find the signal.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made in any way.
-
-        Returns
-        -------
-        HighDimensional
-            Itself.
-
-        Raises
-        ------
-        DataError
-            `k` outside 2..k1, or an accuracy of a bare curve that is not known.
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         curve = signal_curve(task, self.k)
         self.signal_ = float(fit_signal(curve.k, curve.accuracy, curve.weight)[0])
         self.information_ = self.signal_**2 / 2
-        self._n_classes = task.n_classes
-        self._fitted_name = self.name
-        return self
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
+    def _curve(self, k: IntArray) -> FloatArray:
+        return np.minimum(signal_accuracy(self.signal_, k)[:, 0], 1.0)
 
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate; in [0, 1] and falling with k.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        signal = self._require("signal_")
-        counts = class_counts(k)
-        notes: tuple[str, ...] = ()
-        if np.isinf(signal):
-            notes = ("no errors to learn from: the signal is infinite, every prediction 1",)
-        elif signal == 0:
-            notes = ("the accuracy is that of guessing or less: the signal is 0",)
-        values = np.minimum(signal_accuracy(signal, counts)[:, 0], 1.0)
-        return Extrapolation.from_point(counts, values, self._fitted_name, self._n_classes, notes)
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        if np.isinf(self.signal_):
+            return ("no errors to learn from: the signal is infinite, every prediction 1",)
+        if self.signal_ == 0:
+            return ("the accuracy is that of guessing or less: the signal is 0",)
+        return ()
 
 
 def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve:

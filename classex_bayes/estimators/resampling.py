@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from classex_bayes.core.ranks.losses import loss_blocks, row_groups
-from classex_bayes.exceptions import DataError
+from classex_bayes.estimators.base import require_scores
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import IntArray, NumberArray
 
@@ -39,16 +39,12 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
     >>> losses_among(task, np.array([[1, 2], [1, 0], [1, 1]])).tolist()
     [[0, 0], [2, 3], [1, 2]]
     """
-    if task.source is None:
-        raise DataError(
-            f"task: it was made from {task.kind} and does not tell who beat whom; make it with "
-            "from_scores or from_embeddings"
-        )
+    source = require_scores(task, "counting losses among other competitors")
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     losses = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in loss_blocks(task.source, task.y, groups, task.ties, task.tie_seed):
+    for block in loss_blocks(source, task.y, groups, task.ties, task.tie_seed):
         erring = np.flatnonzero(block.losses)
         losses[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
     return losses

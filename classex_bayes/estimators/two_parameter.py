@@ -1,7 +1,7 @@
 """TwoParameter: the accuracy curve when Phi^-1 of the favorability is normal."""
 
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import least_squares, minimize
@@ -9,13 +9,12 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import Parameters, sizes_text
+from classex_bayes.estimators.base import LawEstimator, require_losses, sizes_text
 from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of, shares, source_task
+from classex_bayes.task.validation import class_counts, one_of
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]
@@ -27,7 +26,7 @@ _START_SDS = (0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 8.0)
 _NEGLIGIBLE = 40.0  # below the peak of a log density
 
 
-class TwoParameter(Parameters):
+class TwoParameter(LawEstimator):
     r"""Extrapolation by a normal law of :math:`Z = \Phi^{-1}(U^*)`, with two parameters.
 
     If the scores are jointly normal, the favorability U* is that of :math:`Z \sim N(\mu, \nu^2)`
@@ -56,12 +55,18 @@ class TwoParameter(Parameters):
     mean_, sd_ : float
         Mean and standard deviation of Z.
 
+    Raises
+    ------
+    DataError
+        From `fit`: a parameter out of range; fewer than 2 numbers of classes to train on; the
+        pseudolikelihood of a bare accuracy curve.
+
     Notes
     -----
     The sd is sought in 0.05..10; the result has a note where it ends at a limit: near 10 almost
     all instances win or lose against all, near 0.05 all have one favorability. Without any error
     the mean is infinite and every prediction 1, with nothing but errors minus infinity and 0; the
-    sd then is 1, for want of a better one.
+    sd then is 1, for want of a better one. :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
 
     Predictions are in [0, 1] and fall with k. The cost of the pseudolikelihood grows with the
     number of distinct losses: a second for 50,000 classes, minutes for a million.
@@ -84,32 +89,10 @@ class TwoParameter(Parameters):
         self.method = method
         self.k = k
 
-    @property
-    def name(self) -> str:
-        """Name with the method and, where given, the numbers of classes."""
-        sizes = "" if self.k is None else f", {sizes_text(self.k)}"
-        return f"{type(self).__name__}({self.method}{sizes})"
+    def _name_parts(self) -> list[str]:
+        return [self.method] + ([] if self.k is None else [sizes_text(self.k)])
 
-    def fit(self, task: SourceTask) -> Self:
-        """Estimate mean and standard deviation.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made in any way; the pseudolikelihood needs losses.
-
-        Returns
-        -------
-        TwoParameter
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A parameter out of range; fewer than 2 numbers of classes to train on; the
-            pseudolikelihood of a bare accuracy curve.
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         one_of(self.method, ("least_squares", "pseudolikelihood"), "method")
         if self.method == "least_squares":
             k = None if self.k is None else class_counts(self.k, largest=task.n_classes)
@@ -117,71 +100,26 @@ class TwoParameter(Parameters):
         else:
             if self.k is not None:
                 raise DataError("k: the pseudolikelihood takes all losses; leave k out")
-            if task.kind == "accuracies":
-                raise DataError(
-                    "task: it was made from accuracies alone and has no losses, which the "
-                    "pseudolikelihood needs; pass method='least_squares'"
-                )
+            require_losses(task, "the pseudolikelihood", "pass method='least_squares'")
             self.mean_, self.sd_ = _likeliest(task)
-        self._n_classes = task.n_classes
-        self._fitted_name = self.name
-        return self
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
+    def _curve(self, k: IntArray) -> FloatArray:
+        if np.isinf(self.mean_):
+            return np.full(k.size, 1.0 if self.mean_ > 0 else 0.0)
+        return np.minimum(expected_power(self.mean_, self.sd_, k)[:, 0], 1.0)
 
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        if np.isinf(self.mean_):
+            pilot = "no errors" if self.mean_ > 0 else "nothing but errors"
+            return (f"{pilot} to learn from: the mean is infinite, predictions are its limit",)
+        if not 1.01 * SMALLEST_SD < self.sd_ < 0.99 * LARGEST_SD:
+            return (f"the standard deviation is at the limit of its range, {self.sd_:.3g}",)
+        return ()
 
-        Returns
-        -------
-        Extrapolation
-            Point estimate; in [0, 1] and falling with k.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        mean, sd = self._require("mean_"), self.sd_
-        counts = class_counts(k)
-        notes: tuple[str, ...] = ()
-        if np.isinf(mean):
-            values = np.full(counts.size, 1.0 if mean > 0 else 0.0)
-            seen = "no errors" if mean > 0 else "nothing but errors"
-            notes = (f"{seen} to learn from: the mean is infinite, predictions are its limit",)
-        else:
-            values = np.minimum(expected_power(mean, sd, counts)[:, 0], 1.0)
-            if not 1.01 * SMALLEST_SD < sd < 0.99 * LARGEST_SD:
-                notes = (f"the standard deviation is at the limit of its range, {sd:.3g}",)
-        return Extrapolation.from_point(counts, values, self._fitted_name, self._n_classes, notes)
-
-    def discriminability(self, u: Any) -> FloatArray:
-        r"""CDF of the favorability, :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
-
-        Parameters
-        ----------
-        u : float or array-like of shape (n_u,)
-            Levels in [0, 1].
-
-        Returns
-        -------
-        array of shape (n_u,)
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            Levels outside [0, 1].
-        """
-        mean = self._require("mean_")
-        levels = shares(u, "u")
-        if np.isinf(mean):
-            return (levels >= (mean > 0)).astype(float)
-        return ndtr((ndtri(levels) - mean) / self.sd_)
+    def _cdf(self, u: FloatArray) -> FloatArray:
+        if np.isinf(self.mean_):
+            return (u >= (self.mean_ > 0)).astype(float)
+        return ndtr((ndtri(u) - self.mean_) / self.sd_)
 
 
 def _natural(point: FloatArray) -> tuple[float, float]:
@@ -230,12 +168,12 @@ def _nearest_curve(curve: TrainingCurve) -> tuple[float, float]:
 
 def _starts(curve: TrainingCurve, number: int = 2) -> FloatArray:
     """Points of a coarse grid from which least squares descends: the best of several sds."""
-    some = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
-    k, weight, accuracy = curve.k[some], curve.weight[some], curve.accuracy[some]
+    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
+    k, weight, accuracy = curve.k[places], curve.weight[places], curve.accuracy[places]
     points, errors = [], []
     for sd in _START_SDS:
-        found = expected_power(_START_PROBITS * np.hypot(1, sd), sd, k)
-        error = weight @ (found - accuracy[:, None]) ** 2
+        curves = expected_power(_START_PROBITS * np.hypot(1, sd), sd, k)
+        error = weight @ (curves - accuracy[:, None]) ** 2
         points.append([_START_PROBITS[np.argmin(error)], np.log(sd)])
         errors.append(error.min())
     return np.array(points)[np.argsort(errors)[:number]]

@@ -9,6 +9,7 @@ import pandas as pd
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.estimators.base import require_scores
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk.costs_by_rank import average_risk, costs_by_rank
 from classex_bayes.risk.covariance import ByRank, StreamedCosts, risk_by_rank, stream_costs
@@ -192,9 +193,4 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
 
 def _ordered_scores(task: SourceTask) -> tuple[ScoreSource, Ties, int]:
     """Scores of a task and how it broke their ties."""
-    if task.source is None:
-        raise DataError(
-            f"task: it was made from {task.kind} and has no scores, which tell whom an instance is "
-            "taken for; make it with from_scores or from_embeddings"
-        )
-    return task.source, task.ties, task.tie_seed
+    return require_scores(task, "a risk"), task.ties, task.tie_seed

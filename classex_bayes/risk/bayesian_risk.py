@@ -20,6 +20,7 @@ from classex_bayes.bayes.sampling import (
     sample_or_keep,
     sampling_notes,
 )
+from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.results import Extrapolation
 from classex_bayes.risk.average_test_risk import cost_matrix
 from classex_bayes.risk.risk_likelihood import (
@@ -113,6 +114,7 @@ class BayesianRisk(Described):
         """Name with the constraint."""
         return "BayesianRisk(monotone)" if self.monotone else "BayesianRisk"
 
+    @takes_one_task
     def fit(
         self,
         task: SourceTask,

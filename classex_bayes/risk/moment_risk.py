@@ -1,6 +1,6 @@
 """MomentRisk: the average risk from its values on fewer classes, through moments of a basis."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import nnls
@@ -67,6 +67,11 @@ class MomentRisk(LinearRisk):
     knots_ : array of shape (m,)
         Knots of the radial basis, on the scale of Phi^-1(u); empty for powers.
 
+    Raises
+    ------
+    DataError
+        From `fit`: a task without scores; a cost matrix or parameter out of range.
+
     Notes
     -----
     Predictions may leave [0, 1]. Standard errors are those of the large-sample theory,
@@ -104,33 +109,13 @@ class MomentRisk(LinearRisk):
         self.k = k
         self.weights = weights
 
-    @property
-    def name(self) -> str:
-        """Name with the basis and what is not as by default."""
+    def _name_parts(self) -> list[str]:
         parts = [f"{self.basis} {self.degree if self.basis == 'powers' else self.bandwidth}"]
         parts += [] if self.nonnegative else ["free"]
         parts += [] if self.k is None else [sizes_text(self.k)]
-        parts += [] if self.weights is None else ["weighted"]
-        return f"MomentRisk({', '.join(parts)})"
+        return parts + ([] if self.weights is None else ["weighted"])
 
-    def fit(self, task: SourceTask) -> Self:
-        """Fit the coefficients to the average test risks.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made from scores or embeddings.
-
-        Returns
-        -------
-        MomentRisk
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A task without scores; a cost matrix or parameter out of range.
-        """
+    def _fit(self, task: SourceTask) -> None:
         matrix = cost_matrix(self.cost, task)
         one_of(self.basis, ("radial", "powers"), "basis")
         n_classes = task.n_classes
@@ -153,9 +138,7 @@ class MomentRisk(LinearRisk):
         solution = np.zeros((design.shape[1], curve.k.size))
         solution[used] = np.linalg.pinv(design[:, used], rcond=_SMALLEST_DIRECTION) * scale
         self._spread = task_costs(task, [matrix], _combined(n_classes, curve.k, solution.T))
-        self.coef_, self._basis, self._n_classes = solution @ risk, basis, n_classes
-        self._fitted_name = self.name
-        return self
+        self.coef_, self._basis = solution @ risk, basis
 
     @property
     def knots_(self) -> FloatArray:

@@ -5,14 +5,13 @@ with a competitor that beats the share u of the others if it beats the true clas
 AvRisk_k = (k - 1) int K(u) u^(k-2) du. Both estimators model K as linear in known functions.
 """
 
-from abc import ABC, abstractmethod
-from typing import Any, Literal, Self
+from abc import abstractmethod
+from typing import Any, Literal
 
 import numpy as np
 
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import PointEstimator, note_where
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.risk.average_test_risk import cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, StreamedCosts
 from classex_bayes.task.source_task import SourceTask
@@ -25,46 +24,23 @@ _ROUNDING = 1e-9
 _LARGEST_CONDITION = 1e10
 
 
-class LinearRisk(Parameters, ABC):
+class LinearRisk(PointEstimator):
     """Risk that is linear in coefficients, which are linear in the costs by rank."""
 
+    _quantity = "risk"
     coef_: FloatArray
     _spread: StreamedCosts
-    _n_classes: int
 
     @abstractmethod
     def _moments(self, k: IntArray) -> FloatArray:
         """Risk on k classes of each function of the basis: array of shape (n_k, m)."""
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected risk on `k` classes.
+    def _curve(self, k: IntArray) -> FloatArray:
+        return self._moments(k) @ self.coef_
 
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate of the risk; a note tells where it leaves [0, 1].
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        coef = self._require("coef_")
-        counts = class_counts(k)
-        values = self._moments(counts) @ coef
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
-        notes: tuple[str, ...] = ()
-        if outside.any():
-            places = ", ".join(map(str, counts[outside]))
-            notes = (f"outside [0, 1] at k = {places}: nothing bounds the predictions",)
-        return Extrapolation.from_point(
-            counts, values, self._fitted_name, self._n_classes, notes, quantity="risk"
-        )
+        return note_where(outside, k, "outside [0, 1]", "nothing bounds the predictions")
 
     def standard_error(self, k: ClassCounts) -> FloatArray:
         r"""Standard error of the predicted risk from sampling classes and instances.
@@ -130,6 +106,11 @@ class PolynomialRisk(LinearRisk):
     coef_ : array of shape (degree + 1,)
         Coefficients of 1, u, ..., u^d.
 
+    Raises
+    ------
+    DataError
+        From `fit`: a task without scores; a cost matrix, degree or covariate out of range.
+
     Notes
     -----
     Unbiased where K is a polynomial of this degree. The fit reproduces the average test risks on
@@ -155,30 +136,11 @@ class PolynomialRisk(LinearRisk):
         self.degree = degree
         self.covariate = covariate
 
-    @property
-    def name(self) -> str:
-        """Name with the degree, and the covariate where it is not the calibrated one."""
-        printed = "" if self.covariate == "calibrated" else f", {self.covariate}"
-        return f"PolynomialRisk(degree {self.degree}{printed})"
+    def _name_parts(self) -> list[str]:
+        covariate = [] if self.covariate == "calibrated" else [self.covariate]
+        return [f"degree {self.degree}", *covariate]
 
-    def fit(self, task: SourceTask) -> Self:
-        """Regress the costs by rank on the covariates.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made from scores or embeddings.
-
-        Returns
-        -------
-        PolynomialRisk
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A task without scores; a cost matrix, degree or covariate out of range.
-        """
+    def _fit(self, task: SourceTask) -> None:
         matrix = cost_matrix(self.cost, task)
         one_of(self.covariate, ("calibrated", "u_statistic"), "covariate")
         degree = polynomial_degree(self.degree, task.n_classes)
@@ -186,17 +148,11 @@ class PolynomialRisk(LinearRisk):
             _fitted_by(n_classes, degree, self.covariate).T
             for n_classes in (task.n_classes, task.n_classes - 1)
         )
-        spread = task_costs(task, [matrix], ByRank(every, one_fewer))
-        self.coef_ = spread.cost_by_rank[0] @ every
-        self._spread, self._n_classes, self._unit_covariance = (
-            spread,
-            task.n_classes,
-            every.T @ every,
-        )
+        self._spread = task_costs(task, [matrix], ByRank(every, one_fewer))
+        self.coef_ = self._spread.cost_by_rank[0] @ every
+        self._unit_covariance = every.T @ every
         repeats = np.bincount(task.y)
         self._fewest_repeats = int(repeats[repeats > 0].min())
-        self._fitted_name = self.name
-        return self
 
     def variance_bound(self, k: ClassCounts) -> FloatArray:
         r"""Bound :math:`\kappa / (4r)` of the draft on the variance of the predicted risk.
@@ -221,7 +177,7 @@ class PolynomialRisk(LinearRisk):
 
         See Also
         --------
-        kappa : The same number from the sizes alone.
+        classex_bayes.risk.noise_amplification : The factor kappa from the sizes alone.
         """
         unit = self._require("_unit_covariance")
         moments = self._moments(class_counts(k))
@@ -231,8 +187,8 @@ class PolynomialRisk(LinearRisk):
         return power_moments(k, self.coef_.size - 1)
 
 
-def kappa(n_classes: int, k: ClassCounts, degree: int) -> FloatArray:
-    r"""How the noise of the costs by rank is amplified on the way to k classes.
+def noise_amplification(n_classes: int, k: ClassCounts, degree: int) -> FloatArray:
+    r"""Factor by which noise of the costs by rank is amplified in the risk on k classes.
 
     :math:`\kappa(k_1, k, d) = W' (Z'Z)^{-1} W` with :math:`W_h = (k-1) / (k-1+h)` and
     :math:`Z_{mh} = (m)_h / (k_1)_h`, m = 1..k1 - 1: the variance of the risk that
@@ -264,7 +220,7 @@ def kappa(n_classes: int, k: ClassCounts, degree: int) -> FloatArray:
 
     Examples
     --------
-    >>> kappa(20, [20, 200], 2).round(3)
+    >>> noise_amplification(20, [20, 200], 2).round(3)
     array([0.386, 0.565])
     """
     size = class_count(n_classes, "n_classes", smallest=3)

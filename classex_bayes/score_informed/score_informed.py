@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import Parameters, takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole, warn
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.score_informed.margin_posterior import draw_posterior, priors
@@ -126,6 +126,7 @@ class ScoreInformedExtrapolator(Parameters):
         self.discrepancy = discrepancy
         self.ranks = ranks
 
+    @takes_one_task
     def fit(
         self,
         task: SourceTask,

@@ -71,7 +71,7 @@ def test_unknown_scores_are_thinned():
     rng = np.random.default_rng(1)
     for kept, part in zip(subsets, found, strict=True):
         np.testing.assert_array_equal(part.losses, task.select(kept, rng).losses)
-    with pytest.raises(DataError, match="made from losses and does not tell who beat whom"):
+    with pytest.raises(DataError, match="made from losses and has no scores"):
         losses_among(task, np.ones((10, 1)))
 
 

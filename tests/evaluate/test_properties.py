@@ -21,7 +21,7 @@ from classex_bayes.information import (
 )
 from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.moment_risk import MomentRisk
-from classex_bayes.risk.polynomial_risk import PolynomialRisk, kappa
+from classex_bayes.risk.polynomial_risk import PolynomialRisk, noise_amplification
 from classex_bayes.risk.risk_likelihood import element_risk
 from classex_bayes.task.source_task import SourceTask
 
@@ -137,7 +137,10 @@ def test_estimates_of_risks_ignore_order_and_follow_their_costs(estimator, given
 def test_more_powers_amplify_more_noise(n_classes, degree):
     degree = min(degree, n_classes - 4)
     k = [2, n_classes, 10 * n_classes]
-    lower, upper = kappa(n_classes, k, degree), kappa(n_classes, k, degree + 1)
+    lower, upper = (
+        noise_amplification(n_classes, k, degree),
+        noise_amplification(n_classes, k, degree + 1),
+    )
     assert np.all(lower > 0) and np.all(upper >= lower * (1 - 1e-6))
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.risk.average_test_risk import average_test_risk
-from classex_bayes.risk.polynomial_risk import PolynomialRisk, kappa
+from classex_bayes.risk.polynomial_risk import PolynomialRisk, noise_amplification
 from classex_bayes.task.source_task import SourceTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
@@ -104,12 +104,16 @@ def test_kappa():
     m = np.arange(1, 20)
     z = np.stack([np.ones(19), m / 20, m * (m + 1) / 420], axis=1)
     expected = np.einsum("ki,ij,kj->k", w, np.linalg.inv(z.T @ z), w)
-    np.testing.assert_allclose(kappa(20, [20, 200], 2), expected, rtol=1e-9)
+    np.testing.assert_allclose(noise_amplification(20, [20, 200], 2), expected, rtol=1e-9)
     task, cost = random_task(1, 20, 3)
     model = PolynomialRisk(cost).fit(task)
     np.testing.assert_allclose(model.variance_bound([20, 200]), expected / 12, rtol=1e-9)
     # More classes to learn from, or fewer to predict for, amplify less.
-    assert kappa(100, 200, 2)[0] < kappa(20, 200, 2)[0] < kappa(20, 200, 3)[0]
+    assert (
+        noise_amplification(100, 200, 2)[0]
+        < noise_amplification(20, 200, 2)[0]
+        < noise_amplification(20, 200, 3)[0]
+    )
 
 
 @pytest.mark.parametrize(("n_classes", "degree"), [(3, 0), (10, 7), (13, 10), (40, 10)])
@@ -125,13 +129,13 @@ def test_kappa_in_arbitrary_precision(n_classes, degree):
         for size in k:
             w = mpmath.matrix([mpmath.mpf(size - 1) / (size - 1 + h) for h in range(degree + 1)])
             expected.append(float((w.T * mpmath.lu_solve(z.T * z, w))[0]))
-    np.testing.assert_allclose(kappa(n_classes, k, degree), expected, rtol=1e-5)
+    np.testing.assert_allclose(noise_amplification(n_classes, k, degree), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("n_classes", "degree"), [(20, 12), (20, 17), (60, 13)])
 def test_collinear_powers_are_refused(n_classes, degree):
     with pytest.raises(DataError, match=f"degree: found {degree}, at which the powers"):
-        kappa(n_classes, 1000, degree)
+        noise_amplification(n_classes, 1000, degree)
     task, cost = random_task(1, n_classes, repeats=1)
     with pytest.raises(DataError, match=r"degree: .* expected a lower degree"):
         PolynomialRisk(cost, degree).fit(task)

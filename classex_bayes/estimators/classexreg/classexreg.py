@@ -1,11 +1,11 @@
 """ClassExReg: regression of average test accuracies on a radial basis of the discriminability."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators.base import Parameters, sizes_text
+from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
 from classex_bayes.estimators.classexreg.basis_regression import (
     Atom,
     basis_accuracy,
@@ -23,9 +23,8 @@ from classex_bayes.estimators.training_curve import (
     training_curve,
     training_weights,
 )
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of, source_task, truth_value
+from classex_bayes.task.validation import class_counts, one_of, truth_value
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Outside these limits the basis has a thousand near-equal elements, or one.
@@ -33,7 +32,7 @@ _NARROWEST, _WIDEST = 0.01, 10.0
 _ROUNDING = 1e-9
 
 
-class ClassExReg(Parameters):
+class ClassExReg(PointEstimator):
     r"""Extrapolation by regression (jmlr2018), with the choices of the R package ClassEx.
 
     The discriminability function is a sum of radial-basis CDFs with coefficients
@@ -92,6 +91,13 @@ class ClassExReg(Parameters):
     coef_cov_ : array of shape (m + 1, m + 1), or (m, m) with ``atom=None``
         Their large-sample covariance; computed when asked for.
 
+    Raises
+    ------
+    DataError
+        From `fit`: a parameter out of range; fewer than 2 numbers of classes to train on; a
+        bandwidth to be chosen from a bare curve, from 3 classes, or with fewer than 2 members of
+        `k` among half of the classes; `subsets` or `weights` of another form.
+
     Notes
     -----
     Nothing makes the coefficients sum to 1, so predictions can leave [0, 1]: with ``atom=1`` they
@@ -134,37 +140,14 @@ class ClassExReg(Parameters):
         self.weights = weights
         self.subsets = subsets
 
-    @property
-    def name(self) -> str:
-        """Name with all that is not as by default and changes what is estimated."""
+    def _name_parts(self) -> list[str]:
         parts = [] if self.bandwidth is None else [f"{self.bandwidth}"]
         parts += [] if self.atom == 1 else [f"atom={self.atom}"]
         parts += [] if self.nonnegative else ["unconstrained"]
         parts += [] if self.k is None else [sizes_text(self.k)]
-        parts += [] if self.weights is None else ["weighted"]
-        return "ClassExReg" + (f"({', '.join(parts)})" if parts else "")
+        return parts + ([] if self.weights is None else ["weighted"])
 
-    def fit(self, task: SourceTask) -> Self:
-        """Choose the bandwidth if none was given, then fit the coefficients.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made in any way; one made from accuracies alone needs ``bandwidth``.
-
-        Returns
-        -------
-        ClassExReg
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A parameter out of range; fewer than 2 numbers of classes to train on; a bandwidth to
-            be chosen from a bare curve, from 3 classes, or with fewer than 2 members of `k` among
-            half of the classes; `subsets` or `weights` of another form.
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         one_of(self.atom, (0, 1, None), "atom")
         nonnegative = truth_value(self.nonnegative, "nonnegative")
         k = weights = None
@@ -186,41 +169,16 @@ class ClassExReg(Parameters):
         values = response(curve.accuracy, self.atom)
         self.coef_ = least_squares(columns, values, curve.weight, nonnegative)
         self.bandwidth_, self.knots_ = bandwidth, regular_knots(task.n_classes, bandwidth)
-        self._task, self._curve = task, curve
+        self._task, self._training = task, curve
         self._atom, self._nonnegative = self.atom, nonnegative
         self._coef_factor: FloatArray | None = None
-        self._fitted_name = self.name
-        return self
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
+    def _curve(self, k: IntArray) -> FloatArray:
+        return response(self._columns(k) @ self.coef_, self._atom)
 
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate; a note tells where it leaves [0, 1].
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        coef = self._require("coef_")
-        counts = class_counts(k)
-        values = response(self._columns(counts) @ coef, self._atom)
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
-        notes: tuple[str, ...] = ()
-        if outside.any():
-            places = ", ".join(map(str, counts[outside]))
-            notes = (f"outside [0, 1] at k = {places}: the coefficients need not sum to 1",)
-        return Extrapolation.from_point(
-            counts, values, self._fitted_name, self._task.n_classes, notes
-        )
+        return note_where(outside, k, "outside [0, 1]", "the coefficients need not sum to 1")
 
     @property
     def coef_cov_(self) -> FloatArray:
@@ -274,10 +232,10 @@ class ClassExReg(Parameters):
         """Factor F of the covariance F F' of the coefficients."""
         self._require("coef_")
         if self._coef_factor is None:
-            columns = _design(self._task, self._curve, self.bandwidth_, self._atom)
+            columns = _design(self._task, self._training, self.bandwidth_, self._atom)
             active = self.coef_ > 0 if self._nonnegative else np.full(self.coef_.size, True)
-            gain = response_map(columns, self._curve.weight, active)
-            self._coef_factor = gain @ accuracy_factor(self._task, self._curve.k)
+            gain = response_map(columns, self._training.weight, active)
+            self._coef_factor = gain @ accuracy_factor(self._task, self._training.k)
         return self._coef_factor
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -11,21 +11,13 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import PointEstimator, favorability_curve, require_scores
 from classex_bayes.estimators.cleanex.network import Adam, Network
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    as_array,
-    class_counts,
-    number,
-    seed_sequence,
-    source_task,
-    truth_value,
-)
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.task.validation import as_array, number, seed_sequence, truth_value
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # About 16 MB of scores, or of powers of the favorability, in double precision at a time.
 _BLOCK_ELEMENTS = 2_000_000
@@ -33,7 +25,7 @@ _SMALLEST_RATE = 1e-8
 _LARGE_ERROR = 0.02  # of accuracies, as sampling 500 classes leaves
 
 
-class CleaneX(Parameters):
+class CleaneX(PointEstimator):
     r"""Extrapolation by a neural network, after Slavutsky and Benjamini.
 
     A network reads the scores of one test instance, that of its true class first and then those
@@ -80,6 +72,12 @@ class CleaneX(Parameters):
         Mean squared difference of the accuracies before each training step.
     n_steps_ : int
         Number of steps taken.
+
+    Raises
+    ------
+    DataError
+        From `fit`: a task without scores, or whose finite scores are all equal; a parameter out of
+        range; a learning rate so large that training diverges.
 
     Notes
     -----
@@ -136,38 +134,15 @@ class CleaneX(Parameters):
         self.progressbar = progressbar
         self.random_seed = random_seed
 
-    @property
-    def name(self) -> str:
-        """Name with the parameters that are not the defaults."""
-        silent = {"progressbar", "random_seed"}
+    def _name_parts(self) -> list[str]:
         standard = CleaneX().get_params()
-        changed = [
+        return [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if name not in silent and repr(value) != repr(standard[name])
+            if name not in ("progressbar", "random_seed") and repr(value) != repr(standard[name])
         ]
-        return f"CleaneX({', '.join(changed)})" if changed else "CleaneX"
 
-    def fit(self, task: SourceTask) -> Self:
-        """Train the network.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made from scores or embeddings.
-
-        Returns
-        -------
-        CleaneX
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A task without scores, or whose finite scores are all equal; a parameter out of range;
-            a learning rate so large that training diverges.
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         hidden = self._widths()
         schedule = _Schedule(
             number(self.learning_rate, "learning_rate", _SMALLEST_RATE, whole=False),
@@ -176,48 +151,22 @@ class CleaneX(Parameters):
             int(number(self.patience, "patience", 1, whole=True)),
             not (truth_value(self.progressbar, "progressbar") and sys.stderr.isatty()),
         )
-        if task.source is None:
-            raise DataError(
-                f"task: it was made from {task.kind} and has no scores, which CleaneX needs; make "
-                "it with from_scores or from_embeddings"
-            )
+        source = require_scores(task, "CleaneX")
         rng = np.random.default_rng(seed_sequence(self.random_seed))
-        network = Network(_standardized(task.source, task.y), hidden, rng)
+        network = Network(_standardized(source, task.y), hidden, rng)
         objective = _Objective(training_curve(task), task.instance_weight)
         losses, best = _train(network, objective, schedule)
         self.loss_, self.n_steps_ = losses, losses.size
-        self._notes = _notes_on(losses, schedule)
+        self._fit_notes = _notes_on(losses, schedule)
         self._log_favorability = _log_favorability(best)
         self.favorability_ = np.exp(self._log_favorability)
-        self._weight, self._n_classes = task.instance_weight, task.n_classes
-        self._fitted_name = self.name
-        return self
+        self._weight = task.instance_weight
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
+    def _curve(self, k: IntArray) -> FloatArray:
+        return favorability_curve(self._log_favorability, self._weight, k)
 
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate; in [0, 1] and not increasing in k.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        log_u = self._require("_log_favorability")
-        counts = class_counts(k)
-        values = [self._weight @ np.exp((size - 1.0) * log_u) for size in counts]
-        # Weights sum to 1 up to rounding.
-        return Extrapolation.from_point(
-            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes, self._notes
-        )
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        return self._fit_notes
 
     def _widths(self) -> list[int]:
         """Numbers of units of the hidden layers."""
@@ -341,10 +290,10 @@ def _standardized(source: ScoreSource, y: IntArray) -> FloatArray:
     for rows, scores in _score_blocks(source):
         np.maximum(scores, smallest, out=scores)
         place = np.arange(rows.size), y[rows]
-        own = scores[place]
+        true = scores[place]
         scores[place] = -np.inf
         scores.sort(axis=1)
-        scores[:, 0] = own
+        scores[:, 0] = true
         inputs[rows] = (scores - mean) / sd
     return inputs
 

@@ -2,26 +2,24 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
 
 import numpy as np
 from scipy.special import ndtr
 
 from classex_bayes.core.ranks.sources import split_scores
-from classex_bayes.estimators.base import Parameters
-from classex_bayes.estimators.kde.bandwidth import SELECTORS, check_sample, fixed, select
+from classex_bayes.estimators.base import PointEstimator, favorability_curve, require_scores
+from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, fixed, select
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of, source_task
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.task.validation import one_of
+from classex_bayes.typing import FloatArray, IntArray
 
 # About 4 MB of scores in double precision at a time and thread; they take a dozen times as much.
 _BLOCK_ELEMENTS = 500_000
 _MOST_THREADS = 8
 
 
-class KDE(Parameters):
+class KDE(PointEstimator):
     r"""Extrapolation by kernel density estimates, after Kay et al.
 
     The scores of the k1 - 1 wrong classes of test instance i, smoothed by a normal kernel with a
@@ -46,6 +44,12 @@ class KDE(Parameters):
         Bandwidth of each test instance.
     favorability_ : array of shape (n,)
         Estimated probability that a random competitor scores below the true class.
+
+    Raises
+    ------
+    DataError
+        From `fit`: a task without scores; an unknown bandwidth; an instance whose wrong-class
+        scores do not determine a bandwidth (fewer than two finite ones, or all equal).
 
     Notes
     -----
@@ -78,83 +82,31 @@ class KDE(Parameters):
     def __init__(self, bandwidth: str | float = "ucv") -> None:
         self.bandwidth = bandwidth
 
-    @property
-    def name(self) -> str:
-        """Name with the bandwidth: the selectors differ as much as the estimators do."""
-        return f"KDE({self.bandwidth})"
+    def _name_parts(self) -> list[str]:
+        return [f"{self.bandwidth}"]
 
-    def fit(self, task: SourceTask) -> Self:
-        """Estimate the favorability of every test instance, in blocks of rows.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made from scores or embeddings.
-
-        Returns
-        -------
-        KDE
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A task without scores; an unknown bandwidth; an instance whose wrong-class scores do
-            not determine a bandwidth (fewer than two finite ones, or all equal).
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         if isinstance(self.bandwidth, str):
-            one_of(self.bandwidth, tuple(SELECTORS), "bandwidth")
+            one_of(self.bandwidth, tuple(RULES), "bandwidth")
         else:
             fixed(self.bandwidth)
-        if task.source is None:
-            raise DataError(
-                f"task: it was made from {task.kind} and has no scores, which KDE needs; make it "
-                "with from_scores or from_embeddings"
-            )
+        source, y = require_scores(task, "KDE"), task.y
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
-        source, y = task.source, task.y
 
         def estimate(rows: IntArray) -> None:
-            own, wrong = split_scores(source.scores(rows), y[rows])
+            true, wrong = split_scores(source.scores(rows), y[rows])
             bandwidths[rows] = self._select(rows, wrong)
-            log_favorability[rows] = _log_favorability(own, wrong, bandwidths[rows])
+            log_favorability[rows] = _log_favorability(true, wrong, bandwidths[rows])
 
         height = max(1, _BLOCK_ELEMENTS // task.n_classes)
         blocks = np.split(np.arange(task.n_test), np.arange(height, task.n_test, height))
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
             list(threads.map(estimate, blocks))
         self.bandwidths_, self.favorability_ = bandwidths, np.exp(log_favorability)
-        self._log_favorability = log_favorability
-        self._weight, self._n_classes = task.instance_weight, task.n_classes
-        self._fitted_name = self.name
-        return self
+        self._log_favorability, self._weight = log_favorability, task.instance_weight
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate; in [0, 1] and not increasing in k.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        log_favorability = self._require("_log_favorability")
-        counts = class_counts(k)
-        values = [self._weight @ np.exp((size - 1.0) * log_favorability) for size in counts]
-        # Weights sum to 1 up to rounding.
-        return Extrapolation.from_point(
-            counts, np.minimum(values, 1.0), self._fitted_name, self._n_classes
-        )
+    def _curve(self, k: IntArray) -> FloatArray:
+        return favorability_curve(self._log_favorability, self._weight, k)
 
     def _select(self, rows: IntArray, wrong: FloatArray) -> FloatArray:
         """Bandwidth of each row of wrong-class scores."""
@@ -183,14 +135,14 @@ class KDE(Parameters):
             ) from None
 
 
-def _log_favorability(own: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
+def _log_favorability(true: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
     """Log share of smoothed wrong-class scores below the true class's; overwrites `wrong`.
 
     Through the share above, where that is the smaller: powers of a rounded share would be off by
     up to 1e-4 at k = 1e12.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        standard = np.subtract(own[:, None], wrong, out=wrong)
+        standard = np.subtract(true[:, None], wrong, out=wrong)
         standard /= bandwidths[:, None]
     # Both are ruled out.
     standard[np.isnan(standard)] = 0.0

@@ -1,7 +1,7 @@
 """PseudoLikelihood: the law of the favorability that makes the observed losses likeliest."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,13 +9,12 @@ from scipy.optimize import linprog
 from scipy.special import betainc, xlog1py, xlogy
 
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import Parameters
+from classex_bayes.estimators.base import LawEstimator, require_losses
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, shares, source_task, truth_value
+from classex_bayes.task.validation import class_counts, truth_value
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 # Points of the grid: so many to a standard deviation of V / (k1 - 1), and so many in all.
@@ -26,7 +25,7 @@ _POINTS_PER_DECADE, _SMALLEST_GAP = 16, 1e-9
 _TIED, _SAME = 1e-6, 1e-7
 
 
-class PseudoLikelihood(Parameters):
+class PseudoLikelihood(LawEstimator):
     r"""Extrapolation by maximum pseudolikelihood of the losses.
 
     An instance with favorability U* beats :math:`V \sim \mathrm{Binomial}(k_1 - 1, U^*)` of its
@@ -62,6 +61,14 @@ class PseudoLikelihood(Parameters):
     optimality_gap_ : float
         Bound, from the duality of convex optimisation, on how far below the maximum over the grid
         it is; at most 1e-6.
+
+    Raises
+    ------
+    DataError
+        From `fit`: a parameter that is not True or False; a bare accuracy curve; test accuracy 0
+        with ``monotone=False, moment=True``.
+    RuntimeError
+        From `fit`: the maximum was not found.
 
     Notes
     -----
@@ -106,42 +113,18 @@ class PseudoLikelihood(Parameters):
         self.monotone = monotone
         self.moment = moment
 
-    @property
-    def name(self) -> str:
-        """Name with the constraints."""
+    def _name_parts(self) -> list[str]:
         constraints = [name for name in ("monotone", "moment") if getattr(self, name)]
-        return f"{type(self).__name__}({', '.join(constraints) or 'unconstrained'})"
+        return constraints or ["unconstrained"]
 
-    def fit(self, task: SourceTask) -> Self:
-        """Find the likeliest law.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made from scores, embeddings or losses.
-
-        Returns
-        -------
-        PseudoLikelihood
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A parameter that is not True or False; a bare accuracy curve; test accuracy 0 with
-            ``monotone=False, moment=True``.
-        RuntimeError
-            The maximum was not found.
-        """
-        source_task(task)
+    def _fit(self, task: SourceTask) -> None:
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
-        if task.kind == "accuracies":
-            raise DataError(
-                "task: it was made from accuracies alone and has no losses, which PseudoLikelihood "
-                "needs; make it with from_scores, from_embeddings or from_losses, or use "
-                "MixedExponential"
-            )
+        require_losses(
+            task,
+            "PseudoLikelihood",
+            "make it with from_scores, from_embeddings or from_losses, or use MixedExponential",
+        )
         losses, share = loss_shares(task)
         laws = _Laws(_grid(task.n_classes), monotone)
         log_chance = laws.log_probabilities(losses, task.n_classes)
@@ -170,35 +153,17 @@ class PseudoLikelihood(Parameters):
         # No other law can be part of a maximum.
         tied = used | (slope > 1 - _TIED)
         self._tied = laws.at(tied), chance[:, tied] / fitted[:, None]
-        self._n_classes, self._notes = task.n_classes, notes
-        self._fitted_name = self.name
-        return self
+        self._fit_notes = notes
 
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Expected accuracy on `k` classes.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate; in [0, 1] and not increasing in k.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        """
-        weights = self._require("weights_")
-        counts = class_counts(k)
+    def _curve(self, k: IntArray) -> FloatArray:
         # Weights sum to 1 up to rounding.
-        values = np.minimum(self._laws.accuracy(counts) @ weights, 1.0)
-        return Extrapolation.from_point(
-            counts, values, self._fitted_name, self._n_classes, self._notes
-        )
+        return np.minimum(self._laws.accuracy(k) @ self.weights_, 1.0)
+
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        return self._fit_notes
+
+    def _cdf(self, u: FloatArray) -> FloatArray:
+        return np.minimum(self._laws.cdf(u) @ self.weights_, 1.0)
 
     def identified_range(self, k: ClassCounts) -> pd.DataFrame:
         """Smallest and largest prediction of all laws that make the losses equally likely.
@@ -255,29 +220,6 @@ class PseudoLikelihood(Parameters):
                 bounds.append(sign * solved.fun)
         table = np.clip(np.reshape(bounds, (-1, 2)), 0, 1)
         return pd.DataFrame(table, pd.Index(counts, name="k"), ["lower", "upper"])
-
-    def discriminability(self, u: Any) -> FloatArray:
-        """CDF of the favorability, D(u), under the fitted law.
-
-        Parameters
-        ----------
-        u : float or array-like of shape (n_u,)
-            Levels in [0, 1].
-
-        Returns
-        -------
-        array of shape (n_u,)
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            Levels outside [0, 1].
-        """
-        weights = self._require("weights_")
-        levels = shares(u, "u")
-        return np.minimum(self._laws.cdf(levels) @ weights, 1.0)
 
 
 @dataclass(frozen=True)
