@@ -1,5 +1,6 @@
-"""How results show themselves: as text, and as HTML with the colours of the page around it."""
+"""Digits, text and HTML: how numbers, tables and results are shown."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 WIDTH = 100
 ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
 _LONGEST_VALUE = 60
+_MOST_DECIMALS = 2  # of percentages near 0% and 100%
+_SMALLEST_CHANCE = 0.001  # that some thousand draws can tell from 0
 _PICTURE = 260, 64
 # Outside of notebooks tables have no form at all, and in old pages not even the colour around them.
 _CLASS = "classex-bayes"
 _STYLE = (
     f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0;color:inherit;font-size:1em}}"
     f".{_CLASS} :is(th,td){{text-align:right;padding:.1em .6em;vertical-align:top}}"
-    f".{_CLASS} .words{{text-align:left}}</style>"
+    f".{_CLASS} .text{{text-align:left}}</style>"
 )
 _FEWEST_POINTS = 3
 
@@ -117,7 +120,7 @@ def html_block(header: str, *parts: str, notes: tuple[str, ...] = ()) -> str:
 def html_facts(facts: Mapping[str, str]) -> str:
     """Table of names and what is to be said of them."""
     rows = (
-        f'<tr><th class="words">{escape(name)}</th><td class="words">{escape(fact)}</td></tr>'
+        f'<tr><th class="text">{escape(name)}</th><td class="text">{escape(fact)}</td></tr>'
         for name, fact in facts.items()
     )
     return f'<table class="dataframe">{"".join(rows)}</table>'
@@ -150,6 +153,78 @@ def _same(value: Any, default: Any) -> bool:
         return False
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share as text, with at least `digits` decimals and never rounded to 0% or 100%.
+
+    Examples
+    --------
+    >>> percent(0.712), percent(0.9996), percent(1.0), percent(0.9, 1), percent(1e-9)
+    ('71%', '99.96%', '100%', '90.0%', 'under 0.01%')
+    """
+    most = max(digits, _MOST_DECIMALS)
+    for decimals in range(digits, most + 1):
+        text = f"{100 * share:.{decimals}f}"
+        if share in (0, 1) or 0 < float(text) < 100:
+            return f"{100 * share:g}%" if share in (0, 1) else f"{text}%"
+    smallest = 10.0**-most
+    return f"over {100 - smallest:g}%" if share > 0.5 else f"under {smallest:g}%"
+
+
+def exact_percent(share: float) -> str:
+    """Return a share that the user has chosen, with all its digits."""
+    return f"{100 * share:.12g}%"
+
+
+def percent_range(lower: float, upper: float) -> str:
+    """Return the limits of an interval: "63.1 to 78.0%"."""
+    digits = percent_decimals(upper - lower)
+    return f"{percent(lower, digits).removesuffix('%')} to {percent(upper, digits)}"
+
+
+def percent_decimals(width: float) -> int:
+    """Return the decimals of a percentage beside an interval of this width, 1 to 3."""
+    return min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
+
+
+def chance(probability: float) -> str:
+    """Return a probability from draws, which cannot tell 0 and 1 from what is nearer than 0.1%.
+
+    Examples
+    --------
+    >>> chance(0.0), chance(0.004), chance(0.25), chance(1.0)
+    ('below 0.1%', '0.4%', '25%', 'above 99.9%')
+    """
+    if probability < _SMALLEST_CHANCE:
+        return f"below {percent(_SMALLEST_CHANCE, 1)}"
+    if probability > 1 - _SMALLEST_CHANCE:
+        return f"above {percent(1 - _SMALLEST_CHANCE, 1)}"
+    return percent(probability, 0 if 0.01 <= probability <= 0.99 else 1)
+
+
+def count(k: float, largest: float) -> str:
+    """Return a number of classes, which may be infinite (beyond the largest searched) or below 2.
+
+    Examples
+    --------
+    >>> count(1234.5, 1e12), count(1.0, 1e12), count(math.inf, 1e12)
+    ('1,234', 'fewer than 2', 'more than 10^12')
+    """
+    if k < 2:
+        return "fewer than 2"
+    return f"more than 10^{math.log10(largest):.0f}" if math.isinf(k) else f"{k:,.0f}"
+
+
+def capitalized(text: str) -> str:
+    """Return the text with a capital, unless it begins with a symbol.
+
+    Examples
+    --------
+    >>> capitalized("no pair is tied"), capitalized("k = 9 is far")
+    ('No pair is tied', 'k = 9 is far')
+    """
+    return text if text[1:2] == " " else text[:1].upper() + text[1:]
+
+
 def with_error(value: float, error: float) -> str:
     """A number with its standard error, which has two digits.
 
@@ -176,13 +251,13 @@ def sparkline(k: NumberArray, mean: FloatArray, lower: FloatArray, upper: FloatA
     y = height * (1 - (curves - low) / ((high - low) or 1.0))
 
     def path(x: FloatArray, y: FloatArray) -> str:
-        return " ".join(f"{one:.1f},{other:.1f}" for one, other in zip(x, y, strict=True))
+        return " ".join(f"{left:.1f},{top:.1f}" for left, top in zip(x, y, strict=True))
 
     band = path(np.append(x, x[::-1]), np.append(y[1], y[2][::-1]))
-    words = f"from {mean[order][0]:.3g} at {k.min():,} classes to {mean[order][-1]:.3g} at"
+    title = f"from {mean[order][0]:.3g} at {k.min():,} classes to {mean[order][-1]:.3g} at"
     return (
         f'<svg viewBox="-2 -2 {width + 4} {height + 4}" width="{width + 4}" height="{height + 4}" '
-        f'style="display:block;margin:.4em 0" role="img"><title>{words} {k.max():,}</title>'
+        f'style="display:block;margin:.4em 0" role="img"><title>{title} {k.max():,}</title>'
         f'<polygon points="{band}" fill="currentColor" fill-opacity="0.2"/><polyline '
         f'points="{path(x, y[0])}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
     )

@@ -14,7 +14,15 @@ from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.sampling import Diagnosis
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.formatting import Display, brief, call, html_facts, sparkline, with_error
+from classex_bayes.formatting import (
+    Display,
+    brief,
+    call,
+    html_facts,
+    percent,
+    sparkline,
+    with_error,
+)
 from classex_bayes.results import ClassesUntil, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
@@ -69,6 +77,18 @@ def test_errors_have_two_digits(value, error):
     assert len(shown[1].partition(".")[2]) == len(shown[2].partition(".")[2])
 
 
+@given(st.floats(0, 1), st.integers(0, 3))
+def test_percent_never_claims_certainty(share, digits):
+    text = percent(share, digits)
+    number = float(text.removesuffix("%").removeprefix("over ").removeprefix("under "))
+    if text.startswith(("over", "under")):
+        assert share < number / 100 if text.startswith("under") else share > number / 100
+        assert min(number, 100 - number) == pytest.approx(10.0 ** -max(digits, 2))
+    else:
+        assert number == pytest.approx(100 * share, abs=0.5 * 10.0**-digits)
+        assert (number == 100) == (share == 1) and (number == 0) == (share == 0)
+
+
 # What users print
 
 
@@ -86,7 +106,7 @@ def test_counts_are_written_out():
 def test_how_many_classes_until():
     draws = xr.DataArray([[900.0, 1100.0, 2000.0]], dims=("chain", "draw"))
     html = ClassesUntil(0.8, draws, 10**12)._repr_html_()
-    for said in ("Accuracy falls to 0.8", "1,100 classes", "89% credible interval", "900 to 2,000"):
+    for said in ("accuracy falls to 80% at 1,100 classes", "89% credible interval: 900 to 2,000"):
         assert said in html
 
 

@@ -148,13 +148,15 @@ def _save(model: Any, product: Product) -> tuple[dict[str, str], list[str]]:
 
 
 def _table(comparison: Any, title: str, ci_prob: float) -> Table:
+    from classex_bayes.results import interval_name
+
     frame = comparison.table.reset_index()
     lower, upper = (next((c for c in frame if c.endswith(end)), None) for end in ("_lb", "_ub"))
     table = Table(title=title, title_justify="left")
     table.add_column("estimator")
     table.add_column("k", justify="right")
     table.add_column("accuracy", justify="right")
-    table.add_column(f"{100 * ci_prob:g}% interval")
+    table.add_column(interval_name(ci_prob))
     if "truth" in frame:
         table.add_column("truth", justify="right")
         table.add_column("held")

@@ -20,8 +20,8 @@ from classex_bayes.evaluate.crossing import (
 )
 from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, RoundTo
+from classex_bayes.formatting import Display
+from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
     LARGEST_K,
@@ -37,8 +37,10 @@ _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ClassifierComparison(Shown):
+class ClassifierComparison(Tabulated):
     """Joint posterior of the accuracies of several classifiers.
+
+    `summary` is indexed by classifier and k and has the column "prob_best" besides.
 
     Attributes
     ----------
@@ -152,28 +154,6 @@ class ClassifierComparison(Shown):
             for name, found in self.predictions.items()
         }
         return DrawsTable.stacked(parts, ["classifier", "k"]).with_shares("prob_best", self._best())
-
-    def summary(
-        self,
-        ci_prob: float | None = None,
-        ci_kind: str | None = None,
-        round_to: RoundTo = "auto",
-    ) -> pd.DataFrame:
-        """Table indexed by classifier and k.
-
-        Parameters
-        ----------
-        ci_prob, ci_kind : optional
-            Level and kind of the intervals; ArviZ's rcParams by default.
-        round_to : {"auto", "none"} or None
-            As for `Extrapolation.summary`.
-
-        Returns
-        -------
-        DataFrame
-            Columns "mean", "sd", the limits of the interval, and "prob_best".
-        """
-        return self._table(ci_prob, ci_kind).frame(round_to)
 
     def _two(self, first: str, second: str) -> None:
         for name, argument in ((first, "first"), (second, "second")):

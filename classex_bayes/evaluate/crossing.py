@@ -7,8 +7,8 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import interval_settings, interval_words
+from classex_bayes.formatting import Display
+from classex_bayes.results import CountDraws
 from classex_bayes.task.validation import class_counts, number
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -17,7 +17,7 @@ _FARTHEST_FACTOR = 100  # beyond so many times k1 the model decides rather than 
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Crossing(Shown):
+class Crossing(CountDraws):
     """Posterior of the first number of classes at which two accuracy curves cross.
 
     Attributes
@@ -57,18 +57,6 @@ class Crossing(Shown):
         low, high = number(low, "low", 1, whole=False), number(high, "high", 1, whole=False)
         return float(((self.k.values >= low) & (self.k.values <= high)).mean())
 
-    @property
-    def median(self) -> float:
-        """Posterior median; infinite where most draws do not cross."""
-        return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
-
-    def interval(self, prob: float | None = None) -> tuple[float, float]:
-        """Equal-tailed credible interval; its ends are draws, so they may be infinite."""
-        level, _ = interval_settings(prob, "eti")
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        lower, upper = np.quantile(self.k.values, tails, method="inverted_cdf")
-        return float(lower), float(upper)
-
     def outcomes(self) -> pd.DataFrame:
         """What can happen, with the probability of each.
 
@@ -98,16 +86,15 @@ class Crossing(Shown):
     def _text(self, k: float) -> str:
         return "never" if np.isinf(k) else f"{k:,.0f}"
 
-    def describe(self, prob: float | None = None) -> str:
+    def describe(self, ci_prob: float | None = None) -> str:
         """Sentence with the probability of a crossing, its median and an interval."""
-        prob, _ = interval_settings(prob, "eti")
-        lower, upper = (self._text(k) for k in self.interval(prob))
+        name, limits = self._interval_text(ci_prob)
         far = _FARTHEST_FACTOR * self.n_classes
         near = f" ({self.prob_between(1, far):.2f} up to {far:,})" if far < self.between[1] else ""
         return (
             f"{self.first} and {self.second} cross between {self.between[0]:,} and "
             f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; median "
-            f"{self._text(self.median)} ({interval_words(prob, 'eti')}: {lower} to {upper})"
+            f"{self._text(self.median)} ({name}: {limits})"
         )
 
     def _display(self) -> Display:

@@ -12,8 +12,8 @@ from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import DrawsTable, Extrapolation, RoundTo
+from classex_bayes.formatting import Display
+from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -32,8 +32,11 @@ OVERALL = "overall"  # in tables and plots, beside the names of the groups
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class GroupedExtrapolation(Shown):
+class GroupedExtrapolation(Tabulated):
     r"""Accuracy of every group of instances, and of a mix of them.
+
+    `summary` is indexed by group and k; the mix comes last, as "overall", and the column "share"
+    first.
 
     Attributes
     ----------
@@ -93,28 +96,6 @@ class GroupedExtrapolation(Shown):
         shares = {**self.mix.to_dict(), OVERALL: 1.0}
         groups = table.numbers.index.get_level_values("group")
         return table.with_constants("share", groups.map(shares))
-
-    def summary(
-        self,
-        ci_prob: float | None = None,
-        ci_kind: str | None = None,
-        round_to: RoundTo = "auto",
-    ) -> pd.DataFrame:
-        """Table indexed by group and k; the mix comes last, as "overall".
-
-        Parameters
-        ----------
-        ci_prob, ci_kind : optional
-            Level and kind of the intervals; ArviZ's rcParams by default.
-        round_to : {"auto", "none"} or None
-            As for `Extrapolation.summary`; shares are never rounded.
-
-        Returns
-        -------
-        DataFrame
-            Columns "share", "mean", "sd" and the limits of the interval.
-        """
-        return self._table(ci_prob, ci_kind).frame(round_to)
 
     def _display(self) -> Display:
         whole = self.overall

@@ -21,7 +21,7 @@ from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.evaluate.progress_bar import with_progress
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import interval_words
+from classex_bayes.results import interval_label
 from classex_bayes.simulate import KnownLaw
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -116,7 +116,7 @@ class Plan(Shown):
     def _header(self) -> str:
         mean, sd = self.accuracy
         return (
-            f"Plan for a {interval_words(self.prob, 'eti')} of width {self.width:g} at "
+            f"Plan for a {interval_label(self.prob, 'eti')} of width {self.width:g} at "
             f"{self.k2:,} classes, where the accuracy is taken to be {mean:.3f} (sd {sd:.3f}); "
             f"{self.n_pilots} pilots of each design"
         )

@@ -17,9 +17,9 @@ from classex_bayes.results import (
     Extrapolation,
     IntervalType,
     expected_accuracy,
+    interval_label,
     interval_of,
     interval_settings,
-    interval_words,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_counts, one_of
@@ -63,14 +63,16 @@ class ImpliedInformation:
         """Mean over draws, or the point estimate."""
         return float(self.information.mean(SAMPLE_DIMS))
 
-    def interval(self, prob: float | None = None, kind: str | None = None) -> tuple[float, float]:
+    def interval(
+        self, ci_prob: float | None = None, ci_kind: str | None = None
+    ) -> tuple[float, float]:
         """Interval of the implied information.
 
         Parameters
         ----------
-        prob : float, optional
+        ci_prob : float, optional
             Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
-        kind : {"eti", "hdi"}, optional
+        ci_kind : {"eti", "hdi"}, optional
             Kind of the interval over draws; ``rcParams["stats.ci_kind"]`` by default. A point
             estimate has the interval of a normal law with its standard error, cut at 0.
 
@@ -84,7 +86,7 @@ class ImpliedInformation:
         DataError
             A point estimate without a standard error.
         """
-        level, _ = interval_settings(prob, kind)
+        prob, kind = interval_settings(ci_prob, ci_kind)
         if self.interval_type != "none":
             bounds = interval_of(self.information, prob, kind)
             return float(bounds.sel(ci_bound="lower")), float(bounds.sel(ci_bound="upper"))
@@ -92,7 +94,7 @@ class ImpliedInformation:
             raise DataError(
                 f"{self.source}: implied information {self.mean:.3g} has no standard error"
             )
-        reach = float(ndtri((1 + level) / 2)) * self.standard_error
+        reach = float(ndtri((1 + prob) / 2)) * self.standard_error
         return max(self.mean - reach, 0.0), self.mean + reach
 
     def to(self, unit: Unit) -> "ImpliedInformation":
@@ -120,8 +122,8 @@ class ImpliedInformation:
         if self.interval_type != "none":
             prob, kind = interval_settings(None, None)
             lower, upper = self.interval()
-            words = interval_words(prob, kind, self.interval_type)
-            text += f" ({words}: {lower:.3f} to {upper:.3f})"
+            name = interval_label(prob, kind, self.interval_type)
+            text += f" ({name}: {lower:.3f} to {upper:.3f})"
         return f"{text}, from {self.source} at k = {self.smallest_k}..{self.largest_k}"
 
 

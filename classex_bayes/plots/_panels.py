@@ -10,7 +10,7 @@ from arviz_base import rcParams
 from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.plots._backends import BACKENDS, Arrays, folded
-from classex_bayes.results import Extrapolation, interval_words
+from classex_bayes.results import Extrapolation, interval_label
 from classex_bayes.task.validation import one_of
 from classex_bayes.typing import IntArray, NumberArray
 
@@ -27,7 +27,7 @@ def series_label(name: str, prediction: Extrapolation, prob: float, kind: str) -
     """Name in the legend, with the interval's type and level where there is one."""
     if prediction.interval_type == "none":
         return name
-    return f"{name}, {interval_words(prob, kind, prediction.interval_type)}"
+    return f"{name}, {interval_label(prob, kind, prediction.interval_type)}"
 
 
 def chosen_backend(backend: str | None) -> tuple[str, Arrays]:

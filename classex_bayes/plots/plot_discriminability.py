@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._panels import MUTED, Panels
-from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings, interval_words
+from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 
 _Z = np.linspace(-3.0, 6.0, 181)
 
@@ -43,7 +43,7 @@ def plot_discriminability(
     prob, kind = interval_settings(ci_prob, ci_kind)
     draws = model.discriminability(ndtr(_Z))
     bounds = interval_of(draws, prob, kind)
-    label, resolved = f"D(u), {interval_words(prob, kind)}", "resolved by k1 classes"
+    label, resolved = f"D(u), {interval_label(prob, kind)}", "resolved by k1 classes"
     panel = Panels({label: None, resolved: MUTED}, backend, log_x=False)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
     panel.band(label, _Z, lower, upper)

@@ -8,7 +8,7 @@ from arviz_plots import PlotCollection
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._panels import MUTED, Panels
-from classex_bayes.results import interval_words
+from classex_bayes.results import interval_label
 
 
 def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
@@ -50,5 +50,5 @@ def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
     panel.level(goal, table["classes"].to_numpy(), found.width)
     title = f"Plan: accuracy at {found.k2:,} classes"
     title += "\nbands: one standard deviation over pilots" * (found.n_pilots > 1)
-    label = f"width of the {interval_words(found.prob, 'eti')}"
+    label = f"width of the {interval_label(found.prob, 'eti')}"
     return panel.finish(title, "number of classes of the pilot", label)

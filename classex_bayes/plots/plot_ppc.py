@@ -12,7 +12,7 @@ from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._panels import INK, Panels, spaced_counts
 from classex_bayes.plots.plot_accuracy import plot_accuracy
-from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings, interval_words
+from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import one_of, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
@@ -76,7 +76,7 @@ def plot_ppc(
     prob, interval = interval_settings(ci_prob, ci_kind)
     draws, seen, x, texts, log_x = compared(model, task, kind, group, random_seed)
     bounds = interval_of(draws, prob, interval)
-    label = f"replicated, {interval_words(prob, interval, f'{group} predictive')}"
+    label = f"replicated, {interval_label(prob, interval, f'{group} predictive')}"
     panel = Panels({label: None, _OBSERVED: INK}, backend, log_x=log_x)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
     panel.band(label, x, lower, upper)

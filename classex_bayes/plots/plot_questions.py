@@ -6,8 +6,9 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import count
 from classex_bayes.plots._panels import INK, Panels
-from classex_bayes.results import ClassesUntil, Extrapolation, interval_settings, interval_words
+from classex_bayes.results import ClassesUntil, Extrapolation, interval_label, interval_settings
 from classex_bayes.typing import FloatArray
 
 _POSTERIOR, _MEDIAN = "posterior", "median"
@@ -55,8 +56,8 @@ def plot_classes_until(
     prob, _ = interval_settings(ci_prob, "eti")
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
-    ends = interval_words(prob, "eti")
-    edge = f"more than {result.largest:.0e}: {beyond:.0%} of the draws"
+    ends = interval_label(prob, "eti")
+    edge = f"{count(np.inf, result.largest)}: {beyond:.0%} of the draws"
     names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
     names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
     names |= {edge: "C1"} if beyond else {}

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from classex_bayes.formatting import exact_percent, percent
 from classex_bayes.plots.plot_ppc import compared
 from classex_bayes.report.findings import Findings
-from classex_bayes.report.words import exact, level, percent
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_of
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_name, interval_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, NumberArray
 
@@ -136,12 +136,12 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> Chart:
     posterior, *references = curves
     grid = posterior.k
     lower, upper = posterior.interval(findings.ci_prob).to_numpy().T
-    mean, words = posterior.mean.to_numpy(), level(findings.ci_prob)
+    mean, words = posterior.mean.to_numpy(), interval_name(findings.ci_prob)
     traces = [_band("interval", words, grid, lower, upper, "--band")]
     legend = [Series("posterior", "posterior mean", "--posterior")]
     legend.append(Series("interval", f"{words} (credible)", "--band", "band"))
     if findings.ci_prob > _INNER:
-        name, half = level(_INNER), posterior.interval(_INNER)
+        name, half = interval_name(_INNER), posterior.interval(_INNER)
         low, high = half["lower"].to_numpy(), half["upper"].to_numpy()
         traces.append(_band("inner", name, grid, low, high, "--band-inner"))
         legend.append(Series("inner", f"{name} (credible)", "--band-inner", "band"))
@@ -158,7 +158,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> Chart:
     traces.append(line)
     if findings.target is not None:
         target = np.full(2, findings.target)
-        ends, name = grid[[0, -1]], f"target {exact(findings.target)}"
+        ends, name = grid[[0, -1]], f"target {exact_percent(findings.target)}"
         traces.append(_line("target", name, ends, target, "--target", dash=_TARGET_DASH))
         legend.append(Series("target", name, "--target", dash=_TARGET_DASH))
     traces.append(_pilot(findings.task, findings.ci_prob))
@@ -198,7 +198,7 @@ def _pilot(task: SourceTask, ci_prob: float) -> dict[str, Any]:
 def reaching(posterior: Extrapolation, target: float) -> Chart:
     """Probability that the accuracy is at least the target, against the number of classes."""
     grid, share = posterior.k, posterior.prob_at_least(target).to_numpy()
-    words = f"probability that accuracy is at least {exact(target)}"
+    words = f"probability that accuracy is at least {exact_percent(target)}"
     layout = _axes("number of classes", "probability", **_counts(grid, "classes"))
     layout["yaxis"]["range"] = [-0.03, 1.03]
     layout |= _mark(posterior.n_classes, f"{posterior.n_classes:,} classes tested")
@@ -221,7 +221,7 @@ def discriminability(findings: Findings) -> Chart:
     places = -ndtri(1 / rivals)
     z = np.linspace(places[0], places[-1], _N_POINTS)
     draws = findings.model.discriminability(ndtr(z))
-    bounds, words = interval_of(draws, findings.ci_prob, None), level(findings.ci_prob)
+    bounds, words = interval_of(draws, findings.ci_prob, None), interval_name(findings.ci_prob)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
     mean = draws.mean(SAMPLE_DIMS).values
     room = 0.03 * (places[-1] - places[0])
@@ -267,7 +267,7 @@ def predictive(findings: Findings) -> Chart:
     if findings.task.kind == "accuracies":
         kind, unit, x_title, y_title = "accuracy", "classes", "number of classes", "accuracy"
     draws, seen, x, _, _ = compared(findings.model, findings.task, kind)
-    bounds, words = interval_of(draws, findings.ci_prob, None), level(findings.ci_prob)
+    bounds, words = interval_of(draws, findings.ci_prob, None), interval_name(findings.ci_prob)
     lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
     return Chart(
         "predictive",

@@ -15,10 +15,13 @@ from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.idata import seeds_of
-from classex_bayes.report import charts, words
+from classex_bayes.formatting import capitalized
+from classex_bayes.report import charts
 from classex_bayes.report.document import document, finite, records
 from classex_bayes.report.findings import Findings
-from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.report.verdicts import checks_sentence, convergence_sentence
+from classex_bayes.results import Extrapolation, interval_name, interval_settings
+from classex_bayes.results.sentences import errors_sentence, headline, pilot_sentence
 from classex_bayes.task.source_task import SourceTask
 
 _N_POINTS = 100
@@ -37,19 +40,19 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     farthest = {name: rows[-1][name] for name in ("k", "mean", "lower", "upper")}
     until = None
     if findings.target is not None:
-        until = words.until_sentence(model.classes_until(findings.target), level)
+        until = f"{capitalized(model.classes_until(findings.target).describe(level))}."
     drawn = _charts(findings, curves)
     comparison = findings.comparison
     largest = int(task.grid()[-1])
     return {
-        "headline": words.headline(**farthest, ci_prob=level),
+        "headline": headline(**farthest, ci_prob=level),
         "source": source,
         "date": date,
-        "level": words.level(level),
-        "interval": f"{words.level(level)}, {_KINDS[interval_settings(None, None)[1]]}",
+        "level": interval_name(level),
+        "interval": f"{interval_name(level)}, {_KINDS[interval_settings(None, None)[1]]}",
         "target": findings.target,
         "task": task,
-        "pilot_words": words.pilot_sentence(task),
+        "pilot_sentence": pilot_sentence(task),
         "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
         "rows": rows,
         "references": [one.estimator for one in comparison.predictions[1:]],
@@ -57,11 +60,11 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "left_out": comparison.skipped,
         "until": until,
         "checks": checks,
-        "errors": words.errors_sentence(task),
+        "errors": errors_sentence(task),
         "replicates": replicates,
-        "replicates_words": words.checks_sentence(replicates),
+        "replicates_sentence": checks_sentence(replicates),
         "diagnosis": model.diagnosis_,
-        "convergence": words.convergence_sentence(model.diagnosis_, numbers["fit"]["sampler"]),
+        "convergence": convergence_sentence(model.diagnosis_, numbers["fit"]["sampler"]),
         "numbers": {"date": date.isoformat(), "source": source, **numbers},
         "charts": drawn,
         "figures": {

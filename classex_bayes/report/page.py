@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from classex_bayes import formatting
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import seeds_of
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import write_text
-from classex_bayes.report import words
 from classex_bayes.report.contents import contents
 from classex_bayes.report.findings import Findings, find, usual_references
 from classex_bayes.task.source_task import SourceTask
@@ -161,12 +161,12 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters.update(
-        percent=words.percent,
-        chance=words.chance,
-        exact=words.exact,
-        span=words.span,
-        digits=words.digits_for,
-        sentence=words.sentence,
+        percent=formatting.percent,
+        chance=formatting.chance,
+        exact=formatting.exact_percent,
+        span=formatting.percent_range,
+        digits=formatting.percent_decimals,
+        sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )
     here = resources.files("classex_bayes.report")

@@ -1,16 +1,20 @@
-"""What predictions are: draws or points at numbers of classes, with intervals and tables."""
+"""Results: predictions as draws or points, their intervals, tables and sentences."""
 
 from classex_bayes.results.classes_until import ClassesUntil
-from classex_bayes.results.estimand import Estimand, Quantity
-from classex_bayes.results.extrapolation import Extrapolation, IntervalType
-from classex_bayes.results.intervals import (
+from classex_bayes.results.draws import (
     SAMPLE_DIMS,
+    CountDraws,
+    CurveDraws,
+    DrawsTable,
+    RoundTo,
+    Tabulated,
     interval_of,
     interval_settings,
-    interval_words,
 )
+from classex_bayes.results.estimand import Estimand, Quantity
+from classex_bayes.results.extrapolation import Extrapolation, IntervalType
 from classex_bayes.results.reference_accuracy import reference_accuracy
-from classex_bayes.results.rounding import DrawsTable, RoundTo
+from classex_bayes.results.sentences import interval_label, interval_name
 from classex_bayes.results.shared_estimand import (
     distinct_names,
     expected_accuracy,
@@ -21,17 +25,21 @@ from classex_bayes.results.shared_estimand import (
 __all__ = [
     "SAMPLE_DIMS",
     "ClassesUntil",
+    "CountDraws",
+    "CurveDraws",
     "DrawsTable",
     "Estimand",
     "Extrapolation",
     "IntervalType",
     "Quantity",
     "RoundTo",
+    "Tabulated",
     "distinct_names",
     "expected_accuracy",
+    "interval_label",
+    "interval_name",
     "interval_of",
     "interval_settings",
-    "interval_words",
     "reference_accuracy",
     "shared_quantity",
     "shared_top",

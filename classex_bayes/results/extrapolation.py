@@ -8,10 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.formatting import Display, Shown, sparkline
+from classex_bayes.formatting import Display, sparkline
+from classex_bayes.results.draws import CurveDraws, DrawsTable
 from classex_bayes.results.estimand import Estimand, Quantity
-from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of
-from classex_bayes.results.rounding import DrawsTable, RoundTo
 from classex_bayes.task.validation import probability
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -22,7 +21,7 @@ _ACCURACY = Estimand()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Extrapolation(Shown):
+class Extrapolation(CurveDraws):
     """Accuracy or risk predicted by one estimator at some numbers of classes.
 
     Attributes
@@ -175,39 +174,6 @@ class Extrapolation(Shown):
         """Numbers of classes of the prediction, shape (n_k,)."""
         return self.values["k"].values
 
-    @property
-    def mean(self) -> pd.Series:
-        """Mean over draws, indexed by k."""
-        return self._series(self.values.mean(SAMPLE_DIMS))
-
-    def interval(self, prob: float | None = None, kind: str | None = None) -> pd.DataFrame:
-        """Interval of the prediction at each k.
-
-        Parameters
-        ----------
-        prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
-        kind : {"eti", "hdi"}, optional
-            Equal-tailed or highest density; ``rcParams["stats.ci_kind"]`` by default.
-
-        Returns
-        -------
-        DataFrame
-            Columns "lower" and "upper", indexed by k.
-
-        Raises
-        ------
-        DataError
-            The estimator gives points without an interval.
-        """
-        if self.interval_type == "none":
-            raise DataError(f"{self.estimator} is a point estimate and has no interval")
-        bounds = interval_of(self.values, prob, kind)
-        index = pd.Index(self.k, name="k")
-        return pd.DataFrame(
-            {side: bounds.sel(ci_bound=side).values for side in ("lower", "upper")}, index=index
-        )
-
     def prob_at_least(self, accuracy: float) -> pd.Series:
         """Posterior probability that the accuracy is at least `accuracy`, at each k."""
         level = probability(accuracy, "accuracy")
@@ -218,46 +184,18 @@ class Extrapolation(Shown):
         level = probability(risk, "risk")
         return self._probability(self.risk <= level)
 
-    def _probability(self, event: xr.DataArray) -> pd.Series:
+    @property
+    def _draws(self) -> xr.DataArray:
+        return self.values
+
+    def _require_spread(self, statistic: str) -> None:
         if self.interval_type == "none":
-            raise DataError(f"{self.estimator} is a point estimate and has no probabilities")
-        return self._series(event.mean(SAMPLE_DIMS))
+            raise DataError(f"{self.estimator} is a point estimate and has no {statistic}")
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         if self.interval_type == "none":
             return DrawsTable.of_points(self.mean)
-        return DrawsTable.of_draws(self.values, ci_prob, ci_kind)
-
-    def summary(
-        self,
-        ci_prob: float | None = None,
-        ci_kind: str | None = None,
-        round_to: RoundTo = "auto",
-    ) -> pd.DataFrame:
-        """Table of the prediction, indexed by k.
-
-        Parameters
-        ----------
-        ci_prob, ci_kind : optional
-            Level and kind of the interval; ArviZ's rcParams by default.
-        round_to : {"auto", "none"} or None
-            Whether every number is rounded to the digits that its Monte Carlo standard error
-            supports, or has them all. Points are never rounded.
-
-        Returns
-        -------
-        DataFrame
-            Columns "mean", "sd" and the limits, whose names carry kind and level
-            ("eti89_lb", "eti89_ub"); "mean" alone for point estimates.
-        """
-        return self._table(ci_prob, ci_kind).frame(round_to)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """All draws as a table with columns chain, draw, k and the quantity."""
-        return self.values.to_dataframe().reset_index()
-
-    def _series(self, values: xr.DataArray) -> pd.Series:
-        return pd.Series(values.values, index=pd.Index(self.k, name="k"), name=self.quantity)
+        return super()._table(ci_prob, ci_kind)
 
     def _display(self) -> Display:
         limits = [self.mean] * 2

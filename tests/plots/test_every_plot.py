@@ -18,7 +18,7 @@ from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.plots._backends import BACKENDS, PALETTE
-from classex_bayes.plots._panels import MUTED, interval_words
+from classex_bayes.plots._panels import MUTED, interval_label
 from classex_bayes.plots.plot_sbc import plot_sbc
 from classex_bayes.results import ClassesUntil, Extrapolation
 
@@ -460,8 +460,8 @@ def inside_and_seen(drawn):
 
 
 def test_intervals_in_words():
-    assert interval_words(0.9, "eti") == INTERVAL
-    assert interval_words(0.125, "hdi", "bootstrap") == (
+    assert interval_label(0.9, "eti") == INTERVAL
+    assert interval_label(0.125, "hdi", "bootstrap") == (
         "12.5% bootstrap interval (highest density)"
     )
     assert set(BACKENDS) == {"none", "matplotlib", "plotly", "bokeh"}

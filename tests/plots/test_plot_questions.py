@@ -43,11 +43,11 @@ def test_classes_until(backend):
     result = spread()
     beyond = np.isinf(result.k.values).mean()
     plot = plot_classes_until(result, ci_prob=0.8, backend=backend)
-    edge = f"more than 1e+12: {beyond:.0%} of the draws"
+    edge = f"more than 10^12: {beyond:.0%} of the draws"
     if backend == "matplotlib":
         axes = plot.get_viz("plot")
         assert axes.get_xscale() == "log"
-        assert axes.get_title().startswith("Accuracy falls to 0.8 at ")
+        assert axes.get_title().startswith("Accuracy falls to 80% at ")
         texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
         assert texts == ["posterior", "80% credible interval", "median", edge]
         return

@@ -1,16 +1,13 @@
-"""The report as a file: its numbers, its words, and what it refuses."""
+"""The report as a file: its numbers, its sentences, and what it refuses."""
 
 import datetime
 import json
 import sys
-import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -18,10 +15,10 @@ from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.report import charts, words
+from classex_bayes.report import charts
 from classex_bayes.report.findings import find
 from classex_bayes.report.page import write_report
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.report.verdicts import convergence_sentence
 
 K, DATE = [1000, 5000, 200], datetime.date(2026, 1, 2)
 
@@ -53,7 +50,7 @@ class Page(HTMLParser):
         return json.loads(self.ids[name])
 
     @property
-    def words(self):
+    def visible_text(self):
         return " ".join(" ".join(self.text).split())
 
 
@@ -95,10 +92,10 @@ def test_headline_is_about_the_farthest(page, fitted):
     )
     stated = f"On 5,000 classes: {100 * mean:.1f}%, 80% interval "
     stated += f"{100 * lower:.1f} to {100 * upper:.1f}%"
-    assert stated in page.words
+    assert stated in page.visible_text
     assert f"{100 * mean:.1f}% (80% interval {100 * lower:.1f} to" in page.ids["paragraph"]
     # The same form in the table.
-    assert f"5,000 {100 * mean:.1f}% {100 * lower:.1f}% to {100 * upper:.1f}%" in page.words
+    assert f"5,000 {100 * mean:.1f}% {100 * lower:.1f}% to {100 * upper:.1f}%" in page.visible_text
 
 
 def test_curves_are_those_of_the_model(page, fitted, pilot):
@@ -130,7 +127,7 @@ def test_curves_are_those_of_the_model(page, fitted, pilot):
 
 
 def test_record_method_and_citation(page):
-    text = page.words
+    text = page.visible_text
     assert "pilot & co.npz" in text and "2 January 2026" in text
     assert "200 classes (400 instances)" in page.ids["paragraph"]
     assert "seed 1" in page.ids["paragraph"] and "  " not in page.ids["paragraph"].strip()
@@ -165,8 +162,10 @@ def test_without_target_and_references(fitted, tmp_path):
 def test_a_bare_curve(fitted_curve, tmp_path):
     path = write_report(fitted_curve, 1000, tmp_path / "a.html", target=0.5)
     page = Page(path.read_text(encoding="utf-8"))
-    assert "KDE(ucv) is left out: task: " in page.words
-    assert "bare accuracy curve" in page.words and "normal likelihood" in page.ids["paragraph"]
+    assert "KDE(ucv) is left out: task: " in page.visible_text
+    assert (
+        "bare accuracy curve" in page.visible_text and "normal likelihood" in page.ids["paragraph"]
+    )
 
 
 def test_a_model_from_a_file(fitted, pilot, written, tmp_path):
@@ -185,8 +184,8 @@ def test_names_are_escaped(hostile, attack, page):
     attacked = Page(hostile.read_text(encoding="utf-8"))
     scripts = {name: page.tags[name] for name in ("script", "style", "body")}
     assert {name: attacked.tags[name] for name in scripts} == scripts and "img" not in attacked.tags
-    assert f"Two classes carry 50% of the 32 errors: {attack}0, {attack}1." in attacked.words
-    assert f"{attack}<!--<img src=x>.npz" in attacked.words
+    assert f"Two classes carry 50% of the 32 errors: {attack}0, {attack}1." in attacked.visible_text
+    assert f"{attack}<!--<img src=x>.npz" in attacked.visible_text
     assert attacked.json("numbers")["source"].startswith(attack)
     assert f"{attack}0" in str(attacked.json("numbers")["checks"])
 
@@ -234,73 +233,12 @@ def test_a_page_that_fails_leaves_the_old_one(written, fitted, monkeypatch, tmp_
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["a.html"]
 
 
-# Words
+# Sentences
 
 
-@given(st.floats(0, 1), st.integers(0, 3))
-def test_percent_never_claims_certainty(share, digits):
-    text = words.percent(share, digits)
-    number = float(text.removesuffix("%").removeprefix("over ").removeprefix("under "))
-    if text.startswith(("over", "under")):
-        assert share < number / 100 if text.startswith("under") else share > number / 100
-        assert min(number, 100 - number) == pytest.approx(10.0 ** -max(digits, 2))
-    else:
-        assert number == pytest.approx(100 * share, abs=0.5 * 10.0**-digits)
-        assert (number == 100) == (share == 1) and (number == 0) == (share == 0)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=40),
-)
-def test_the_classes_that_carry_the_errors_are_fewest(instances):
-    # Two right answers, since a task has two tested classes.
-    y, losses = ([pair[place] for pair in [(0, 0), (1, 0), *instances]] for place in (0, 1))
-    task = SourceTask.from_losses(losses, y, n_classes=8, untested="competitors")
-    wrong = sorted(
-        (sum(c == j and v > 0 for c, v in zip(y, losses, strict=True)) for j in range(8)),
-        reverse=True,
-    )
-    total = sum(wrong)
-    sentence = words.errors_sentence(task)
-    if total == 0:
-        assert sentence.startswith("None of the")
-        return
-    few = next(n for n in range(1, 9) if sum(wrong[:n]) >= 0.4 * total)
-    assert f"{round(100 * sum(wrong[:few]) / total)}% of the {total} errors" in sentence
-    numerals = ["One class carries", "Two classes carry", "Three classes carry"]
-    assert sentence.startswith(numerals[few - 1] if few <= 3 else ("Four", "Five"))
-
-
-def test_what_the_pilot_found():
-    tested = {"n_classes": 4, "untested": "competitors"}
-    equal = SourceTask.from_losses([0, 0, 1, 2], [0, 1, 0, 1], **tested)
-    assert words.pilot_sentence(equal) == (
-        "The pilot tested 4 classes with 4 instances and got 50.0% of them right."
-    )
-    # Three of four right in one class, one of one in the other: 4 of 5, but 7/8 over classes.
-    given = {"n_classes": 3, "untested": "competitors"}
-    unequal = SourceTask.from_losses([0, 0, 0, 1, 0], [0, 0, 0, 0, 1], **given)
-    assert words.pilot_sentence(unequal).endswith("got 87.5% right, all classes weighing the same.")
-    weighed = SourceTask.from_losses([0, 1], [0, 1], **given, class_weight=[3, 1, 1])
-    assert words.pilot_sentence(weighed).endswith(
-        "75.0% right, classes weighing as they were given."
-    )
-    curve = SourceTask.from_accuracies([2, 20], [0.9, 0.8], n_test=100, n_classes=50)
-    assert words.pilot_sentence(curve).endswith("got 80.0% right among 20.")
-
-
-def test_until(small_task, fit):
-    model = fit(small_task(), draws=100, tune=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        low, high = (words.until_sentence(model.classes_until(a), 0.9) for a in (0.999999, 1e-9))
-    assert low.startswith("Accuracy is below 99.9999% on as few as 2 classes")
-    assert high.startswith("Accuracy stays above 1e-07% on more than 10^12 classes")
-
-
-def test_convergence_is_told(small_task, fit):
+def test_convergence_in_a_sentence(small_task, fit):
     model = fit(small_task(), draws=20, tune=100, chains=1)
-    sentence = words.convergence_sentence(model.diagnosis_, {"chains": 1, "draws": 20})
+    sentence = convergence_sentence(model.diagnosis_, {"chains": 1, "draws": 20})
     assert sentence.startswith("Do not trust the draws yet: a single chain")
     assert "1 chain of 20 draws" in sentence and "nan" not in sentence
 

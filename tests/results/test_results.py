@@ -120,7 +120,7 @@ def test_levels_are_probabilities(drawn, prob):
     with pytest.raises(DataError, match="accuracy: expected a number between 0 and 1"):
         drawn.prob_at_least(prob)
     with pytest.raises(DataError, match="ci_kind: found 'central'"):
-        drawn.interval(kind="central")
+        drawn.interval(ci_kind="central")
 
 
 def test_text(drawn):
@@ -210,15 +210,17 @@ def test_classes_until_may_be_infinite():
     assert [until.prob_at_least(k) for k in (1, 15, 21, np.inf)] == [1, 0.6, 0.4, 0.4]
     with arviz_base.rc_context({"stats.ci_prob": 0.5}):
         assert repr(until) == (
-            "accuracy falls to 0.9 at 20 classes (50% credible interval: 10 to more than 1e+12)"
+            "accuracy falls to 90% at 20 classes (50% credible interval: 10 to more than 10^12)"
         )
     assert (
         until.describe(0.2)
-        == "accuracy falls to 0.9 at 20 classes (20% credible interval: 10 to 20)"
+        == "accuracy falls to 90% at 20 classes (20% credible interval: 10 to 20)"
     )
     far = ClassesUntil(0.5, xr.full_like(draws, np.inf), 10**12)
     assert far.median == np.inf and far.interval() == (np.inf, np.inf)
-    assert "at more than 1e+12 classes" in repr(far)
+    assert "stays above 50% on more than 10^12 classes" in repr(far)
+    few = ClassesUntil(0.99, xr.full_like(draws, 1.0), 10**12)
+    assert "is below 99% on as few as 2 classes" in repr(few)
 
 
 def test_classes_until_has_quantiles_of_the_draws():

@@ -1,6 +1,7 @@
-"""Tables of draws whose numbers have the digits that their Monte Carlo errors support."""
+"""What results say of their draws: moments, intervals, probabilities and rounded tables."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,17 +9,176 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats import hdi, mcse
+from arviz_base import rcParams
+from arviz_stats import eti, hdi, mcse
 
-from classex_bayes.formatting import ROUNDING
-from classex_bayes.results.intervals import SAMPLE_DIMS, interval_of, interval_settings
-from classex_bayes.task.validation import one_of
+from classex_bayes.formatting import ROUNDING, Shown
+from classex_bayes.results.sentences import interval_label
+from classex_bayes.task.validation import one_of, probability
 from classex_bayes.typing import FloatArray
 
+SAMPLE_DIMS = ["chain", "draw"]
 RoundTo = Literal["auto", "none"] | None
 # Of numbers without a Monte Carlo error, where they are shown.
 _USUAL_PLACES = 4
 _PARTS = 8
+
+
+def interval_settings(ci_prob: float | None, ci_kind: str | None) -> tuple[float, str]:
+    """Return level and kind of intervals, those of ArviZ's rcParams by default."""
+    prob = rcParams["stats.ci_prob"] if ci_prob is None else probability(ci_prob, "ci_prob")
+    kind = rcParams["stats.ci_kind"] if ci_kind is None else ci_kind
+    one_of(kind, ("eti", "hdi"), "ci_kind")
+    return float(prob), kind
+
+
+def interval_of(
+    draws: xr.DataArray, ci_prob: float | None = None, ci_kind: str | None = None
+) -> xr.DataArray:
+    """Return the interval over chains and draws, with dimension `ci_bound` (lower, upper)."""
+    prob, kind = interval_settings(ci_prob, ci_kind)
+    return (eti if kind == "eti" else hdi)(draws, prob=prob, dim=SAMPLE_DIMS)
+
+
+class Tabulated(Shown):
+    """A result that is summarised by a table of draws."""
+
+    @abstractmethod
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> "DrawsTable":
+        """Return the table; level and kind of its intervals are ArviZ's rcParams by default."""
+
+    def summary(
+        self,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        round_to: RoundTo = "auto",
+    ) -> pd.DataFrame:
+        """Table of means, standard deviations and limits of intervals.
+
+        Parameters
+        ----------
+        ci_prob, ci_kind : optional
+            Level and kind ("eti" or "hdi") of the intervals; ArviZ's rcParams by default.
+        round_to : {"auto", "none"} or None
+            Whether every number is rounded to the digits that its Monte Carlo standard error
+            supports, or has them all. Numbers without such an error are never rounded.
+
+        Returns
+        -------
+        DataFrame
+            Columns "mean", "sd" and the limits, whose names carry kind and level
+            ("eti89_lb", "eti89_ub"); "mean" alone for point estimates.
+        """
+        return self._table(ci_prob, ci_kind).frame(round_to)
+
+
+class CurveDraws(Tabulated):
+    """Draws of one number for each number of classes."""
+
+    @property
+    @abstractmethod
+    def _draws(self) -> xr.DataArray:
+        """Dimensions (chain, draw, k)."""
+
+    def _require_spread(self, statistic: str) -> None:
+        """Raise where the draws have no spread that the statistic could be of."""
+
+    @property
+    def mean(self) -> pd.Series:
+        """Mean over draws, indexed by k."""
+        return self._by_k(self._draws.mean(SAMPLE_DIMS))
+
+    @property
+    def median(self) -> pd.Series:
+        """Median over draws, indexed by k."""
+        return self._by_k(self._draws.median(SAMPLE_DIMS))
+
+    def interval(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+        """Interval at each k.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+        ci_kind : {"eti", "hdi"}, optional
+            Equal-tailed or highest density; ``rcParams["stats.ci_kind"]`` by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns "lower" and "upper", indexed by k.
+
+        Raises
+        ------
+        DataError
+            A point estimate, which has no interval.
+        """
+        self._require_spread("interval")
+        bounds = interval_of(self._draws, ci_prob, ci_kind)
+        limits = {side: bounds.sel(ci_bound=side).values for side in ("lower", "upper")}
+        return pd.DataFrame(limits, index=self._index)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """All draws as a table with columns chain, draw, k and the quantity."""
+        return self._draws.to_dataframe().reset_index()
+
+    def _probability(self, event: xr.DataArray) -> pd.Series:
+        """Share of the draws of which an event is true, indexed by k."""
+        self._require_spread("probabilities")
+        return self._by_k(event.mean(SAMPLE_DIMS))
+
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> "DrawsTable":
+        return DrawsTable.of_draws(self._draws, ci_prob, ci_kind)
+
+    @property
+    def _index(self) -> pd.Index:
+        return pd.Index(self._draws["k"].values, name="k")
+
+    def _by_k(self, values: xr.DataArray) -> pd.Series:
+        return pd.Series(values.values, index=self._index, name=self._draws.name)
+
+
+class CountDraws(Shown):
+    """Draws of a number of classes, which may be infinite."""
+
+    k: xr.DataArray
+
+    @abstractmethod
+    def _text(self, k: float) -> str:
+        """Return a number of classes as text."""
+
+    @property
+    def median(self) -> float:
+        """Posterior median; may be infinite."""
+        return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
+
+    def interval(self, ci_prob: float | None = None) -> tuple[float, float]:
+        """Equal-tailed credible interval; its ends are draws, so they may be infinite.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper limit.
+        """
+        prob, _ = interval_settings(ci_prob, "eti")
+        tails = [(1 - prob) / 2, (1 + prob) / 2]
+        lower, upper = np.quantile(self.k.values, tails, method="inverted_cdf")
+        return float(lower), float(upper)
+
+    def prob_at_least(self, k: float) -> float:
+        """Posterior probability that the number of classes is at least `k`."""
+        return float((self.k.values >= k).mean())
+
+    def _interval_text(self, ci_prob: float | None = None) -> tuple[str, str]:
+        """Return the name of an interval, and its limits."""
+        prob, kind = interval_settings(ci_prob, "eti")
+        lower, upper = (self._text(k) for k in self.interval(prob))
+        return interval_label(prob, kind), f"{lower} to {upper}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,85 @@
+"""Sentences about accuracies, intervals and pilots; each stands here once."""
+
+import numpy as np
+
+from classex_bayes.formatting import percent, percent_decimals, percent_range
+from classex_bayes.task.source_task import SourceTask
+
+_CARRIED, _MOST_NAMED = 0.4, 5
+_NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
+
+
+def interval_name(ci_prob: float) -> str:
+    """Return "90% interval"."""
+    return f"{100 * ci_prob:g}% interval"
+
+
+def interval_label(ci_prob: float, ci_kind: str, of: str = "credible") -> str:
+    """Return "90% credible interval"; an interval of highest density is marked as such."""
+    suffix = " (highest density)" if ci_kind == "hdi" else ""
+    return f"{100 * ci_prob:g}% {of} interval{suffix}"
+
+
+def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) -> str:
+    """Return the accuracy on k classes and its interval in one sentence.
+
+    Examples
+    --------
+    >>> headline(10_000, 0.7123, 0.6312, 0.7799, 0.9)
+    'On 10,000 classes: 71.2%, 90% interval 63.1 to 78.0%'
+    """
+    rounded = percent(mean, percent_decimals(upper - lower))
+    return f"On {k:,} classes: {rounded}, {interval_name(ci_prob)} {percent_range(lower, upper)}"
+
+
+def pilot_sentence(task: SourceTask) -> str:
+    """Return the size and the accuracy of a pilot in one sentence.
+
+    Examples
+    --------
+    >>> pilot_sentence(SourceTask.from_losses([0, 2, 0, 1], [0, 0, 1, 2], n_classes=3))[-47:]
+    'got 50.0% right, all classes weighing the same.'
+    """
+    largest = int(task.grid()[-1])
+    accuracy = percent(float(task.accuracy(largest)[0]), 1)
+    among = "" if largest == task.n_classes else f" among {largest:,}"
+    details = ""
+    if task.kind != "accuracies":
+        tested, repeats = np.unique(task.y, return_counts=True)
+        weights = task.class_weight[tested]
+        if np.ptp(weights) > 0:
+            details = ", classes weighing as they were given"
+        elif np.ptp(repeats) > 0:
+            details = ", all classes weighing the same"
+    of_them = "" if details or task.kind == "accuracies" else " of them"
+    return (
+        f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
+        f"{accuracy}{of_them} right{among}{details}."
+    )
+
+
+def errors_sentence(task: SourceTask) -> str:
+    """Return how few classes carry 40% of the errors among all k1 classes.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_losses([0, 3, 1, 0, 2, 0], [0, 1, 1, 2, 2, 3], n_classes=4)
+    >>> errors_sentence(task)
+    'One class carries 67% of the 3 errors: 1.'
+    """
+    if task.kind == "accuracies":
+        return "Errors of single classes are not known: the pilot is a bare accuracy curve."
+    errors = np.bincount(task.y, weights=task.losses > 0, minlength=task.n_classes)
+    total = int(errors.sum())
+    if total == 0:
+        return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."
+    worst = np.argsort(-errors, kind="stable")
+    carried = np.cumsum(errors[worst]) / total
+    few = int(np.searchsorted(carried, _CARRIED - 1e-12)) + 1
+    share = f"{percent(carried[few - 1])} of the {total:,} errors"
+    if few > _MOST_NAMED:
+        tested = np.unique(task.y).size
+        return f"{few:,} of the {tested:,} tested classes carry {share}."
+    names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:few])
+    verb = "class carries" if few == 1 else "classes carry"
+    return f"{_NUMERALS[few]} {verb} {share}: {names}."
