@@ -14,30 +14,30 @@ FAR = 10**13
 CASES = {
     "load path": (lambda: cb.load({1: [2]}), "path: expected a path"),
     "report path": (lambda: cb.write_report(None, 3.5, 9), "(path|model): "),
-    "store": (lambda: cb.backtest(TASK, 3, FEW, store=2), "store: expected a path, found 2"),
-    "levels": (lambda: cb.backtest(TASK, 3, FEW, levels=0.5), "levels: .*0.5"),
-    "jobs": (lambda: cb.backtest(TASK, 3, FEW, n_jobs="two"), "n_jobs: .*'two'"),
-    "sampler": (lambda: cb.backtest(TASK, 3, FEW, sampler=[1]), r"sampler: .*\[1\]"),
+    "store": (lambda: cb.backtest(FEW, TASK, 3, store=2), "store: expected a path, found 2"),
+    "levels": (lambda: cb.backtest(FEW, TASK, 3, levels=0.5), "levels: .*0.5"),
+    "jobs": (lambda: cb.backtest(FEW, TASK, 3, n_jobs="two"), "n_jobs: .*'two'"),
+    "sampler": (lambda: cb.backtest(FEW, TASK, 3, sampler=[1]), r"sampler: .*\[1\]"),
     "sampler of two": (
         lambda: cb.compare_classifiers({"a": TASK, "b": TASK}, 9, sampler=5),
         "sampler: .*5",
     ),
-    "sampler of a plan": (lambda: cb.plan(TASK, 9, 0.1, sampler=5), "sampler: .*5"),
+    "sampler of a plan": (lambda: cb.plan(TASK, 9, width=0.1, sampler=5), "sampler: .*5"),
     "sampler's word": (
-        lambda: cb.backtest(TASK, 3, FEW, sampler={"drawings": 5}),
+        lambda: cb.backtest(FEW, TASK, 3, sampler={"drawings": 5}),
         "sampler: found 'drawings', expected one of 'draws'",
     ),
     "smaller tasks": (
         lambda: cb.check_marginality(TASK, smaller_tasks=2.5),
         "smaller_tasks: .*2.5",
     ),
-    "one level": (lambda: cb.backtest(TASK, 3, FEW, levels=np.array(0.5)), "levels: expected sev"),
-    "no path": (lambda: cb.backtest(TASK, 3, FEW, store="a\0"), "store: expected a path"),
+    "one level": (lambda: cb.backtest(FEW, TASK, 3, levels=np.array(0.5)), "levels: expected sev"),
+    "no path": (lambda: cb.backtest(FEW, TASK, 3, store="a\0"), "store: expected a path"),
     "no files": (lambda: cb.read_task(np.array(3.0)), "paths: "),
     "no tasks": (lambda: cb.check_marginality(TASK, np.array(3.0)), "smaller_tasks: expected"),
     "progress": (lambda: fit(progressbar="no"), "progressbar: expected True or False"),
     "progress of a back-test": (
-        lambda: cb.backtest(TASK, 3, FEW, progressbar=np.zeros(2)),
+        lambda: cb.backtest(FEW, TASK, 3, progressbar=np.zeros(2)),
         "progressbar: expected True or False",
     ),
     "slow": (lambda: cb.literature(slow=np.zeros(2)), "slow: expected True or False"),
@@ -46,7 +46,7 @@ CASES = {
         "likelihood: .*expected one of 'auto'",
     ),
     "accuracy beyond numbers": (lambda: TASK.accuracy(3, top=10**400), "top: "),
-    "complex level": (lambda: cb.backtest(TASK, 3, FEW, levels=[np.complex128(0.5)]), "levels: "),
+    "complex level": (lambda: cb.backtest(FEW, TASK, 3, levels=[np.complex128(0.5)]), "levels: "),
 }
 for what in ("two", None, [3], True, 0, -1, 2.5, np.nan, FAR):
     CASES[f"grid of {what}"] = lambda what=what: TASK.grid(what), "number: expected"
@@ -60,7 +60,7 @@ CASES |= {
         "n_resamples: expected at most",
     ),
     "too many pilots": (
-        lambda: cb.backtest(TASK, 3, FEW, n_pilots=FAR),
+        lambda: cb.backtest(FEW, TASK, 3, n_pilots=FAR),
         "n_pilots: expected at most",
     ),
     "far knots": (lambda: cb.MixturePrior(lower=-(10**30)), "lower, upper: expected at most 100"),

@@ -81,9 +81,9 @@ def backtest(
     with screen.warnings_as_notes():
         try:
             found = run(
+                [BayesianExtrapolator(), *point_estimators(which, seed)],
                 task,
                 sizes,
-                [BayesianExtrapolator(), *point_estimators(which, seed)],
                 counts,
                 n_pilots=pilots,
                 ci_prob=ci_prob,

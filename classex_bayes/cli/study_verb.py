@@ -57,7 +57,7 @@ def table1(
         _estimators(slow),
         n_classes=k1,
         noise_variances=[NOISE_VARIANCES[place] for place in places],
-        n_repeats=repeats,
+        n_simulations=repeats,
         random_seed=seed,
         n_jobs=jobs,
         store=store,
@@ -128,7 +128,7 @@ def zoo(
     trials = zoo_trials(
         _estimators(slow),
         n_classes=k1,
-        n_repeats=repeats,
+        n_simulations=repeats,
         random_seed=seed,
         n_jobs=jobs,
         store=store,

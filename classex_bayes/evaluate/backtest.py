@@ -13,6 +13,7 @@ from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.results import interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
     FEWEST_CLASSES,
@@ -78,13 +79,13 @@ class Backtest(Shown):
 
 
 def backtest(
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     task: SourceTask,
     n_source: int | Sequence[int],
-    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     k: ClassCounts | None = None,
     *,
     n_pilots: int = 100,
-    ci_prob: float = 0.9,
+    ci_prob: float | None = None,
     levels: Sequence[float] = LEVELS,
     random_seed: int = 0,
     sampler: Mapping[str, Any] = SAMPLER,
@@ -99,20 +100,21 @@ def backtest(
 
     Parameters
     ----------
+    estimators : sequence of estimators, or mapping from names to estimators
+        Extrapolate from every pilot.
     task : SourceTask
         The large task, from scores or embeddings. (From losses alone, pilots have thinned losses,
         independent between instances.)
     n_source : int or sequence of int
         Sizes of the pilots, each a row of cells in the result.
-    estimators : sequence of estimators, or mapping from names to estimators
-        What to compare.
     k : int or array-like of int, optional
         Numbers of classes to predict for, up to those of the task. By default 1, 2, 4, 10 and 20
         times the sizes of the pilots, and all classes.
     n_pilots : int
         Pilots of each size.
-    ci_prob : float
-        Level of the equal-tailed intervals whose score and width are given.
+    ci_prob : float, optional
+        Level of the equal-tailed intervals whose score and width are given; ArviZ's rcParams by
+        default.
     levels : sequence of float
         Levels at which coverage is given.
     random_seed : int
@@ -151,12 +153,13 @@ def backtest(
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
-    >>> found = backtest(task, 50, [ClassExReg(0.5)], n_pilots=5, progressbar=False)
-    >>> found.scores["rmse"].round(3).tolist()
+    >>> result = backtest([ClassExReg(0.5)], task, 50, n_pilots=5, progressbar=False)
+    >>> result.scores["rmse"].round(3).tolist()
     [0.049, 0.073, 0.119]
     """
     source_task(task)
     pilots = how_many(n_pilots, "n_pilots")
+    prob, _ = interval_settings(ci_prob, "eti")
     if not np.iterable(levels):
         raise DataError(f"levels: expected several levels, found {levels!r}")
     for level in levels:
@@ -175,23 +178,22 @@ def backtest(
         raise DataError("task: it was made from accuracies alone, and pilots need instances")
     try:
         trials = run_trials(
+            estimators,
             Pilots(task, tuple(counts)),
             sizes,
-            estimators,
             counts,
-            n_repeats=pilots,
+            n_simulations=pilots,
             random_seed=random_seed,
-            ci_prob=ci_prob,
+            ci_prob=prob,
             sampler=sampler,
             n_jobs=n_jobs,
             store=store,
             progressbar=progressbar,
         )
     except Interrupted as stop:
-        some = len(stop.partial) > 0
-        stop.partial = _scored(stop.partial, ci_prob, levels) if some else None
+        stop.partial = _scored(stop.partial, prob, levels) if len(stop.partial) else None
         raise
-    return _scored(trials, ci_prob, levels)
+    return _scored(trials, prob, levels)
 
 
 def _scored(trials: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> Backtest:

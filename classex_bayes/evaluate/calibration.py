@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import xarray as xr
 from arviz_stats.ecdf_utils import ecdf_pit
-from joblib import delayed
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.graph import prior_draws
@@ -18,7 +16,8 @@ from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.predict.predictive import predictive_histogram
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.core.basis import loss_bins
-from classex_bayes.evaluate.progress_bar import with_progress
+from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
+from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.task.validation import (
     class_count,
@@ -31,7 +30,6 @@ from classex_bayes.task.validation import (
 )
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
 # Ranks among dependent draws are not uniform.
 _RANKED_DRAWS = 100
 _BAND_SIMULATIONS = 2000
@@ -271,29 +269,29 @@ def _ranks(
 ) -> xr.DataTree:
     """Rank the truth of every case among the draws of a posterior fitted to its data."""
     settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
-    work = (delayed(_rank)(case, prior, k, settings) for case in cases)
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    shown = truth_value(progressbar, "progressbar")
-    found: list[dict[str, tuple[int, int, int]]] = []
+    show, jobs = truth_value(progressbar, "progressbar"), checked_jobs(n_jobs)
+    work = [(case, prior, k, settings) for case in cases]
+    ranks: list[dict[str, tuple[int, int, int]]] = []
     try:
-        for ranks in with_progress(parallel(work), len(cases), "simulations", shown):
-            found.append(ranks)
+        for rank in in_parallel(_rank, work, jobs, "simulations", show):
+            ranks.append(rank)
     except KeyboardInterrupt:
-        told = f"interrupted after {len(found)} of {len(cases)} simulations"
-        raise Interrupted(told, _rank_tree(found, group, random_seed) if found else None) from None
-    return _rank_tree(found, group, random_seed)
+        message = f"interrupted after {len(ranks)} of {len(cases)} simulations"
+        partial = _rank_tree(ranks, group, random_seed) if ranks else None
+        raise Interrupted(message, partial) from None
+    return _rank_tree(ranks, group, random_seed)
 
 
 def _rank_tree(
-    found: list[dict[str, tuple[int, int, int]]], group: str, random_seed: RandomSeed
+    ranks: list[dict[str, tuple[int, int, int]]], group: str, random_seed: RandomSeed
 ) -> xr.DataTree:
     """Shares of the draws below the truth, as plots of ranks want them."""
     rng = np.random.default_rng(seed_sequence(random_seed).spawn(4)[3])
-    ranks = {
-        name: (("chain", "draw"), _shares([case[name] for case in found], rng)[None])
-        for name in found[0]
+    shares = {
+        name: (("chain", "draw"), _shares([rank[name] for rank in ranks], rng)[None])
+        for name in ranks[0]
     }
-    data = xr.Dataset(ranks, coords={"chain": [0], "draw": np.arange(len(found))})
+    data = xr.Dataset(shares, coords={"chain": [0], "draw": np.arange(len(ranks))})
     return xr.DataTree.from_dict({group: data})
 
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import pandas as pd
-from joblib import delayed
+import xarray as xr
 from scipy.special import betaincinv
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -18,10 +17,10 @@ from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
-from classex_bayes.evaluate.progress_bar import with_progress
+from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import interval_label
+from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.simulate import KnownLaw
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -41,7 +40,7 @@ SAMPLER = {"draws": 300, "tune": 300, "chains": 2}
 # A guessed accuracy counts as much as one measured on so many independent instances.
 _GUESS_INSTANCES = 200
 _N_QUANTILES = 400
-Source = KnownLaw | Mapping[int, float] | SourceTask | BayesianExtrapolator
+Guess = KnownLaw | Mapping[int, float] | SourceTask | BayesianExtrapolator
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -55,22 +54,23 @@ class Plan(Shown):
         "width_sd" (mean and standard deviation over simulated pilots), "reached" (share of them
         whose interval is no wider than wanted) and "error" (root mean square error of their
         posterior means).
-    k2 : int
-        Number of classes of the target.
+    k : int
+        Number of classes asked for.
     width : float
-        Wanted width of the interval of the accuracy at k2.
-    prob : float
-        Level of the equal-tailed interval.
+        Wanted width of the interval of the accuracy at k.
+    ci_prob, ci_kind
+        Level and kind of the interval.
     n_pilots : int
         Pilots simulated for each design.
     accuracy : tuple of float
-        Mean and standard deviation of the accuracies at k2 that the pilots were simulated from.
+        Mean and standard deviation of the accuracies at k that the pilots were simulated from.
     """
 
     table: pd.DataFrame
-    k2: int
+    k: int
     width: float
-    prob: float
+    ci_prob: float
+    ci_kind: str
     n_pilots: int
     accuracy: tuple[float, float]
 
@@ -116,8 +116,8 @@ class Plan(Shown):
     def _header(self) -> str:
         mean, sd = self.accuracy
         return (
-            f"Plan for a {interval_label(self.prob, 'eti')} of width {self.width:g} at "
-            f"{self.k2:,} classes, where the accuracy is taken to be {mean:.3f} (sd {sd:.3f}); "
+            f"Plan for a {interval_label(self.ci_prob, self.ci_kind)} of width {self.width:g} at "
+            f"{self.k:,} classes, where the accuracy is taken to be {mean:.3f} (sd {sd:.3f}); "
             f"{self.n_pilots} pilots of each design"
         )
 
@@ -135,7 +135,7 @@ class Plan(Shown):
         return Display(self._header(), self.table, (self._advice(),), decimals=3, index=False)
 
 
-class _Truth(NamedTuple):
+class _Population(NamedTuple):
     """What a simulated pilot is drawn from: a known law, or weights on a basis."""
 
     law: KnownLaw | None
@@ -152,36 +152,37 @@ class _Truth(NamedTuple):
         """Probabilities of the bins of losses."""
         if self.law is None:
             assert self.basis is not None
-            found = self.basis.bin_probabilities(last_loss, n_classes) @ self.weights
+            shares = self.basis.bin_probabilities(last_loss, n_classes) @ self.weights
         else:
             # P(L <= v) = E[1 - D(X)], X ~ Beta(k1 - 1 - v, v + 1), over the quantiles of X.
             v = last_loss[:-1, None].astype(float)
             middle = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
             levels = betaincinv(n_classes - 1 - v, v + 1, middle)
             below = 1 - self.law.discriminability(levels.ravel()).reshape(levels.shape)
-            found = np.diff(np.concatenate([[0.0], below.mean(axis=1), [1.0]]))
-        found = np.maximum(found, 0)
-        return found / found.sum()
+            shares = np.diff(np.concatenate([[0.0], below.mean(axis=1), [1.0]]))
+        shares = np.maximum(shares, 0)
+        return shares / shares.sum()
 
 
-class _Design(NamedTuple):
-    """One simulated pilot: its size, its design effect, and its seed."""
+class _SimulatedPilot(NamedTuple):
+    """Size, design effect, population and seed of a pilot."""
 
     n_classes: int
     repeats: int
     design_effect: float
-    truth: _Truth
+    population: _Population
     seed: np.random.SeedSequence
 
 
 def plan(
-    source: Source,
-    k2: int,
-    width: float,
+    task: Guess,
+    k: int,
     *,
+    width: float,
     classes: Sequence[int] = (50, 100, 200, 400),
     repeats: Sequence[int] = (1, 2, 5),
-    prob: float = 0.9,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
     n_pilots: int = 20,
     prior: Prior | None = None,
     sampler: Mapping[str, Any] = SAMPLER,
@@ -198,24 +199,24 @@ def plan(
 
     Parameters
     ----------
-    source : KnownLaw, mapping from k to accuracy, SourceTask, or fitted BayesianExtrapolator
-        What is guessed: a law of `classex_bayes.simulate`; accuracies at some numbers of classes,
-        ``{100: 0.9}``, each taken for as sure as one from 200 instances, what they leave open
-        being drawn from the prior; or a small pilot, whose posterior draws take turns, so that its
-        uncertainty enters, and whose dependence between answers is used. With the others,
-        rho = 0.20 and c = 0.08.
-    k2 : int
-        Number of classes of the target.
+    task : SourceTask, fitted BayesianExtrapolator, mapping from k to accuracy, or KnownLaw
+        What is known or guessed. A small pilot, or the model fitted to it: its posterior draws take
+        turns, so that its uncertainty enters, and its dependence between answers is used. Or
+        accuracies at some numbers of classes, ``{100: 0.9}``: each is taken for as sure as one from
+        200 instances, and what they leave open is drawn from the prior. Or a law of
+        `classex_bayes.simulate`. Without a pilot, rho = 0.20 and c = 0.08.
+    k : int
+        Number of classes asked for.
     width : float
-        Wanted width of the interval of the accuracy at k2, in (0, 1).
+        Wanted width of the interval of the accuracy at k, in (0, 1).
     classes, repeats : sequence of int
         Numbers of classes and of test instances per class to try, in all combinations.
-    prob : float
-        Level of the equal-tailed interval.
+    ci_prob, ci_kind : optional
+        Level and kind of the interval; ArviZ's rcParams by default.
     n_pilots : int
-        Pilots to simulate for each design; the same truths for all designs.
+        Pilots to simulate for each design; from the same populations for all designs.
     prior : MixturePrior or DirichletPrior, optional
-        Prior of the model that the pilots will be fitted with; that of a model given as `source`,
+        Prior of the model that the pilots will be fitted with; that of a model given as `task`,
         else `MixturePrior()`.
     sampler : mapping
         Arguments "draws", "tune", "chains", "target_accept" of `BayesianExtrapolator.fit`.
@@ -234,7 +235,7 @@ def plan(
     Raises
     ------
     DataError
-        A source that is none of these, or arguments out of range.
+        A task that is none of these, or arguments out of range.
     NotFittedError
         A model without draws.
 
@@ -251,63 +252,62 @@ def plan(
     --------
     >>> from classex_bayes.simulate import FavorabilityLaw
     >>> law = FavorabilityLaw(means=(2.5,), sds=(1.0,))
-    >>> found = plan(
-    ...     law, 1000, 0.3, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,
+    >>> pilots = plan(
+    ...     law, 1000, width=0.3, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,
     ...     sampler={"draws": 100, "tune": 200, "chains": 2}, progressbar=False,
     ... )
-    >>> found.table["instances"].tolist(), bool(found.table["width"].is_monotonic_decreasing)
+    >>> pilots.table["instances"].tolist(), bool(pilots.table["width"].is_monotonic_decreasing)
     ([100, 800], True)
-    >>> int(found.cheapest()["classes"])
+    >>> int(pilots.cheapest()["classes"])
     400
     """
-    target = class_count(k2, "k2", smallest=2)
-    wanted, level = probability(width, "width"), probability(prob, "prob")
+    target = class_count(k, "k", smallest=2)
+    wanted = probability(width, "width")
+    level, kind = interval_settings(ci_prob, ci_kind)
     sizes = np.sort(class_counts(classes, "classes", smallest=FEWEST_CLASSES)).tolist()
-    each = np.sort(class_counts(repeats, "repeats", smallest=1)).tolist()
-    pilots = how_many(n_pilots, "n_pilots")
-    shown = truth_value(progressbar, "progressbar")
-    if n_jobs == 0:
-        raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
+    per_class = np.sort(class_counts(repeats, "repeats", smallest=1)).tolist()
+    n_simulated = how_many(n_pilots, "n_pilots")
+    show = truth_value(progressbar, "progressbar")
+    jobs = checked_jobs(n_jobs)
     settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
     seeds = seed_sequence(random_seed)
-    if prior is None and isinstance(source, BayesianExtrapolator):
-        prior = source.prior
+    if prior is None and isinstance(task, BayesianExtrapolator):
+        prior = task.prior
     law = checked_prior(MixturePrior() if prior is None else prior)
     with interrupted_whole("the plan"):
-        truths, dependence = _guessed(source, law, pilots, settings, seeds)
-    designs = [
-        _Design(
+        populations, dependence = _guessed(task, law, n_simulated, settings, seeds)
+    pilots = [
+        _SimulatedPilot(
             size,
-            several,
-            dependence.design_effect(several),
-            truth,
-            _child(seeds, size, several, place),
+            n_repeats,
+            dependence.design_effect(n_repeats),
+            population,
+            _child(seeds, size, n_repeats, place),
         )
         for size in sizes
-        for several in each
-        for place, truth in enumerate(truths)
+        for n_repeats in per_class
+        for place, population in enumerate(populations)
     ]
-    work = (delayed(_interval)(design, law, target, level, settings) for design in designs)
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     with interrupted_whole("the plan"):
-        found = np.array(list(with_progress(parallel(work), len(designs), "pilots", shown)))
-    true = np.array([truth.accuracy(target) for truth in truths])
-    widths, means = found.T.reshape(2, len(sizes), len(each), pilots)
+        cases = [(pilot, law, target, level, kind, settings) for pilot in pilots]
+        intervals = np.array(list(in_parallel(_interval, cases, jobs, "pilots", show)))
+    true = np.array([population.accuracy(target) for population in populations])
+    widths, means = intervals.T.reshape(2, len(sizes), len(per_class), n_simulated)
     rows = [
         {
             "classes": size,
-            "repeats": several,
-            "instances": size * several,
+            "repeats": n_repeats,
+            "instances": size * n_repeats,
             "width": widths[i, j].mean(),
-            "width_sd": widths[i, j].std(ddof=1) if pilots > 1 else np.nan,
+            "width_sd": widths[i, j].std(ddof=1) if n_simulated > 1 else np.nan,
             "reached": (widths[i, j] <= wanted).mean(),
             "error": np.sqrt(np.mean((means[i, j] - true) ** 2)),
         }
         for i, size in enumerate(sizes)
-        for j, several in enumerate(each)
+        for j, n_repeats in enumerate(per_class)
     ]
     moments = float(true.mean()), float(true.std())
-    return Plan(pd.DataFrame(rows), target, wanted, level, pilots, moments)
+    return Plan(pd.DataFrame(rows), target, wanted, level, kind, n_simulated, moments)
 
 
 def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence:
@@ -315,32 +315,32 @@ def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence
 
 
 def _guessed(
-    source: Any,
+    guess: Any,
     prior: Prior,
     n_pilots: int,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
-) -> tuple[list[_Truth], AnswerDependence]:
-    """What every simulated pilot is drawn from, and the dependence between answers."""
-    if isinstance(source, KnownLaw):
-        truth = _Truth(source, None, np.empty(0))
-        return [truth] * n_pilots, typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
-    if isinstance(source, Mapping):
-        k, values = list(source), list(source.values())
-        largest = int(class_counts(k, "source").max())
-        source = SourceTask.from_accuracies(
+) -> tuple[list[_Population], AnswerDependence]:
+    """Population of every simulated pilot, and the dependence between answers."""
+    if isinstance(guess, KnownLaw):
+        population = _Population(guess, None, np.empty(0))
+        return [population] * n_pilots, typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
+    if isinstance(guess, Mapping):
+        k, values = list(guess), list(guess.values())
+        largest = int(class_counts(k, "task").max())
+        guess = SourceTask.from_accuracies(
             k,
             values,
             n_test=_GUESS_INSTANCES,
             n_classes=max(largest, FEWEST_CLASSES),
             design_effect=1,
         )
-    if isinstance(source, SourceTask):
+    if isinstance(guess, SourceTask):
         with warnings.catch_warnings():
             # A guess needs fewer draws than a result.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            source = BayesianExtrapolator(prior).fit(
-                source,
+            guess = BayesianExtrapolator(prior).fit(
+                guess,
                 random_seed=_child(seeds, 0),
                 draws=settings.draws,
                 tune=settings.tune,
@@ -350,34 +350,39 @@ def _guessed(
                 cores=1,
                 progressbar=False,
             )
-    if not isinstance(source, BayesianExtrapolator):
+    if not isinstance(guess, BayesianExtrapolator):
         raise DataError(
-            "source: expected a law of classex_bayes.simulate, a mapping from k to accuracy, a "
-            f"SourceTask or a fitted BayesianExtrapolator, found {type(source).__name__}"
+            "task: expected a SourceTask, a fitted BayesianExtrapolator, a mapping from k to "
+            f"accuracy or a law of classex_bayes.simulate, found {type(guess).__name__}"
         )
-    weights = source.idata["posterior"].to_dataset()["weights"].values
+    weights = guess.idata["posterior"].to_dataset()["weights"].values
     flat = weights.reshape(-1, weights.shape[-1])
     # Spread over the draws, whatever their number.
     rng = np.random.default_rng(_child(seeds, 1))
     chosen = rng.permutation(flat.shape[0])[np.arange(n_pilots) % flat.shape[0]]
-    basis = source._fitted_prior.basis
-    return [_Truth(None, basis, flat[row]) for row in chosen], dependence_of(source.idata)
+    basis = guess._fitted_prior.basis
+    return [_Population(None, basis, flat[row]) for row in chosen], dependence_of(guess.idata)
 
 
 def _interval(
-    design: _Design, prior: Prior, k2: int, prob: float, settings: SamplerSettings
+    pilot: _SimulatedPilot,
+    prior: Prior,
+    k: int,
+    ci_prob: float,
+    ci_kind: str,
+    settings: SamplerSettings,
 ) -> tuple[float, float]:
-    """Width of the interval, and posterior mean, at k2 from one simulated pilot."""
-    for_data, for_fit = seed_sequence(design.seed).spawn(2)
-    last_loss = loss_bins(design.n_classes)
-    instances = design.n_classes * design.repeats
-    effective = max(round(instances / design.design_effect), 1)
-    bins = design.truth.bins(last_loss, design.n_classes)
-    counts = np.random.default_rng(for_data).multinomial(effective, bins)
-    matrix = prior.basis.bin_probabilities(last_loss, design.n_classes)
+    """Width of the interval, and posterior mean, at k from a simulated pilot."""
+    data_seed, fit_seed = seed_sequence(pilot.seed).spawn(2)
+    last_loss = loss_bins(pilot.n_classes)
+    instances = pilot.n_classes * pilot.repeats
+    effective = max(round(instances / pilot.design_effect), 1)
+    bins = pilot.population.bins(last_loss, pilot.n_classes)
+    counts = np.random.default_rng(data_seed).multinomial(effective, bins)
+    matrix = prior.basis.bin_probabilities(last_loss, pilot.n_classes)
     data = BernsteinData(matrix, counts * (instances / effective), instances / effective)
-    tree = sample_posterior(prior, data, settings, int(for_fit.generate_state(1)[0]))
+    tree = sample_posterior(prior, data, settings, int(fit_seed.generate_state(1)[0]))
     weights = tree["posterior"].to_dataset()["weights"].values
-    draws = (weights @ prior.basis.accuracy(np.array([k2])).T).ravel()
-    lower, upper = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2])
+    draws = xr.DataArray(weights @ prior.basis.accuracy(np.array([k]))[0], dims=SAMPLE_DIMS)
+    lower, upper = interval_of(draws, ci_prob, ci_kind).values
     return float(upper - lower), float(draws.mean())

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.results import interval_settings
 from classex_bayes.task.validation import probability
 from classex_bayes.typing import FloatArray
 
@@ -68,12 +69,12 @@ def probability_transform(draws: FloatArray, truth: FloatArray) -> FloatArray:
 
 
 def interval_score(
-    lower: FloatArray, upper: FloatArray, truth: FloatArray, prob: float
+    lower: FloatArray, upper: FloatArray, truth: FloatArray, ci_prob: float
 ) -> FloatArray:
     r"""Interval score: width, and what misses cost.
 
     .. math:: (u - l) + \frac{2}{\alpha} (l - x)^+ + \frac{2}{\alpha} (x - u)^+,
-              \qquad \alpha = 1 - prob
+              \qquad \alpha = 1 - ci\_prob
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def interval_score(
         Limits of equal-tailed intervals.
     truth : array of shape (n,)
         What they should hold.
-    prob : float
+    ci_prob : float
         Their level.
 
     Returns
@@ -99,11 +100,11 @@ def interval_score(
     [2.2]
     """
     missed = np.maximum(lower - truth, 0) + np.maximum(truth - upper, 0)
-    return upper - lower + 2 / (1 - prob) * missed
+    return upper - lower + 2 / (1 - ci_prob) * missed
 
 
 def score_trials(
-    trials: pd.DataFrame, ci_prob: float = 0.9, levels: Sequence[float] = LEVELS
+    trials: pd.DataFrame, ci_prob: float | None = None, levels: Sequence[float] = LEVELS
 ) -> pd.DataFrame:
     """Average the errors and scores of trials, each with its Monte Carlo standard error.
 
@@ -111,8 +112,8 @@ def score_trials(
     ----------
     trials : DataFrame
         Of `classex_bayes.evaluate.trials.run_trials`.
-    ci_prob : float
-        Level of the intervals in it.
+    ci_prob : float, optional
+        Level of the intervals in it; ArviZ's rcParams by default.
     levels : sequence of float
         Levels at which the coverage of equal-tailed intervals is wanted.
 
@@ -139,6 +140,7 @@ def score_trials(
     >>> score_trials(trials)[["bias", "rmse", "coverage90"]].round(3).values.tolist()
     [[0.05, 0.158, 0.5]]
     """
+    prob, _ = interval_settings(ci_prob, "eti")
     for level in levels:
         probability(level, "levels")
     rows = {}
@@ -149,7 +151,7 @@ def score_trials(
                 "truth": fitted["truth"].mean(),
                 "n": len(fitted),
                 "failed": len(group) - len(fitted),
-                **_averages(fitted, ci_prob, levels),
+                **_averages(fitted, prob, levels),
             }
     if not rows:
         raise DataError("trials: no estimator was fitted in any of them")

@@ -10,10 +10,10 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.validation import file_path
 
 COLUMNS = (
-    "cell", "repeat", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "crps",
+    "cell", "simulation", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "crps",
     "pit", "seconds", "note",
 )  # fmt: skip
-_TASK = ["cell", "repeat", "estimator"]
+_TASK = ["cell", "simulation", "estimator"]
 
 
 def read_trials(path: str | Path) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.estimators.base import (
@@ -22,7 +21,7 @@ from classex_bayes.estimators.base import (
     get_parameters,
     named_estimators,
 )
-from classex_bayes.evaluate.progress_bar import with_progress
+from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import (
@@ -31,13 +30,11 @@ from classex_bayes.exceptions import (
     ExtrapolationWarning,
     Interrupted,
 )
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
     class_counts,
     how_many,
-    number,
-    probability,
     seed_sequence,
     truth_value,
 )
@@ -54,7 +51,7 @@ class Trial(NamedTuple):
     truth: FloatArray
 
 
-class _Entrant(NamedTuple):
+class _Candidate(NamedTuple):
     """An estimator, its name, and a digest of the study and of its parameters."""
 
     name: str
@@ -62,23 +59,23 @@ class _Entrant(NamedTuple):
     settings: str
 
 
-class _Unit(NamedTuple):
-    """One task to draw and the estimators that are still to be tried on it."""
+class _Simulation(NamedTuple):
+    """A task to draw, and the estimators that have not been tried on it."""
 
     cell: Any
-    repeat: int
-    entrants: list[_Entrant]
+    number: int
+    candidates: list[_Candidate]
 
 
 def run_trials(
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     draw: Draw,
     cells: Sequence[Any],
-    estimators: Sequence[Estimator] | Mapping[str, Estimator],
     k: ClassCounts,
     *,
-    n_repeats: int,
+    n_simulations: int,
     random_seed: int = 0,
-    ci_prob: float = 0.9,
+    ci_prob: float | None = None,
     sampler: Mapping[str, Any] = SAMPLER,
     n_jobs: int | None = None,
     store: str | Path | None = None,
@@ -88,21 +85,22 @@ def run_trials(
 
     Parameters
     ----------
+    estimators : sequence of estimators, or mapping from names to estimators
+        Copies are fitted; those without a seed of their own take one from the trial.
     draw : callable
         ``draw(cell, seed_sequence)`` returns a `Trial`; picklable where ``n_jobs`` is not 1.
     cells : sequence
         Settings to draw from, numbers or strings.
-    estimators : sequence of estimators, or mapping from names to estimators
-        Copies are fitted; those without a seed of their own take one from the trial.
     k : int or array-like of int
         Numbers of classes to predict for.
-    n_repeats : int
+    n_simulations : int
         Tasks in each cell.
     random_seed : int
-        Every task and every fit has a seed that depends on this number, the cell and the repeat
-        alone, so the table is the same for any ``n_jobs``, and more repeats add to it.
-    ci_prob : float
-        Level of the equal-tailed intervals.
+        The seed of a task and of its fits depends on this number, the cell and the number of the
+        simulation alone, so the table is the same for any ``n_jobs``, and more simulations add
+        to it.
+    ci_prob : float, optional
+        Level of the equal-tailed intervals; ArviZ's rcParams by default.
     sampler : mapping
         Arguments of `fit` for estimators that draw from a posterior.
     n_jobs : int, optional
@@ -118,7 +116,7 @@ def run_trials(
     Returns
     -------
     DataFrame
-        One row for each cell, repeat, estimator and k: "truth", "mean", "lower" and "upper"
+        One row for each cell, simulation, estimator and k: "truth", "mean", "lower" and "upper"
         (missing for point estimates), "crps" and "pit" (missing for point estimates; see
         `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
         estimator could not be fitted ("mean" is missing then), or what is wrong with its draws.
@@ -142,56 +140,51 @@ def run_trials(
     ...     law = FavorabilityLaw(means=(mean,), sds=(1.0,))
     ...     losses, y, n_classes = law.sample(50, random_seed=seed)
     ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
-    >>> table = run_trials(draw, [2.0, 3.0], [ClassExReg(0.5)], 100, n_repeats=2)
+    >>> table = run_trials([ClassExReg(0.5)], draw, [2.0, 3.0], 100, n_simulations=2)
     >>> table.shape, table["truth"].unique().round(3).tolist()
     ((4, 12), [0.323, 0.678])
     """
     counts = class_counts(k)
-    repeats = how_many(n_repeats, "n_repeats")
-    if n_jobs is not None:
-        number(n_jobs, "n_jobs", -np.inf, whole=True)
-    if n_jobs == 0:
-        raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
-    probability(ci_prob, "ci_prob")
-    shown = truth_value(progressbar, "progressbar")
-    named = named_estimators(estimators)
-    study = draw, counts, random_seed, ci_prob, sorted(sampler_settings(sampler).items())
-    entrants = [
-        _Entrant(name, estimator, "" if store is None else _digest(study, estimator))
-        for name, estimator in named.items()
+    simulations = how_many(n_simulations, "n_simulations")
+    jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
+    level, _ = interval_settings(ci_prob, "eti")
+    study = draw, counts, random_seed, level, sorted(sampler_settings(sampler).items())
+    candidates = [
+        _Candidate(name, estimator, "" if store is None else _digest(study, estimator))
+        for name, estimator in named_estimators(estimators).items()
     ]
+    names = [candidate.name for candidate in candidates]
     kept = TrialStore(store)
-    done = kept.resume({entrant.name: entrant.settings for entrant in entrants}, counts.size)
-    finished = set(zip(done["cell"], done["repeat"], done["estimator"], strict=True))
-    units = [
-        _Unit(cell, repeat, left)
-        for repeat in range(repeats)
-        for cell in cells
-        if (left := [e for e in entrants if (str(cell), repeat, e.name) not in finished])
-    ]
-    work = (
-        delayed(_run)(draw, unit, counts, random_seed, ci_prob, dict(sampler)) for unit in units
+    done = kept.resume(
+        {candidate.name: candidate.settings for candidate in candidates}, counts.size
     )
+    finished = set(zip(done["cell"], done["simulation"], done["estimator"], strict=True))
+    left = [
+        _Simulation(cell, number, missing)
+        for number in range(simulations)
+        for cell in cells
+        if (missing := [c for c in candidates if (str(cell), number, c.name) not in finished])
+    ]
     parts = [done]
 
     def finished_rows() -> pd.DataFrame:
         table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-        asked = table["cell"].isin([str(cell) for cell in cells]) & (table["repeat"] < repeats)
-        asked &= table["estimator"].isin(named)
-        return table[asked].drop(columns="settings").reset_index(drop=True)
+        wanted = table["cell"].isin([str(cell) for cell in cells])
+        wanted &= (table["simulation"] < simulations) & table["estimator"].isin(names)
+        return table[wanted].drop(columns="settings").reset_index(drop=True)
 
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    work = [(draw, simulation, counts, random_seed, level, dict(sampler)) for simulation in left]
     try:
-        for rows in with_progress(results, len(units), "tasks", shown):
+        for rows in in_parallel(_run, work, jobs, "tasks", show):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
             kept.append(parts[-1])
     except (KeyboardInterrupt, BrokenExecutor) as error:
         rows = finished_rows()
         lost = "a process was lost (killed, or out of memory): "
-        told = lost if isinstance(error, BrokenExecutor) else ""
-        told += f"interrupted after {len(parts) - 1} of {len(units)} tasks"
+        message = lost if isinstance(error, BrokenExecutor) else ""
+        message += f"interrupted after {len(parts) - 1} of {len(left)} tasks"
         kept_in = f"; {store} keeps what was finished" if store and len(rows) else ""
-        raise Interrupted(told + kept_in, rows) from None
+        raise Interrupted(message + kept_in, rows) from None
     return finished_rows()
 
 
@@ -206,39 +199,39 @@ def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:
         ) from None
 
 
-def _seed(cell: Any, repeat: int, random_seed: RandomSeed) -> np.random.SeedSequence:
-    """Seed of one task: other cells and other repeats leave it as it is."""
-    place = (zlib.crc32(str(cell).encode()), repeat)
+def _seed(cell: Any, number: int, random_seed: RandomSeed) -> np.random.SeedSequence:
+    """Seed of one task: other cells and other simulations leave it as it is."""
+    place = (zlib.crc32(str(cell).encode()), number)
     return np.random.SeedSequence(seed_sequence(random_seed).entropy, spawn_key=place)
 
 
 def _run(
     draw: Draw,
-    unit: _Unit,
+    simulation: _Simulation,
     k: Any,
     random_seed: int,
     ci_prob: float,
     sampler: dict[str, Any],
 ) -> list[tuple[Any, ...]]:
-    seed = _seed(unit.cell, unit.repeat, random_seed)
-    for_task, for_fits = seed.spawn(2)
-    fit_seed = int(for_fits.generate_state(1)[0])
-    trial = draw(unit.cell, for_task)
+    """Rows of one task: every candidate's predictions beside the truth."""
+    cell, number, candidates = simulation
+    task_seed, fits_seed = _seed(cell, number, random_seed).spawn(2)
+    fit_seed = int(fits_seed.generate_state(1)[0])
+    trial = draw(cell, task_seed)
     rows: list[tuple[Any, ...]] = []
-    for name, estimator, settings in unit.entrants:
+    for name, estimator, settings in candidates:
         start = time.perf_counter()
-        missing = np.full(k.size, np.nan)
-        found, note = [missing] * 5, ""
+        scores, note = [np.full(k.size, np.nan)] * 5, ""
         try:
             prediction, note = _predict(estimator, trial.task, k, fit_seed, sampler)
         except FIT_ERRORS as error:
             note = " ".join(str(error).split())
         else:
-            found = _scored(prediction, trial.truth, ci_prob)
+            scores = _scored(prediction, trial.truth, ci_prob)
         seconds = time.perf_counter() - start
         rows += [
-            (str(unit.cell), unit.repeat, name, settings, *values, seconds, note)
-            for values in zip(k, trial.truth, *found, strict=True)
+            (str(cell), number, name, settings, *values, seconds, note)
+            for values in zip(k, trial.truth, *scores, strict=True)
         ]
     return rows
 

@@ -161,7 +161,7 @@ def figure8(trials: pd.DataFrame) -> Any:
 
 def _shared(trials: pd.DataFrame) -> pd.DataFrame:
     """Trials of the tasks that every estimator met."""
-    met = trials.groupby(["cell", "repeat"])["estimator"].transform("nunique")
+    met = trials.groupby(["cell", "simulation"])["estimator"].transform("nunique")
     shared = trials[met == trials["estimator"].nunique()]
     if shared.empty:
         raise DataError("trials: there is no task that every estimator was tried on")

@@ -59,7 +59,7 @@ def plot_backtest(
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> from classex_bayes.evaluate.backtest import backtest
     >>> task = load_glyphs().task("rounded").subsample(100, random_seed=1)
-    >>> found = backtest(task, 20, [ClassExReg(0.5)], n_pilots=2, progressbar=False)
+    >>> found = backtest([ClassExReg(0.5)], task, 20, n_pilots=2, progressbar=False)
     >>> plot_backtest(found, backend="none").backend
     'none'
     """

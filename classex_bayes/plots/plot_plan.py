@@ -48,7 +48,7 @@ def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
             panel.band(name, k, np.maximum(mean - sd, 0), mean + sd)
         panel.line(name, k, mean)
     panel.level(goal, table["classes"].to_numpy(), found.width)
-    title = f"Plan: accuracy at {found.k2:,} classes"
+    title = f"Plan: accuracy at {found.k:,} classes"
     title += "\nbands: one standard deviation over pilots" * (found.n_pilots > 1)
-    label = f"width of the {interval_label(found.prob, 'eti')}"
+    label = f"width of the {interval_label(found.ci_prob, found.ci_kind)}"
     return panel.finish(title, "number of classes of the pilot", label)

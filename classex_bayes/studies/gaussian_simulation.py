@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.studies.published import FACTORS
+from classex_bayes.studies.published import CI_PROB, FACTORS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_count, seed_sequence
 from classex_bayes.typing import FloatArray, RandomSeed
@@ -58,7 +58,7 @@ def gaussian_trials(
     n_classes: int = 500,
     factors: Sequence[int] = FACTORS,
     noise_variances: Sequence[float] = NOISE_VARIANCES,
-    n_repeats: int = 20,
+    n_simulations: int = 20,
     random_seed: int = 0,
     sampler: Mapping[str, Any] = SAMPLER,
     n_jobs: int = 1,
@@ -80,7 +80,7 @@ def gaussian_trials(
         Target numbers of classes as multiples of k1.
     noise_variances : sequence of float
         The s2; the paper has 50 of them up to 0.5.
-    n_repeats : int
+    n_simulations : int
         Tasks for each noise variance.
     random_seed, sampler, n_jobs, store, progressbar
         As in `classex_bayes.evaluate.trials.run_trials`.
@@ -98,7 +98,7 @@ def gaussian_trials(
     --------
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> trials = gaussian_trials(
-    ...     [ClassExReg(0.5)], n_classes=20, noise_variances=[0.1, 0.3], n_repeats=3
+    ...     [ClassExReg(0.5)], n_classes=20, noise_variances=[0.1, 0.3], n_simulations=3
     ... )
     >>> rmse_table(trials).shape
     (4, 6)
@@ -106,11 +106,12 @@ def gaussian_trials(
     many = class_count(n_classes, "n_classes", smallest=3)
     k = tuple(many * factor for factor in factors)
     return run_trials(
+        estimators,
         NearestNeighborTrials(many, k),
         noise_variances,
-        estimators,
         k,
-        n_repeats=n_repeats,
+        n_simulations=n_simulations,
+        ci_prob=CI_PROB,
         random_seed=random_seed,
         sampler=sampler,
         n_jobs=n_jobs,

@@ -12,7 +12,7 @@ import pandas as pd
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError
-from classex_bayes.studies.published import table3
+from classex_bayes.studies.published import CI_PROB, table3
 from classex_bayes.task.source_task import SourceTask
 
 # The published text files have four decimals.
@@ -108,11 +108,12 @@ def telugu_table(
         if (classifier, k1) not in tasks:
             continue
         trials = run_trials(
+            estimators,
             partial(_same, Trial(tasks[classifier, k1], np.array([truth]))),
             [classifier],
-            estimators,
             k2,
-            n_repeats=1,
+            n_simulations=1,
+            ci_prob=CI_PROB,
             random_seed=random_seed,
             sampler=sampler,
             progressbar=progressbar,

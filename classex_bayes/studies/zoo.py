@@ -12,7 +12,7 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.simulate import identifiable, zoo
-from classex_bayes.studies.published import FACTORS
+from classex_bayes.studies.published import CI_PROB, FACTORS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_counts
 
@@ -50,7 +50,7 @@ def zoo_trials(
     n_classes: int = 200,
     factors: Sequence[int] = FACTORS,
     laws: Sequence[str] | None = None,
-    n_repeats: int = 20,
+    n_simulations: int = 20,
     random_seed: int = 0,
     sampler: Mapping[str, Any] = SAMPLER,
     n_jobs: int | None = None,
@@ -69,7 +69,7 @@ def zoo_trials(
         Target numbers of classes as multiples of k1.
     laws : sequence of str, optional
         Names of laws; all by default.
-    n_repeats : int
+    n_simulations : int
         Tasks for each law.
     random_seed, sampler, n_jobs, store, progressbar
         As in `classex_bayes.evaluate.trials.run_trials`.
@@ -82,17 +82,19 @@ def zoo_trials(
     Examples
     --------
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-    >>> trials = zoo_trials([ClassExReg(0.5)], n_classes=30, laws=["normal", "beta"], n_repeats=2)
+    >>> laws = ["normal", "beta"]
+    >>> trials = zoo_trials([ClassExReg(0.5)], n_classes=30, laws=laws, n_simulations=2)
     >>> zoo_table(trials, 30).shape[0]
     8
     """
     k = class_counts([n_classes * factor for factor in factors]).tolist()
     return run_trials(
+        estimators,
         ZooTrials(int(n_classes), tuple(k)),
         list(zoo()) if laws is None else list(laws),
-        estimators,
         k,
-        n_repeats=n_repeats,
+        n_simulations=n_simulations,
+        ci_prob=CI_PROB,
         random_seed=random_seed,
         sampler=sampler,
         n_jobs=n_jobs,
@@ -117,7 +119,7 @@ def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
         Indexed by (law, estimator, factor); columns of
         `classex_bayes.evaluate.scoring.score_trials` and "identifiable".
     """
-    table = score_trials(trials).reset_index()
+    table = score_trials(trials, CI_PROB).reset_index()
     table["factor"] = table.pop("k") // n_classes
     table["identifiable"] = table["cell"].isin(identifiable(n_classes))
     return table.rename(columns={"cell": "law"}).set_index(["law", "estimator", "factor"])

@@ -235,18 +235,19 @@ def trials(store, repeats, cleanex, n_jobs):
     }
     parts = []
     for name, cell in CELLS.items():
-        for entrants, number in (
+        for candidates, number in (
             (estimators, repeats),
             ({"CleaneX": cb.CleaneX(progressbar=False)}, cleanex),
         ):
             if number:
                 parts.append(
                     run_trials(
+                        candidates,
                         draw,
                         [name],
-                        entrants,
                         cell.k,
-                        n_repeats=number,
+                        n_simulations=number,
+                        ci_prob=0.9,
                         n_jobs=n_jobs,
                         store=store.with_stem(f"{store.stem}_{name.replace(' ', '_')}"),
                     )

@@ -112,7 +112,7 @@ def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
     works = [
         lambda: StackedExtrapolator().fit(pilot.task, **short, progressbar=False),
         lambda: compare_classifiers({"a": pilot.task, "b": pilot.task}, 500, sampler=short),
-        lambda: plan(pilot.task, 1000, 0.1, sampler=short, progressbar=False),
+        lambda: plan(pilot.task, 1000, width=0.1, sampler=short, progressbar=False),
     ]
     for work in works:
         with pytest.raises(Interrupted, match="before it was finished") as interruption:
@@ -201,12 +201,12 @@ def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, stop_af
     rest = {"n_pilots": 4, "store": tmp_path / "trials.csv", "random_seed": 2}
     go_on = stop_after(5)
     with pytest.raises(Interrupted, match=r"5 of 8 tasks; .*trials.csv keeps") as stop:
-        backtest(pilot.task, [20, 50], [ClassExReg(0.5)], **rest)
+        backtest([ClassExReg(0.5)], pilot.task, [20, 50], **rest)
     partial = stop.value.partial
     assert sorted(partial.scores["n"].unique()) == [2, 3]
     go_on()
-    whole = backtest(pilot.task, [20, 50], [ClassExReg(0.5)], **rest)
-    fresh = backtest(pilot.task, [20, 50], [ClassExReg(0.5)], n_pilots=4, random_seed=2)
+    whole = backtest([ClassExReg(0.5)], pilot.task, [20, 50], **rest)
+    fresh = backtest([ClassExReg(0.5)], pilot.task, [20, 50], n_pilots=4, random_seed=2)
     kept = partial.trials.drop(columns="seconds").merge(fresh.trials.drop(columns="seconds"))
     assert len(kept) == len(partial.trials)
     np.testing.assert_allclose(whole.scores["rmse"], fresh.scores["rmse"])
@@ -215,7 +215,7 @@ def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, stop_af
 def test_a_backtest_without_pilots(pilot, stop_after):
     stop_after(0)
     with pytest.raises(Interrupted, match="after 0 of 4 tasks") as stop:
-        backtest(pilot.task, 20, [ClassExReg(0.5)], n_pilots=4)
+        backtest([ClassExReg(0.5)], pilot.task, 20, n_pilots=4)
     assert stop.value.partial is None
 
 
@@ -239,7 +239,7 @@ def test_the_back_test_command_shows_a_partial_table(
     task = SourceTask.from_embeddings(*np.load(tmp_path / embeddings).values(), random_seed=0)
     sampler = {"draws": 100, "tune": 100, "chains": 2}
     expected = backtest(
-        task, [20, 50], [BayesianExtrapolator(), ClassExReg(0.5)], n_pilots=2, sampler=sampler
+        [BayesianExtrapolator(), ClassExReg(0.5)], task, [20, 50], n_pilots=2, sampler=sampler
     )
     rmse = [row["rmse"] for row in strict(out)["rows"]]
     np.testing.assert_allclose(rmse, expected.scores["rmse"])

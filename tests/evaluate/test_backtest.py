@@ -23,7 +23,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def found(task):
-    return backtest(task, [30, 60], ESTIMATORS, n_pilots=4, random_seed=2, progressbar=False)
+    return backtest(ESTIMATORS, task, [30, 60], n_pilots=4, random_seed=2, progressbar=False)
 
 
 def test_cells_and_targets(found, task):
@@ -53,7 +53,7 @@ def test_scores_are_those_of_the_trials(found):
 
 def test_workers_do_not_matter(found, task):
     two = backtest(
-        task, [30, 60], ESTIMATORS, n_pilots=4, random_seed=2, n_jobs=2, progressbar=False
+        ESTIMATORS, task, [30, 60], n_pilots=4, random_seed=2, n_jobs=2, progressbar=False
     )
     pd.testing.assert_frame_equal(two.scores, found.scores)
 
@@ -62,15 +62,15 @@ def test_a_cluster_can_take_over(found, task, monkeypatch):
     from joblib import parallel_config
 
     with parallel_config("threading", n_jobs=2):
-        threads = backtest(task, [30, 60], ESTIMATORS, n_pilots=4, random_seed=2, progressbar=False)
+        threads = backtest(ESTIMATORS, task, [30, 60], n_pilots=4, random_seed=2, progressbar=False)
     pd.testing.assert_frame_equal(threads.scores, found.scores)
 
 
 def test_it_goes_on_where_it_stopped(found, task, tmp_path):
     store = tmp_path / "pilots.csv"
     settings = {"random_seed": 2, "progressbar": False, "store": store}
-    backtest(task, [30, 60], ESTIMATORS, n_pilots=2, **settings)
-    again = backtest(task, [30, 60], ESTIMATORS, n_pilots=4, **settings)
+    backtest(ESTIMATORS, task, [30, 60], n_pilots=2, **settings)
+    again = backtest(ESTIMATORS, task, [30, 60], n_pilots=4, **settings)
     pd.testing.assert_frame_equal(again.scores.sort_index(), found.scores.sort_index())
 
 
@@ -90,4 +90,4 @@ def test_refused(task, arguments, message):
         backtest(**given, progressbar=False)
     bare = SourceTask.from_accuracies([2, 9], [0.9, 0.5], n_test=50, n_classes=9)
     with pytest.raises(DataError, match="accuracies alone"):
-        backtest(bare, 5, ESTIMATORS, 9)
+        backtest(ESTIMATORS, bare, 5, 9)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis, loss_bins
-from classex_bayes.evaluate.plan import _Truth, plan
+from classex_bayes.evaluate.plan import _Population, plan
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -20,12 +20,13 @@ QUICK = {
     "prior": MixturePrior(deviation=0),
     "random_seed": 1,
     "progressbar": False,
+    "ci_prob": 0.9,
 }
 
 
 @pytest.fixture(scope="module")
 def found():
-    return plan(LAW, 1000, 0.25, classes=[400, 50], repeats=[4, 1], n_pilots=5, **QUICK)
+    return plan(LAW, 1000, width=0.25, classes=[400, 50], repeats=[4, 1], n_pilots=5, **QUICK)
 
 
 def test_table(found):
@@ -58,21 +59,22 @@ def test_text(found):
 
 
 def test_nothing_reaches():
-    hopeless = plan(LAW, 1000, 0.001, classes=[50], repeats=[1], n_pilots=1, **QUICK)
+    hopeless = plan(LAW, 1000, width=0.001, classes=[50], repeats=[1], n_pilots=1, **QUICK)
     assert "no design reaches 0.001" in repr(hopeless)
     with pytest.raises(DataError, match=r"width: no design reaches 0\.001 for 50% of its pilots"):
         hopeless.cheapest()
 
 
 def test_same_numbers_whatever_else_is_tried(found):
+    small = {"classes": [50], "repeats": [1], "n_pilots": 5, **QUICK}
     with parallel_config(backend="threading"):
-        other = plan(LAW, 1000, 0.25, classes=[50], repeats=[1], n_pilots=5, n_jobs=2, **QUICK)
+        other = plan(LAW, 1000, width=0.25, n_jobs=2, **small)
     np.testing.assert_array_equal(other.table.iloc[0], found.table.iloc[0])
 
 
 def test_bins_of_a_law_are_those_of_its_losses():
     last = loss_bins(60)
-    shares = _Truth(LAW, None, np.empty(0)).bins(last, 60)
+    shares = _Population(LAW, None, np.empty(0)).bins(last, 60)
     losses, _, _ = LAW.sample(60, n_test=40_000, random_seed=1)
     seen = np.bincount(np.searchsorted(last, losses), minlength=last.size) / losses.size
     assert_allclose(shares, seen, atol=0.008)
@@ -84,8 +86,8 @@ def test_from_a_model_and_from_a_task(fit):
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     task = SourceTask.from_embeddings(*law.sample(60, repeats=2, random_seed=3))
     design = {"classes": [200], "repeats": [2], "n_pilots": 3, **QUICK}
-    for source in (fit(task), task):
-        planned = plan(source, 600, 0.2, **design)
+    for known in (fit(task), task):
+        planned = plan(known, 600, width=0.2, **design)
         mean, sd = planned.accuracy
         # The small pilot's uncertainty enters: pilots have different truths.
         assert sd > 0.01 and abs(mean - law.accuracy([600])[0]) < 0.2
@@ -95,19 +97,20 @@ def test_from_a_model_and_from_a_task(fit):
 def test_from_guessed_accuracies():
     # As many as the other tests have, so that they share the compiled model.
     guess = dict(zip([2, 5, 20, 60, 200], LAW.accuracy([2, 5, 20, 60, 200]), strict=True))
-    planned = plan(guess, 1000, 0.2, classes=[100], repeats=[1], n_pilots=3, **QUICK)
+    planned = plan(guess, 1000, width=0.2, classes=[100], repeats=[1], n_pilots=3, **QUICK)
     assert abs(planned.accuracy[0] - LAW.accuracy([1000])[0]) < 0.15 and planned.accuracy[1] > 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"source": 0.9}, "source: expected a law of classex_bayes.simulate"),
-        ({"source": {1: 0.9}}, "source: expected numbers in 2"),
-        ({"source": {10: 1.9}}, "accuracy: found 1.9"),
-        ({"k2": 1}, "k2: expected"),
+        ({"task": 0.9}, "task: expected a SourceTask, a fitted"),
+        ({"task": {1: 0.9}}, "task: expected numbers in 2"),
+        ({"task": {10: 1.9}}, "accuracy: found 1.9"),
+        ({"k": 1}, "k: expected"),
         ({"width": 2}, "width: expected a number between 0 and 1"),
-        ({"prob": 0}, "prob: expected"),
+        ({"ci_prob": 0}, "ci_prob: expected"),
+        ({"ci_kind": "wide"}, "ci_kind: found 'wide'"),
         ({"classes": [2]}, "classes: expected numbers in 3"),
         ({"repeats": [0]}, "repeats: expected numbers in 1"),
         ({"repeats": []}, "repeats: expected one or more"),
@@ -119,11 +122,11 @@ def test_from_guessed_accuracies():
     ],
 )
 def test_refused(arguments, message):
-    given = {"source": LAW, "k2": 1000, "width": 0.1, "random_seed": 1, **arguments}
+    given = {"task": LAW, "k": 1000, "width": 0.1, "random_seed": 1, **arguments}
     with pytest.raises(DataError, match=message):
         plan(**given)
 
 
 def test_model_without_draws():
     with pytest.raises(NotFittedError):
-        plan(BayesianExtrapolator(), 100, 0.1, **QUICK)
+        plan(BayesianExtrapolator(), 100, width=0.1, **QUICK)

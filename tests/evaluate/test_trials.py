@@ -29,13 +29,13 @@ def draw(mean, seed):
 
 
 def run(**options):
-    settings = {"n_repeats": 3, "random_seed": 5, "progressbar": False} | options
-    return run_trials(draw, [2.0, 3.0], ESTIMATORS, K, **settings)
+    settings = {"n_simulations": 3, "random_seed": 5, "progressbar": False} | options
+    return run_trials(ESTIMATORS, draw, [2.0, 3.0], K, **settings)
 
 
 def without_time(table):
     return table.drop(columns=["seconds", "settings"], errors="ignore").sort_values(
-        ["cell", "repeat", "estimator", "k"]
+        ["cell", "simulation", "estimator", "k"]
     )
 
 
@@ -50,20 +50,22 @@ def same(one, other):
 def test_every_estimator_meets_every_task():
     table = run()
     assert len(table) == 2 * 3 * 2 * 2
-    assert table.groupby(["cell", "repeat", "estimator", "k"]).size().eq(1).all()
+    assert table.groupby(["cell", "simulation", "estimator", "k"]).size().eq(1).all()
     truth = FavorabilityLaw(means=(2.0,), sds=(1.0,)).accuracy(K)
     assert set(table.loc[table["cell"] == "2.0", "truth"]) == set(truth)
     assert table["lower"].isna().all() and table["note"].eq("").all()
     assert (table["seconds"] > 0).all()
 
 
-def test_more_repeats_add_to_the_table():
-    few, many = run(n_repeats=2), run(n_repeats=3)
-    same(few, many[many["repeat"] < 2])
+def test_more_simulations_add_to_the_table():
+    few, many = run(n_simulations=2), run(n_simulations=3)
+    same(few, many[many["simulation"] < 2])
 
 
 def test_other_cells_leave_a_cell_as_it_is():
-    alone = run_trials(draw, [3.0], ESTIMATORS, K, n_repeats=3, random_seed=5, progressbar=False)
+    alone = run_trials(
+        ESTIMATORS, draw, [3.0], K, n_simulations=3, random_seed=5, progressbar=False
+    )
     table = run()
     same(alone, table[table["cell"] == "3.0"])
 
@@ -98,7 +100,7 @@ def test_an_interrupted_study_goes_on(tmp_path, monkeypatch):
 
 def test_an_estimator_that_cannot_be_fitted_is_a_row_with_its_reason():
     estimators = [KDE("ucv"), ClassExReg(0.5), Broken(), ClassExReg()]
-    table = run_trials(draw, [2.0], estimators, K, n_repeats=1, progressbar=False)
+    table = run_trials(estimators, draw, [2.0], K, n_simulations=1, progressbar=False)
     for name, reason in (("KDE(ucv)", "scores"), ("Broken", "no convergence")):
         failed = table[table["estimator"] == name]
         assert failed["mean"].isna().all() and failed["note"].str.contains(reason).all()
@@ -115,7 +117,7 @@ class Broken(Parameters):
 
 def test_the_posterior_has_intervals(model):
     table = run_trials(
-        draw, [2.0], [model], K, n_repeats=1, progressbar=False,
+        [model], draw, [2.0], K, n_simulations=1, progressbar=False,
         sampler={"draws": 100, "tune": 200, "chains": 2},
     )  # fmt: skip
     assert (table["lower"] < table["mean"]).all() and (table["mean"] < table["upper"]).all()
@@ -131,13 +133,13 @@ def model():
 
 def test_refused(tmp_path):
     with pytest.raises(DataError, match="appears twice"):
-        run_trials(draw, [2.0], [ClassExReg(), ClassExReg(n_resamples=2)], K, n_repeats=1)
+        run_trials([ClassExReg(), ClassExReg(n_resamples=2)], draw, [2.0], K, n_simulations=1)
     with pytest.raises(DataError, match="n_jobs"):
         run(n_jobs=0)
     with pytest.raises(DataError, match=r"store: .*pickled"):
-        run_trials(lambda *a: draw(*a), [2.0], ESTIMATORS, K, n_repeats=1, store=tmp_path / "x")
-    with pytest.raises(DataError, match="n_repeats"):
-        run(n_repeats=0)
+        run_trials(ESTIMATORS, lambda *a: draw(*a), [2.0], K, n_simulations=1, store=tmp_path / "x")
+    with pytest.raises(DataError, match="n_simulations"):
+        run(n_simulations=0)
     store = tmp_path / "other.csv"
     store.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="store: "):
@@ -146,22 +148,22 @@ def test_refused(tmp_path):
 
 def test_a_store_holds_one_study(tmp_path):
     store = tmp_path / "study.csv"
-    run(n_repeats=1, store=store)
+    run(n_simulations=1, store=store)
     held = store.read_text()
     for other in ({"random_seed": 6}, {"ci_prob": 0.5}, {"sampler": {"draws": 10}}):
         with pytest.raises(DataError, match="25 halves from another study"):
-            run(n_repeats=1, store=store, **other)
+            run(n_simulations=1, store=store, **other)
     with pytest.raises(DataError, match="other draws, k"):
-        run_trials(draw, [2.0], ESTIMATORS, [60], n_repeats=1, random_seed=5, store=store)
+        run_trials(ESTIMATORS, draw, [2.0], [60], n_simulations=1, random_seed=5, store=store)
     changed = {"25 halves": ClassExReg(n_resamples=24)}
     with pytest.raises(DataError, match="another study"):
-        run_trials(draw, [2.0], changed, K, n_repeats=1, random_seed=5, store=store)
+        run_trials(changed, draw, [2.0], K, n_simulations=1, random_seed=5, store=store)
     assert store.read_text() == held
     more = {**ESTIMATORS, "another": ClassExReg(0.5)}
     table = run_trials(
-        draw, [2.0, 3.0], more, K, n_repeats=1, random_seed=5, store=store, progressbar=False
+        more, draw, [2.0, 3.0], K, n_simulations=1, random_seed=5, store=store, progressbar=False
     )
-    same(table[table["estimator"] != "another"], run(n_repeats=1))
+    same(table[table["estimator"] != "another"], run(n_simulations=1))
     assert store.read_text().startswith(held)
 
 
@@ -172,24 +174,24 @@ def scaled(mean, seed, sd):
 
 
 def test_arguments_of_the_draws_and_long_parameters_tell_studies_apart(tmp_path):
-    settings = {"n_repeats": 1, "progressbar": False, "store": tmp_path / "study.csv"}
+    settings = {"n_simulations": 1, "progressbar": False, "store": tmp_path / "study.csv"}
     k = np.arange(2, 41)
     weights = {place: np.where(np.arange(39) == place, 1.1, 1.0) for place in (18, 20)}
     estimator = ClassExReg(0.5, k=k, weights=pd.Series(weights[18]))
-    run_trials(partial(scaled, sd=1.0), [2.0], [estimator], K, **settings)
+    run_trials([estimator], partial(scaled, sd=1.0), [2.0], K, **settings)
     again = ClassExReg(0.5, k=k.copy(), weights=pd.Series(weights[18].copy()))
-    assert len(run_trials(partial(scaled, sd=1.0), [2.0], [again], K, **settings)) == 2
+    assert len(run_trials([again], partial(scaled, sd=1.0), [2.0], K, **settings)) == 2
     with pytest.raises(DataError, match="another study"):
-        run_trials(partial(scaled, sd=3.0), [2.0], [estimator], K, **settings)
+        run_trials([estimator], partial(scaled, sd=3.0), [2.0], K, **settings)
     other = ClassExReg(0.5, k=k, weights=pd.Series(weights[20]))
     with pytest.raises(DataError, match="another study"):
-        run_trials(partial(scaled, sd=1.0), [2.0], [other], K, **settings)
+        run_trials([other], partial(scaled, sd=1.0), [2.0], K, **settings)
 
 
 @pytest.mark.parametrize("cut", [0, 30, -20, "row", "header"])
 def test_a_store_cut_anywhere_goes_on(tmp_path, cut):
     store = tmp_path / "study.csv"
-    whole = run(n_repeats=2, store=store)
+    whole = run(n_simulations=2, store=store)
     text = store.read_text()
     lines = text.splitlines(keepends=True)
     if cut == "row":
@@ -199,7 +201,7 @@ def test_a_store_cut_anywhere_goes_on(tmp_path, cut):
     else:
         text = text[:cut]
     store.write_text(text)
-    same(run(n_repeats=2, store=store), whole)
+    same(run(n_simulations=2, store=store), whole)
     same(read_trials(store), whole)
     assert [path.name for path in tmp_path.iterdir()] == ["study.csv"]
 
@@ -215,15 +217,15 @@ def test_what_is_no_store(tmp_path):
 
 def test_a_second_header_is_left_out_and_text_among_numbers_refused(tmp_path):
     store = tmp_path / "new" / "folder" / "study.csv"
-    whole = run(n_repeats=2, store=store)
+    whole = run(n_simulations=2, store=store)
     header, *rows = store.read_text().splitlines(keepends=True)
     store.write_text("".join([header, header, *rows]))
     same(read_trials(store), whole)
-    same(run(n_repeats=2, store=store), whole)
+    same(run(n_simulations=2, store=store), whole)
     cells = rows[0].split(",")
     store.write_text("".join([header, ",".join([*cells[:6], "high", *cells[7:]]), *rows[1:]]))
     with pytest.raises(DataError, match=r"store: .*high"):
-        run(n_repeats=2, store=store)
+        run(n_simulations=2, store=store)
 
 
 class Dies(ClassExReg):
@@ -237,9 +239,9 @@ class Dies(ClassExReg):
 
 def test_a_lost_process_loses_no_finished_task(tmp_path):
     store = tmp_path / "study.csv"
-    whole = run_trials(draw, [2.0], [ClassExReg(0.5)], K, n_repeats=3, store=store)
+    whole = run_trials([ClassExReg(0.5)], draw, [2.0], K, n_simulations=3, store=store)
     estimators = {"ClassExReg(0.5)": ClassExReg(0.5), "dies": Dies(n_resamples=os.getpid())}
     with pytest.raises(Interrupted, match=r"a process was lost.* interrupted after 0 of 3") as stop:
-        run_trials(draw, [2.0], estimators, K, n_repeats=3, n_jobs=2, store=store)
+        run_trials(estimators, draw, [2.0], K, n_simulations=3, n_jobs=2, store=store)
     same(stop.value.partial, whole)
     same(read_trials(store), whole)

@@ -50,7 +50,9 @@ def inputs(fitted, pilot):
     }
     mix = pd.Series({"near": 0.25, "far": 0.75})
     table = pd.DataFrame({"classes": [50, 400], "repeats": 1, "width": [0.2, 0.1]})
-    plan = Plan(table.assign(width_sd=0.01, reached=0.5, error=0.1), 1000, 0.08, 0.9, 5, (0.8, 0.1))
+    plan = Plan(
+        table.assign(width_sd=0.01, reached=0.5, error=0.1), 1000, 0.08, 0.9, "eti", 5, (0.8, 0.1)
+    )
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     ranks = xr.Dataset({"mu": (("chain", "draw"), np.random.default_rng(2).uniform(size=(1, 50)))})
     few = pilot.task.subsample(60, random_seed=1)
@@ -65,7 +67,7 @@ def inputs(fitted, pilot):
         "until": ClassesUntil(0.8, until, 10**12),
         "ranks": xr.DataTree.from_dict({"prior_sbc": ranks}),
         "drift": measure_drift(pilot.task, {20: 0.9, 50: 0.8}),
-        "backtest": backtest(few, 20, [cb.ClassExReg(0.5)], n_pilots=2, progressbar=False),
+        "backtest": backtest([cb.ClassExReg(0.5)], few, 20, n_pilots=2, progressbar=False),
         "sensitivity": cb.sensitivity(fitted, k),
         "report": cb.diagnose(few, random_seed=1),
     }

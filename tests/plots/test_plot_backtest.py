@@ -15,7 +15,7 @@ from classex_bayes.task.source_task import SourceTask
 def found():
     law = GaussianNearestNeighbor(dim=8, noise_variance=0.2)
     task = SourceTask.from_embeddings(*law.sample(80, random_seed=1))
-    return backtest(task, [20, 40], [ClassExReg(0.5)], n_pilots=3, progressbar=False)
+    return backtest([ClassExReg(0.5)], task, [20, 40], n_pilots=3, progressbar=False)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ def planned(classes, n_pilots=5):
         for r in (1, 4)
     ]
     table = pd.DataFrame(rows).assign(width_sd=0.01, reached=0.5, error=0.1)
-    return Plan(table, 1000, 0.08, 0.9, n_pilots, (0.8, 0.01))
+    return Plan(table, 1000, 0.08, 0.9, "eti", n_pilots, (0.8, 0.01))
 
 
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])

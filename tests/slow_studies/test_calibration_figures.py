@@ -41,7 +41,7 @@ def test_characters():
     counts = sorted({k for _, k in CHARACTERS} | set(sizes))
     everything = load_glyphs().task()
     found = backtest(
-        everything, sizes, [BayesianExtrapolator()], counts, n_pilots=N_PILOTS, random_seed=77,
+        [BayesianExtrapolator()], everything, sizes, counts, n_pilots=N_PILOTS, random_seed=77,
         n_jobs=2,
     )  # fmt: skip
     scores = found.scores.xs("BayesianExtrapolator", level="estimator")
@@ -54,7 +54,7 @@ def test_characters():
 @pytest.mark.parametrize("k1", ZOO)
 def test_zoo(k1):
     trials = zoo_trials(
-        [BayesianExtrapolator()], n_classes=k1, n_repeats=N_TASKS, random_seed=77, n_jobs=2
+        [BayesianExtrapolator()], n_classes=k1, n_simulations=N_TASKS, random_seed=77, n_jobs=2
     )
     table = zoo_table(trials, k1)
     for factor, (held, rmse) in ZOO[k1].items():

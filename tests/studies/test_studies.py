@@ -74,7 +74,7 @@ def test_gaussian_trials_draw_what_the_paper_describes():
 def test_gaussian_trials():
     trials = gaussian_trials(
         [ClassExReg(0.5), KDE("ucv")], n_classes=30, factors=(2,), noise_variances=(0.1, 0.2),
-        n_repeats=2, progressbar=False,
+        n_simulations=2, progressbar=False,
     )  # fmt: skip
     assert len(trials) == 8 and set(trials["k"]) == {60}
     table = rmse_table(trials)

@@ -1,0 +1,81 @@
+"""Work in processes of joblib, with a bar on the terminal while results come in."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from joblib import Parallel, delayed
+from rich.console import Console
+from rich.progress import Progress
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.validation import number
+
+
+def checked_jobs(n_jobs: Any) -> int | None:
+    """Number of processes as joblib takes it: -1 for all processors, None for its own setting."""
+    if n_jobs is None:
+        return None
+    if n_jobs == 0:
+        raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
+    return int(number(n_jobs, "n_jobs", -float("inf"), whole=True))
+
+
+def in_parallel(
+    function: Callable[..., Any],
+    cases: Sequence[tuple[Any, ...]],
+    n_jobs: int | None,
+    what: str,
+    progressbar: bool,
+) -> Iterator[Any]:
+    """Results of a function for the arguments of each case, in their order.
+
+    Parameters
+    ----------
+    function : callable
+        Picklable where there are several processes.
+    cases : sequence of tuples
+        Its arguments.
+    n_jobs : int or None
+        Processes, as of `checked_jobs`.
+    what : str
+        Name of the cases on the bar.
+    progressbar : bool
+        Whether to show it.
+
+    Returns
+    -------
+    iterator
+    """
+    work = (delayed(function)(*arguments) for arguments in cases)
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    return with_progress(results, len(cases), what, progressbar)
+
+
+def with_progress(
+    results: Iterable[Any], total: int, what: str, progressbar: bool
+) -> Iterator[Any]:
+    """Pass results on and show how many there are, on a terminal and if asked for.
+
+    Parameters
+    ----------
+    results : iterable
+        What to pass on.
+    total : int
+        How many will come.
+    what : str
+        Their name on the bar.
+    progressbar : bool
+        Whether to show it.
+
+    Yields
+    ------
+    object
+        Each result.
+    """
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not (progressbar and sys.stderr.isatty())) as progress:
+        bar = progress.add_task(what, total=total)
+        for result in results:
+            yield result
+            progress.advance(bar)
