@@ -4,8 +4,8 @@ import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from classex_bayes.bayes.convergence import Diagnosis
 from classex_bayes.bayes.model.priors import Prior
-from classex_bayes.bayes.sampling import Diagnosis
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.formatting import folded, html_block, html_facts
 

@@ -7,6 +7,13 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
+from classex_bayes.bayes.convergence import (
+    Diagnosis,
+    conclude,
+    diagnose,
+    diagnosed_classes,
+    sampling_notes,
+)
 from classex_bayes.bayes.idata import dependence_of, described, provenance
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
@@ -15,15 +22,7 @@ from classex_bayes.bayes.predict import predictive
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
 from classex_bayes.bayes.predict.single_test import measured_accuracy, measured_accuracy_nested
 from classex_bayes.bayes.predictive_checks import PredictiveChecks
-from classex_bayes.bayes.sampling import (
-    Diagnosis,
-    SamplerSettings,
-    conclude,
-    diagnose,
-    diagnosed_classes,
-    sample_or_keep,
-    sampling_notes,
-)
+from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
 from classex_bayes.core.top_accuracy import expected_top_accuracy
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError

@@ -1,32 +1,35 @@
-"""Drawing from the posterior and judging the draws."""
+"""Draws from the posterior: settings, samplers, and interruptions that lose no draw."""
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from threading import Event
 from typing import Any
 
-import arviz_stats
 import numpy as np
+import nutpie
 import xarray as xr
+from rich.console import Console
+from rich.progress import Progress
 
-from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.convergence import FEWEST_DRAWS
+from classex_bayes.bayes.model.likelihoods import LikelihoodData, arrays
 from classex_bayes.bayes.model.priors import Prior
-from classex_bayes.bayes.nutpie_sampler import draw_by_nutpie
-from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
-from classex_bayes.task.validation import LARGEST_K, how_many, one_of, probability, truth_value
+from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.task.validation import how_many, one_of, probability, truth_value
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
-_FEWEST_DRAWS = 4
-_FEWEST_WEIGHED = 25  # a fifth of them make the tail of the weights, 5 at least
-_LARGEST_R_HAT = 1.01
-_SMALLEST_ESS_PER_CHAIN = 100
-_LARGEST_SHARE_DIVERGENT = 0.001
-_DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have converged
+# Compiled PyMC models of this process, for any data of one prior, likelihood and shape.
+_COMPILED: dict[Any, Any] = {}
+_PATIENCE = 0.1  # seconds until the sampler hears of an interruption
 
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """How to draw; every argument is passed to the sampler explicitly."""
+    """Settings of the sampler; the defaults of every fit stand here."""
 
     draws: int = 1000
     tune: int = 1000
@@ -38,38 +41,26 @@ class SamplerSettings:
 
     def __post_init__(self) -> None:
         """Validate."""
-        for name in ("draws", "tune", "chains", "cores"):
-            value = getattr(self, name)
-            if name == "cores" and value is None:
-                continue
-            object.__setattr__(self, name, how_many(value, name))
-        if self.cores is not None:  # nutpie starts as many threads as it is told
-            object.__setattr__(self, "cores", min(self.cores, self.chains))
-        accept = probability(self.target_accept, "target_accept")
-        object.__setattr__(self, "target_accept", accept)
-        object.__setattr__(self, "progressbar", truth_value(self.progressbar, "progressbar"))
+        checked: dict[str, Any] = {
+            name: how_many(getattr(self, name), name) for name in ("draws", "tune", "chains")
+        }
+        if self.cores is not None:  # nutpie starts a thread for each core, used or not
+            checked["cores"] = min(how_many(self.cores, "cores"), checked["chains"])
+        checked["target_accept"] = probability(self.target_accept, "target_accept")
+        checked["progressbar"] = truth_value(self.progressbar, "progressbar")
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
 
 def sampler_settings(value: Any) -> dict[str, Any]:
     """Arguments of the sampler by name."""
     if not isinstance(value, Mapping):
         raise DataError(f"sampler: expected a mapping such as {{'draws': 500}}, found {value!r}")
-    known = [field.name for field in fields(SamplerSettings)]
+    names = [field.name for field in fields(SamplerSettings)]
     for name in value:
-        one_of(name, known, "sampler")
+        one_of(name, names, "sampler")
     return dict(value)
-
-
-def enough_draws(model: Any) -> None:
-    """Raise where there are too few draws for importance weights."""
-    sizes = model.idata["posterior"].sizes
-    chains, draws = sizes["chain"], sizes["draw"]
-    if draws < _FEWEST_DRAWS or chains * draws < _FEWEST_WEIGHED:
-        raise DataError(
-            f"draws: found {chains} x {draws}, too few to weigh; expected at least "
-            f"{_FEWEST_WEIGHED} in all and {_FEWEST_DRAWS} in each chain"
-        )
 
 
 def sample_posterior(
@@ -81,11 +72,11 @@ def sample_posterior(
     ----------
     prior : Prior
         Prior on the mixture weights.
-    data : BernsteinData or PowerData
-        What the task says.
+    data : BernsteinData, PooledData or PowerData
+        Data of the tasks.
     settings : SamplerSettings
-        How to draw. With nutpie the priors of this package need no compilation but the first on a
-        machine, other priors one in a process for each shape; other samplers compile at every fit.
+        Settings of the sampler. With nutpie the priors of this package are compiled once on a
+        machine, other priors once in a process for each shape; other samplers compile at every fit.
     seed : int
         Seed; the same seed gives the same draws.
 
@@ -97,8 +88,8 @@ def sample_posterior(
     Raises
     ------
     Interrupted
-        By the keyboard; its `partial` has the draws so far and an attribute "interrupted" that
-        tells their number, or is None before the first.
+        By the keyboard. Its `partial` holds the draws so far, with their number in the attribute
+        "interrupted", or is None before the first draw.
     """
     if settings.nuts_sampler == "nutpie":
         tree, interrupted = draw_by_nutpie(prior, data, settings, seed)
@@ -107,7 +98,7 @@ def sample_posterior(
 
         from classex_bayes.bayes.model.graph import build_model
 
-        interrupted = False  # pm.sample does not tell
+        interrupted = False  # pm.sample returns the same either way
         with build_model(prior, data):
             tree = pm.sample(
                 draws=settings.draws,
@@ -133,149 +124,115 @@ def sample_posterior(
     return drawn
 
 
-def _stopped_short(tree: xr.DataTree, drawn: IntArray, settings: SamplerSettings) -> Interrupted:
+def draw_by_nutpie(
+    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+) -> tuple[xr.DataTree, bool]:
+    """Draws from the posterior, and whether the keyboard interrupted them.
+
+    Python interrupts the main thread only. The draws are collected in another thread, so that an
+    interruption cannot lose them.
+    """
+    with _bar(settings) as progress:
+        sampler = nutpie.sample(
+            _nutpie_model(prior, data),
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.cores,
+            seed=seed,
+            target_accept=settings.target_accept,
+            save_warmup=False,
+            blocking=False,
+            **progress,
+        )
+        stopped = Event()
+        with ThreadPoolExecutor(1) as thread:
+            draws = thread.submit(_collect, sampler, stopped)
+            try:
+                return draws.result(), False
+            except KeyboardInterrupt:
+                stopped.set()
+                return draws.result(), True
+
+
+def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
+    """Posterior for nutpie: with the compiled density if there is one, else from PyMC."""
+    model = _accelerated(prior, data)
+    if model is not None:
+        return model
+    from classex_bayes.bayes.model.graph import build_model
+
+    padded = data.padded()
+    key = (prior, data.kind, padded.matrix.shape)
+    if key not in _COMPILED:
+        _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
+    return _COMPILED[key].with_data(**arrays(padded))
+
+
+def _accelerated(prior: Prior, data: LikelihoodData) -> Any | None:
+    try:
+        from classex_bayes.bayes.model.accelerated import accelerated_model
+    except ImportError:  # the folder is an option
+        return None
+    return accelerated_model(prior, data)
+
+
+def _collect(sampler: Any, stopped: Event) -> xr.DataTree:
+    while not stopped.is_set():
+        try:
+            return sampler.wait(timeout=_PATIENCE)
+        except TimeoutError:
+            continue
+    return sampler.abort()
+
+
+@contextmanager
+def _bar(settings: SamplerSettings) -> Iterator[dict[str, Any]]:
+    """Arguments of nutpie that show progress: in one line on a terminal, else its own display."""
+    if not (settings.progressbar and sys.stderr.isatty()):
+        yield {"progress_bar": settings.progressbar}
+        return
+    total = settings.chains * (settings.tune + settings.draws)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("sampling", total=total)
+
+        def show(chains: list[Any]) -> None:
+            progress.update(bar, completed=sum(chain.finished_draws for chain in chains))
+
+        yield {"progress_bar": False, "progress_callback": show}
+
+
+def _stopped_short(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettings) -> Interrupted:
     """The interruption, with as many of the draws as make whole chains of one length.
 
-    Samplers answer an interruption with what they have, chains that have not come so far being
-    padded by NaN.
+    Interrupted samplers return the draws so far and pad the shorter chains with NaN.
     """
-    longest_first = np.argsort(-drawn, kind="stable")
-    lengths = drawn[longest_first]
-    worth = lengths * np.arange(1.0, lengths.size + 1)
-    worth[0] /= 2  # a single chain cannot show whether it converged
-    best = int(np.argmax(worth))
-    n_chains, n_draws = best + 1, int(lengths[best])
-    told = f"{n_chains} x {n_draws} of {settings.chains} x {settings.draws} draws"
-    if n_draws < _FEWEST_DRAWS:
+    longest_first = np.argsort(-lengths, kind="stable")
+    n_kept = lengths[longest_first] * np.arange(1.0, lengths.size + 1)
+    n_kept[0] /= 2  # a single chain cannot show whether it converged
+    n_chains = int(np.argmax(n_kept)) + 1
+    n_draws = int(lengths[longest_first[n_chains - 1]])
+    if n_draws < FEWEST_DRAWS:
         return Interrupted("the sampler was interrupted before its first draws")
     chains = np.sort(longest_first[:n_chains])
-    kept = {
-        name: group.to_dataset().isel(chain=chains, draw=slice(n_draws))
-        for name, group in tree.children.items()
-    }
-    partial = xr.DataTree.from_dict(kept)
-    partial.attrs["interrupted"] = told
-    return Interrupted(f"the sampler was interrupted after {told}", partial)
+    partial = xr.DataTree.from_dict(
+        {
+            name: group.to_dataset().isel(chain=chains, draw=slice(n_draws))
+            for name, group in tree.children.items()
+        }
+    )
+    progress = f"{n_chains} x {n_draws} of {settings.chains} x {settings.draws} draws"
+    partial.attrs["interrupted"] = progress
+    return Interrupted(f"the sampler was interrupted after {progress}", partial)
 
 
 def sample_or_keep(
     prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
 ) -> tuple[xr.DataTree, Interrupted | None]:
-    """Draws as of `sample_posterior`; interrupted, those so far if there are any, and by what."""
+    """Draws as of `sample_posterior`, or those before an interruption, and the interruption."""
     try:
         return sample_posterior(prior, data, settings, seed), None
     except Interrupted as stop:
         if stop.partial is None:
             raise
         return stop.partial, stop
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """Whether the draws can be trusted.
-
-    Attributes
-    ----------
-    r_hat : float
-        Largest over what is looked at; nan with a single chain.
-    ess_bulk, ess_tail : float
-        Smallest over what is looked at.
-    divergences : int
-        Number of divergent draws.
-    problems : tuple of str
-        What is wrong, in words; empty when nothing is.
-    """
-
-    r_hat: float
-    ess_bulk: float
-    ess_tail: float
-    divergences: int
-    problems: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        """Verdict, then the numbers; those that are not known are left out."""
-        verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
-        numbers = {
-            "r_hat": f"{self.r_hat:.3f}",
-            "bulk ess": f"{self.ess_bulk:.0f}",
-            "tail ess": f"{self.ess_tail:.0f}",
-            "divergent": str(self.divergences),
-        }
-        known = [f"{name} {number}" for name, number in numbers.items() if number != "nan"]
-        return f"{verdict} ({', '.join(known)})"
-
-
-def diagnosed_classes(n_classes: int) -> IntArray:
-    """Numbers of classes whose predictions are looked at: 1, 10 and 100 times k1."""
-    return np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K)
-
-
-def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
-    """Convergence diagnostics.
-
-    Parameters
-    ----------
-    tree : DataTree
-        Groups posterior and sample_stats.
-    quantities : Dataset with dimensions chain, draw, ..., optional
-        What the draws are used for. By default all parameters but the weights, which follow from
-        them. Parameters need not settle where several of their values describe one law.
-
-    Returns
-    -------
-    Diagnosis
-    """
-    if quantities is None:
-        quantities = tree["posterior"].to_dataset().drop_vars("weights")
-    chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
-
-    def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
-        return float(of(np.concatenate([values.values.ravel() for values in statistic.values()])))
-
-    r_hat = bulk = tail = np.nan
-    if draws >= _FEWEST_DRAWS:
-        with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
-            bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
-            tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
-            if chains > 1:
-                r_hat = extreme(arviz_stats.rhat(quantities), np.fmax.reduce)
-    divergent = int(tree["sample_stats"]["diverging"].sum())
-    problems = []
-    if draws < _FEWEST_DRAWS:
-        problems.append(f"{draws} draws in each chain are too few to diagnose")
-    elif chains == 1:
-        problems.append("a single chain cannot show whether it converged")
-    elif np.isnan(r_hat):
-        problems.append("all draws are the same")
-    if r_hat > _LARGEST_R_HAT:
-        problems.append(f"r_hat is {r_hat:.4f}, above {_LARGEST_R_HAT}")
-    if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:
-        problems.append(
-            f"the effective sample size is {min(bulk, tail):.0f}, below "
-            f"{_SMALLEST_ESS_PER_CHAIN * chains}"
-        )
-    if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
-        problems.append(f"{divergent} of {chains * draws} draws diverged")
-    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems))
-
-
-def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
-    """What the reader of numbers made from the draws must know of the sampler."""
-    told = tree.attrs.get("interrupted")
-    notes = [] if told is None else [f"sampling was interrupted: {told}"]
-    return notes + [f"not converged: {problem}" for problem in diagnosis.problems]
-
-
-def conclude(model: Any, stop: Interrupted | None) -> None:
-    """End a fit: pass an interruption on, now that the model has its draws, or warn of problems."""
-    try:
-        diagnosis = model.diagnosis_
-    except KeyboardInterrupt as late:
-        stop = stop or Interrupted("interrupted after the last draw", late)
-    if stop is not None:
-        raise Interrupted(f"{stop}, which the model keeps", model) from None
-    if diagnosis.problems:
-        warn(
-            f"{'; '.join(diagnosis.problems)}. Draw more (draws=, tune=) or raise target_accept",
-            ConvergenceWarning,
-        )

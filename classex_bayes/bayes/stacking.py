@@ -10,9 +10,9 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import compare, loo
 
+from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import enough_draws
 from classex_bayes.estimators.base import Parameters, takes_one_task
 from classex_bayes.exceptions import DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown

@@ -28,29 +28,13 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     >>> twice(2.0)
     4.0
     """
-    return lambda function: _cached(numba.njit, function, **options)
 
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(cache=True, **options)(function)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            return numba.njit(**options)(function)
 
-def callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: `numba.cfunc`, a function at an address that other languages call.
-
-    Parameters
-    ----------
-    signature
-        Types of the result and the arguments.
-
-    Returns
-    -------
-    callable
-        Decorator; the result is kept on disk as by `compiled`.
-    """
-    return lambda function: _cached(lambda **options: numba.cfunc(signature, **options), function)
-
-
-def _cached(decorator: Callable[..., Any], function: Callable[..., Any], **options: Any) -> Any:
-    try:
-        return decorator(cache=True, **options)(function)
-    except RuntimeError as error:
-        if "cannot cache" not in str(error):
-            raise
-        return decorator(**options)(function)
+    return decorate

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
-from classex_bayes.bayes.sampling import Diagnosis
+from classex_bayes.bayes.convergence import Diagnosis
 
 
 def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:

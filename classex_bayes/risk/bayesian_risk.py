@@ -7,19 +7,18 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
+from classex_bayes.bayes.convergence import (
+    Diagnosis,
+    conclude,
+    diagnose,
+    diagnosed_classes,
+    sampling_notes,
+)
 from classex_bayes.bayes.description import Described
 from classex_bayes.bayes.idata import provenance
 from classex_bayes.bayes.model.graph import build_model
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import (
-    Diagnosis,
-    SamplerSettings,
-    conclude,
-    diagnose,
-    diagnosed_classes,
-    sample_or_keep,
-    sampling_notes,
-)
+from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.results import Extrapolation
 from classex_bayes.risk.average_test_risk import cost_matrix

@@ -2,9 +2,8 @@
 
 import numba
 import pytest
-from numba import TypingError, types
 
-from classex_bayes.core.jit import callback, compiled
+from classex_bayes.core.jit import compiled
 
 
 def twice(x):
@@ -21,13 +20,9 @@ def without_a_file():
 @pytest.mark.parametrize("function", [twice, without_a_file()])
 def test_functions_compile_wherever_they_are(function):
     assert compiled(nogil=True)(function)(2.5) == 5.0
-    assert callback(types.double(types.double))(function).ctypes(2.5) == 5.0
 
 
 def test_other_errors_are_not_hidden(monkeypatch):
-    with pytest.raises(TypingError):
-        callback(types.double(types.voidptr))(twice)
-
     def broken(**options):
         raise RuntimeError("broken installation")
 

@@ -8,10 +8,10 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import psense
 
+from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import data_of
 from classex_bayes.bayes.predict.predictive import log_likelihood
-from classex_bayes.bayes.sampling import enough_draws
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation

@@ -6,14 +6,17 @@ process, which takes longer than sampling; this one is compiled once and kept on
 constants come in one vector, made by `classex_bayes.bayes.model.accelerated.nutpie_model.pack`.
 """
 
+import logging
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
+from numba import types
 
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
 from classex_bayes.bayes.model.priors import SHARPNESS
-from classex_bayes.core.jit import compiled
 
 # Places of the constants in the vector; knots, functions, matrix and data follow.
 (
@@ -25,9 +28,29 @@ from classex_bayes.core.jit import compiled
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _LOG_HALF_NORMAL = 0.5 * math.log(2 / math.pi)
+_NOT_FINITE = 3  # makes the draw a divergent one
+_numbers = types.CPointer(types.double)
 # Sums may be taken in any order, but infinities and NaN keep their meaning. Everything is inlined:
 # else the process that compiles would link other copies, of other orders, than those that load.
-_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+_compiled = numba.njit(
+    error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True
+)
+
+
+def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: `numba.cfunc` of an int64, kept on disk where numba's cache can be used."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        signature = types.int64(*arguments)
+        try:
+            return numba.cfunc(signature, cache=True)(function)
+        except Exception as error:  # no folder to write in, a full disk, a damaged file
+            logging.getLogger("classex_bayes").info(
+                "numba's cache cannot be used; compiling for this process alone: %r", error
+            )
+            return numba.cfunc(signature)(function)
+
+    return decorate
 
 
 @_compiled
@@ -334,23 +357,46 @@ def moved_log_density(q: Any, packed: Any, gradient: Any) -> float:
 
 
 @_compiled
-def keep(x: Any, packed: Any, kept: Any) -> None:
-    """What a draw keeps: the unconstrained point, constrained parameters, weights."""
+def expand(x: Any, packed: Any, expanded: Any) -> None:
+    """Write the unconstrained point, the constrained parameters and the weights of a draw."""
     knots, functions, _, _ = _unpacked(packed)
     m, n_functions = knots.size, functions.shape[0]
-    kept[: x.size] = x
+    expanded[: x.size] = x
     place = x.size
     if packed[IS_DIRICHLET] > 0:
         for j in range(m):
-            kept[place + j] = math.exp(x[j])
+            expanded[place + j] = math.exp(x[j])
         place += m
     else:
-        kept[place] = math.exp(x[1])
+        expanded[place] = math.exp(x[1])
         place += 1
         if packed[HAS_GROUPS] > 0:
-            kept[place], kept[place + 1] = _logistic(x[2]), math.exp(x[3])
+            expanded[place], expanded[place + 1] = _logistic(x[2]), math.exp(x[3])
             place += 2
         if n_functions > 0:
-            kept[place] = math.exp(x[x.size - n_functions - 1])
+            expanded[place] = math.exp(x[x.size - n_functions - 1])
             place += 1
-    _weights(x, packed, knots, functions, kept[place:], np.empty(m), np.empty(m))
+    _weights(x, packed, knots, functions, expanded[place:], np.empty(m), np.empty(m))
+
+
+@c_function(types.uint64, _numbers, _numbers, _numbers, _numbers)
+def log_density_for_nutpie(n: Any, q: Any, gradient: Any, value: Any, packed: Any) -> int:
+    """`moved_log_density` at an address that nutpie calls."""
+    constants = numba.carray(packed, (int(packed[SIZE]),))
+    slope = numba.carray(gradient, (n,))
+    height = moved_log_density(numba.carray(q, (n,)), constants, slope)
+    value[0] = height
+    finite = np.isfinite(height)
+    for j in range(slope.size):
+        finite = finite and np.isfinite(slope[j])
+    return 0 if finite else _NOT_FINITE
+
+
+@c_function(types.uint64, types.uint64, _numbers, _numbers, _numbers)
+def expand_for_nutpie(n: Any, n_expanded: Any, q: Any, expanded: Any, packed: Any) -> int:
+    """`expand` at an address that nutpie calls, for a point that the sampler moved."""
+    constants = numba.carray(packed, (int(packed[SIZE]),))
+    parameters = np.empty(n)
+    from_moved(numba.carray(q, (n,)), constants, parameters)
+    expand(parameters, constants, numba.carray(expanded, (n_expanded,)))
+    return 0

@@ -1,54 +1,20 @@
-"""The sampler's view of a posterior, without compiling its PyMC model."""
+"""The posterior as nutpie takes it, with a log density that is compiled once on a machine."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeGuard
+from functools import cache
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
+import nutpie
 import pandas as pd
-from numba import types
 from nutpie.compile_pymc import CompiledPyMCModel
 
 from classex_bayes.bayes.model.accelerated import density
-from classex_bayes.bayes.model.likelihoods import (
-    BernsteinData,
-    LikelihoodData,
-    PooledData,
-    PowerData,
-)
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
-from classex_bayes.core.jit import callback
+from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.typing import FloatArray
 
-_NOT_FINITE = 3  # makes the draw a divergent one
-_numbers = types.CPointer(types.double)
-
-
-@callback(types.int64(types.uint64, _numbers, _numbers, _numbers, _numbers))
-def _log_density(n: Any, x: Any, gradient: Any, value: Any, packed: Any) -> int:
-    constants = numba.carray(packed, (int(packed[density.SIZE]),))
-    slope = numba.carray(gradient, (n,))
-    found = density.moved_log_density(numba.carray(x, (n,)), constants, slope)
-    value[0] = found
-    finite = np.isfinite(found)
-    for j in range(slope.size):
-        finite = finite and np.isfinite(slope[j])
-    return 0 if finite else _NOT_FINITE
-
-
-@callback(types.int64(types.uint64, types.uint64, _numbers, _numbers, _numbers))
-def _keep(n: Any, n_kept: Any, x: Any, kept: Any, packed: Any) -> int:
-    constants = numba.carray(packed, (int(packed[density.SIZE]),))
-    parameters = np.empty(n)
-    density.from_moved(numba.carray(x, (n,)), constants, parameters)
-    density.keep(parameters, constants, numba.carray(kept, (n_kept,)))
-    return 0
-
-
-def is_written_out(prior: Prior, data: Any) -> TypeGuard[MixturePrior | DirichletPrior]:
-    """Whether `density` knows prior and likelihood; else the PyMC model has to be compiled."""
-    known = BernsteinData, PooledData, PowerData
-    return type(prior) in (MixturePrior, DirichletPrior) and isinstance(data, known)
+_sample = nutpie.sample
 
 
 class Layout(NamedTuple):
@@ -77,7 +43,6 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
         free = {"gamma_log__": (n_knots,)}
         derived = {"gamma": (n_knots,), "weights": (n_knots,)}
         return Layout(free, derived, np.full(n_knots, np.log(prior.concentration)))
-    n_functions = prior.deviations().shape[1] if prior.deviation > 0 else 0
     scale, apart = prior.scale, prior.separation / prior.scale
     if prior.has_groups:
         scale *= np.sqrt(1 + apart**2 / 4)
@@ -89,11 +54,12 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
         if prior.imbalance > 0:
             start["imbalance"] = 0.0
     if prior.deviation > 0:
-        start |= {"sigma_log__": np.log(prior.deviation), "z": np.zeros(n_functions)}
+        z = np.zeros(prior.deviations().shape[1])
+        start |= {"sigma_log__": np.log(prior.deviation), "z": z}
         names.append("sigma")
     shapes = {name: np.shape(value) for name, value in start.items()}
-    kept = {**dict.fromkeys(names, ()), "weights": (n_knots,)}
-    return Layout(shapes, kept, np.concatenate([np.ravel(value) for value in start.values()]))
+    derived = {**dict.fromkeys(names, ()), "weights": (n_knots,)}
+    return Layout(shapes, derived, np.concatenate([np.ravel(value) for value in start.values()]))
 
 
 def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArray:
@@ -104,15 +70,15 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
     prior : MixturePrior or DirichletPrior
         Prior on the weights.
     data : BernsteinData, PooledData or PowerData
-        What the tasks say.
+        Data of the tasks.
 
     Returns
     -------
     array
         Header (`classex_bayes.bayes.model.accelerated.density`), knots, functions of the deviation
         (n_functions, m), the likelihood's matrix (n_rows, m) and vector (n_rows,): counts over the
-        design effect, or whitened accuracies. Bins without instances are
-        left out: they say nothing.
+        design effect, or whitened accuracies. Bins without instances do not change the likelihood
+        and are left out.
     """
     knots = prior.basis.knots
     functions: FloatArray = np.empty((0, knots.size))
@@ -138,8 +104,8 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
     if isinstance(data, PowerData):
         matrix, vector = data.matrix, data.whitened
     else:
-        told = data.counts > 0
-        matrix, vector = data.matrix[told], (data.counts * data.precision)[told]
+        filled = data.counts > 0
+        matrix, vector = data.matrix[filled], (data.counts * data.precision)[filled]
     matrix = np.where(np.abs(matrix) > density.NEGLIGIBLE, matrix, 0.0)
     header[density.IS_POWER] = isinstance(data, PowerData)
     header[density.N_KNOTS] = knots.size
@@ -158,21 +124,33 @@ def compiled_model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -
     prior : MixturePrior or DirichletPrior
         Prior on the weights.
     data : BernsteinData, PooledData or PowerData
-        What the tasks say.
+        Data of the tasks.
 
     Returns
     -------
     CompiledPyMCModel
-        What `nutpie.compile_pymc_model` returns for the PyMC model, with functions that are
-        compiled once on a machine.
+        As `nutpie.compile_pymc_model` makes it from the PyMC model. The class is private to nutpie:
+        anything may be raised if the installed version has another one.
     """
+    _try_out(CompiledPyMCModel)
+    return _model(prior, data)
+
+
+@cache
+def _try_out(model_class: Any) -> None:
+    """Raise unless nutpie takes a small model of this class and returns sound draws."""
+    prior = DirichletPrior(lower=0.0, upper=4.0, bandwidth=1.0)
+    data = BernsteinData(np.ones((1, prior.basis.knots.size)), np.ones(1), 1.0)
+    settings = {"draws": 2, "tune": 2, "chains": 1, "cores": 1, "seed": 0, "progress_bar": False}
+    posterior = _sample(_model(prior, data), save_warmup=False, **settings)["posterior"]
+    np.testing.assert_allclose(posterior["weights"].sum("knot"), np.ones((1, 2)))
+
+
+def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> CompiledPyMCModel:
     free, derived, start = layout(prior)
     shapes = {**free, **derived}
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
-    slices = [
-        slice(end - int(np.prod(shape)), end)
-        for end, shape in zip(ends, shapes.values(), strict=True)
-    ]
+    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    ends = np.cumsum(sizes)
     places = [
         name if not shape else f"{name}_{j}"
         for name, shape in free.items()
@@ -185,14 +163,18 @@ def compiled_model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -
     return CompiledPyMCModel(
         dims={"weights": ("knot",)},
         reparameterized_names=[name for name in free if name.endswith("__")],
-        compiled_logp_func=_log_density,
-        compiled_expand_func=_keep,
+        compiled_logp_func=density.log_density_for_nutpie,
+        compiled_expand_func=density.expand_for_nutpie,
         initial_point_func=initial_point,
         shared_data={},
         shared_var_keys={},
         user_data=pack(prior, data),
-        n_expanded=int(ends[-1]),
-        shape_info=(list(shapes), slices, [np.array(s, dtype=np.int64) for s in shapes.values()]),
+        n_expanded=sum(sizes),
+        shape_info=(
+            list(shapes),
+            [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)],
+            [np.array(shape, dtype=np.int64) for shape in shapes.values()],
+        ),
         logp_func=None,
         expand_func=None,
         _n_dim=start.size,

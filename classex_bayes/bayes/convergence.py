@@ -1,0 +1,142 @@
+"""Convergence of the sampler: diagnostics, notes and warnings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import xarray as xr
+
+from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
+from classex_bayes.task.validation import LARGEST_K
+from classex_bayes.typing import IntArray
+
+FEWEST_DRAWS = 4  # in each chain, else there are no diagnostics
+_FEWEST_WEIGHTED = 25  # a fifth of them make the tail of the weights, 5 at least
+_LARGEST_R_HAT = 1.01
+_SMALLEST_ESS_PER_CHAIN = 100
+_LARGEST_SHARE_DIVERGENT = 0.001
+_DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have converged
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether the draws can be trusted.
+
+    Attributes
+    ----------
+    r_hat : float
+        Largest over the quantities; nan with a single chain.
+    ess_bulk, ess_tail : float
+        Smallest over the quantities.
+    divergences : int
+        Number of divergent draws.
+    problems : tuple of str
+        One phrase for each failed criterion.
+    """
+
+    r_hat: float
+    ess_bulk: float
+    ess_tail: float
+    divergences: int
+    problems: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Verdict, then the numbers that are defined."""
+        verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
+        numbers = {
+            "r_hat": f"{self.r_hat:.3f}",
+            "bulk ess": f"{self.ess_bulk:.0f}",
+            "tail ess": f"{self.ess_tail:.0f}",
+            "divergent": str(self.divergences),
+        }
+        defined = [f"{name} {number}" for name, number in numbers.items() if number != "nan"]
+        return f"{verdict} ({', '.join(defined)})"
+
+
+def diagnosed_classes(n_classes: int) -> IntArray:
+    """Numbers of classes whose predictions must have converged: 1, 10 and 100 times k1."""
+    return np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K)
+
+
+def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
+    """Convergence diagnostics.
+
+    Parameters
+    ----------
+    tree : DataTree
+        Groups posterior and sample_stats.
+    quantities : Dataset with dimensions chain, draw, ..., optional
+        Quantities that must have converged. By default all parameters but the weights, which follow
+        from them. Parameters need not converge if several of their values describe one law.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    if quantities is None:
+        quantities = tree["posterior"].to_dataset().drop_vars("weights")
+    chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
+
+    def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
+        return float(of(np.concatenate([values.values.ravel() for values in statistic.values()])))
+
+    r_hat = bulk = tail = np.nan
+    if draws >= FEWEST_DRAWS:
+        with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
+            bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
+            tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
+            if chains > 1:
+                r_hat = extreme(arviz_stats.rhat(quantities), np.fmax.reduce)
+    divergent = int(tree["sample_stats"]["diverging"].sum())
+    problems = []
+    if draws < FEWEST_DRAWS:
+        problems.append(f"{draws} draws in each chain are too few to diagnose")
+    elif chains == 1:
+        problems.append("a single chain cannot show whether it converged")
+    elif np.isnan(r_hat):
+        problems.append("all draws are the same")
+    if r_hat > _LARGEST_R_HAT:
+        problems.append(f"r_hat is {r_hat:.4f}, above {_LARGEST_R_HAT}")
+    if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:
+        problems.append(
+            f"the effective sample size is {min(bulk, tail):.0f}, below "
+            f"{_SMALLEST_ESS_PER_CHAIN * chains}"
+        )
+    if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
+        problems.append(f"{divergent} of {chains * draws} draws diverged")
+    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems))
+
+
+def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
+    """Notes on the sampler for readers of numbers made from the draws."""
+    progress = tree.attrs.get("interrupted")
+    notes = [] if progress is None else [f"sampling was interrupted: {progress}"]
+    return notes + [f"not converged: {problem}" for problem in diagnosis.problems]
+
+
+def conclude(model: Any, stop: Interrupted | None) -> None:
+    """End a fit: pass an interruption on, now that the model has its draws, or warn of problems."""
+    try:
+        diagnosis = model.diagnosis_
+    except KeyboardInterrupt as late:
+        stop = stop or Interrupted("interrupted after the last draw", late)
+    if stop is not None:
+        raise Interrupted(f"{stop}, which the model keeps", model) from None
+    if diagnosis.problems:
+        warn(
+            f"{'; '.join(diagnosis.problems)}. Draw more (draws=, tune=) or raise target_accept",
+            ConvergenceWarning,
+        )
+
+
+def enough_draws(model: Any) -> None:
+    """Raise where there are too few draws for importance weights."""
+    sizes = model.idata["posterior"].sizes
+    chains, draws = sizes["chain"], sizes["draw"]
+    if draws < FEWEST_DRAWS or chains * draws < _FEWEST_WEIGHTED:
+        raise DataError(
+            f"draws: found {chains} x {draws}, too few to weigh; expected at least "
+            f"{_FEWEST_WEIGHTED} in all and {FEWEST_DRAWS} in each chain"
+        )

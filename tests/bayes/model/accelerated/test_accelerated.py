@@ -1,0 +1,133 @@
+"""The compiled density is an option: a fit that cannot use it goes through PyMC, and says so."""
+
+import importlib.util
+import logging
+import sys
+
+import numpy as np
+import pytest
+from numba import TypingError, types
+from numba.core.caching import IndexDataCacheFile
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.model import accelerated
+from classex_bayes.bayes.model.accelerated import density, nutpie_model
+from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.task.source_task import SourceTask
+
+PRIOR = MixturePrior(deviation=0)
+TASK = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+DATA = likelihood_data(TASK, PRIOR.basis, "auto")
+
+
+class OfTheUser(MixturePrior):
+    """A prior whose density the folder does not know, though it is the same."""
+
+
+class AnotherNutpie:
+    """The private class of a nutpie whose constructor takes other arguments."""
+
+    def __init__(self, log_density, size):
+        raise AssertionError("reached")
+
+
+class SilentNutpie:
+    """A class that takes what it is given, but of which nutpie cannot sample."""
+
+    def __init__(self, **settings):
+        self.settings = settings
+
+
+def fit(prior):
+    settings = {"draws": 2000, "chains": 2, "random_seed": 1, "progressbar": False}
+    return BayesianExtrapolator(prior).fit(TASK, **settings)
+
+
+@pytest.fixture(scope="module")
+def fast():
+    return fit(PRIOR)
+
+
+@pytest.mark.parametrize("reason", ["prior of the user", "folder deleted", "another nutpie"])
+def test_without_it_the_posterior_is_the_same(reason, fast, monkeypatch, caplog):
+    prior = PRIOR
+    if reason == "prior of the user":
+        prior = OfTheUser(deviation=0)
+    elif reason == "folder deleted":
+        monkeypatch.setitem(sys.modules, accelerated.__name__, None)
+    else:
+        monkeypatch.setattr(nutpie_model, "CompiledPyMCModel", AnotherNutpie)
+    with caplog.at_level(logging.WARNING, "classex_bayes"):
+        slow = fit(prior)
+    assert ("compiles its PyMC model" in caplog.text) == (reason == "another nutpie")
+    k = [50, 500, 5000]
+    first, second = slow.predict(k), fast.predict(k)
+    assert not np.array_equal(first.accuracy, second.accuracy)
+    sd = [prediction.accuracy.std(("chain", "draw")).values for prediction in (first, second)]
+    ess = [model.diagnosis_.ess_bulk for model in (slow, fast)]
+    error = np.sqrt(sd[0] ** 2 / ess[0] + sd[1] ** 2 / ess[1])
+    assert np.all(np.abs(first.mean - second.mean) < 4 * error)
+    np.testing.assert_allclose(sd[0], sd[1], rtol=0.2)
+
+
+def test_only_what_is_written_out_is_accelerated():
+    assert accelerated.accelerated_model(PRIOR, DATA) is not None
+    assert accelerated.accelerated_model(OfTheUser(deviation=0), DATA) is None
+    assert accelerated.accelerated_model(PRIOR, object()) is None
+
+
+@pytest.mark.parametrize("model_class", [AnotherNutpie, SilentNutpie, None])
+def test_a_nutpie_of_another_version_is_noticed_before_the_fit(model_class, monkeypatch, caplog):
+    monkeypatch.setattr(nutpie_model, "CompiledPyMCModel", model_class)
+    assert accelerated.accelerated_model(PRIOR, DATA) is None
+    assert "the compiled density cannot be used" in caplog.text
+
+
+def test_a_numba_that_fails_is_noticed_before_the_fit(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, nutpie_model.__name__, None)
+    assert accelerated.accelerated_model(PRIOR, DATA) is None
+    assert "the compiled density cannot be used" in caplog.text
+
+
+# Where numba keeps what it compiles
+
+
+@pytest.fixture
+def function(tmp_path):
+    """A function with a file of its own, beside which numba keeps what it compiles."""
+    (tmp_path / "counting.py").write_text("def double(n):\n    return 2 * n\n")
+    spec = importlib.util.spec_from_file_location("counting", tmp_path / "counting.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.double
+
+
+def no_space(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("disk", ["sound", "damaged", "full", "no folder"])
+def test_the_cache_may_fail(disk, function, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")
+    compile_anew = density.c_function(types.int64)
+    if disk == "damaged":
+        compile_anew(function)
+        kept = list(tmp_path.rglob("*.nb?"))
+        assert kept
+        for file in kept:
+            file.write_bytes(b"damaged")
+    elif disk == "full":
+        monkeypatch.setattr(IndexDataCacheFile, "save", no_space)
+    elif disk == "no folder":
+        names = {}
+        exec("def double(n):\n    return 2 * n", names)
+        function = names["double"]
+    with caplog.at_level(logging.INFO, "classex_bayes"):
+        assert compile_anew(function).ctypes(4) == 8
+    assert ("numba's cache cannot be used" in caplog.text) == (disk != "sound")
+
+
+def test_functions_that_do_not_compile_are_errors(function):
+    with pytest.raises(TypingError):
+        density.c_function(types.voidptr)(function)
