@@ -4,7 +4,7 @@
 """
 
 import logging
-from typing import Any
+from typing import Any, TypeGuard
 
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
@@ -26,9 +26,7 @@ def accelerated_model(prior: Prior, data: LikelihoodData) -> Any | None:
         None for a prior or a likelihood whose density is not written out here, and where numba or
         the installed nutpie fails; the reason is logged.
     """
-    # A subclass may have changed the density, so the class must be the very one.
-    written_out = type(prior) in (MixturePrior, DirichletPrior)
-    if not (written_out and isinstance(data, LikelihoodData)):
+    if not (_is_written_out(prior) and isinstance(data, LikelihoodData)):
         return None
     try:
         from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model
@@ -39,3 +37,8 @@ def accelerated_model(prior: Prior, data: LikelihoodData) -> Any | None:
             "the compiled density cannot be used; the fit compiles its PyMC model: %r", error
         )
         return None
+
+
+def _is_written_out(prior: Prior) -> TypeGuard[MixturePrior | DirichletPrior]:
+    """Whether the density is known; a subclass may have changed it."""
+    return type(prior) in (MixturePrior, DirichletPrior)

@@ -40,9 +40,8 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
     """
     n_knots = prior.basis.knots.size
     if isinstance(prior, DirichletPrior):
-        free = {"gamma_log__": (n_knots,)}
-        derived = {"gamma": (n_knots,), "weights": (n_knots,)}
-        return Layout(free, derived, np.full(n_knots, np.log(prior.concentration)))
+        drawn = {"gamma": (n_knots,), "weights": (n_knots,)}
+        return Layout({"gamma_log__": (n_knots,)}, drawn, np.full(n_knots, np.log(prior.concentration)))
     scale, apart = prior.scale, prior.separation / prior.scale
     if prior.has_groups:
         scale *= np.sqrt(1 + apart**2 / 4)
