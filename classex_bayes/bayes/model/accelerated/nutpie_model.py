@@ -41,7 +41,9 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
     n_knots = prior.basis.knots.size
     if isinstance(prior, DirichletPrior):
         drawn = {"gamma": (n_knots,), "weights": (n_knots,)}
-        return Layout({"gamma_log__": (n_knots,)}, drawn, np.full(n_knots, np.log(prior.concentration)))
+        return Layout(
+            {"gamma_log__": (n_knots,)}, drawn, np.full(n_knots, np.log(prior.concentration))
+        )
     scale, apart = prior.scale, prior.separation / prior.scale
     if prior.has_groups:
         scale *= np.sqrt(1 + apart**2 / 4)
