@@ -9,7 +9,7 @@ from classex_bayes.typing import FloatArray, IntArray
 _STIRLING_FROM = 16.0
 
 
-def log_rising(x: FloatArray, t: FloatArray | IntArray | int) -> FloatArray:
+def log_gamma_ratio(x: FloatArray, t: FloatArray | IntArray | int) -> FloatArray:
     r"""Log of :math:`\Gamma(x + t) / \Gamma(x)`, without the cancellation of two large log gammas.
 
     Parameters

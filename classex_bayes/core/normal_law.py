@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import elementwise
 from scipy.special import log_ndtr
 
+from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.typing import FloatArray, IntArray
 
 # Beyond 9 standard deviations the normal density is below 1e-18.
@@ -221,13 +221,4 @@ def _signals(accuracy: FloatArray, size: float) -> FloatArray:
         normal = _shifted_normal(z, step, signal, 0)
         return np.where(target > 0.5, (1 - target) - wrong @ normal, right @ normal - target)
 
-    ends = np.full_like(accuracy, _WEAKEST), np.full_like(accuracy, _STRONGEST)
-    below, above = excess(ends[0], accuracy) >= 0, excess(ends[1], accuracy) <= 0
-    signal = np.where(above, np.inf, -np.inf)
-    inside = ~(below | above)
-    bracket = ends[0][inside], ends[1][inside]
-    found = elementwise.find_root(
-        excess, bracket, args=(accuracy[inside],), tolerances={"xatol": 1e-13, "xrtol": 1e-14}
-    )
-    signal[inside] = found.x
-    return signal
+    return increasing_root(excess, (_WEAKEST, _STRONGEST), accuracy, xatol=1e-13, xrtol=1e-14)

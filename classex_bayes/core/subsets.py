@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import gammaln
 
-from classex_bayes.core.gamma_ratios import log_rising
+from classex_bayes.core.gamma_ratios import log_gamma_ratio
 from classex_bayes.typing import FloatArray, IntArray
 
 _LARGEST_TABLE = 1_000_000
@@ -33,7 +33,7 @@ def log_binomial(n: float, v: FloatArray) -> FloatArray:
     [1.0, 10.0, 1.0]
     """
     short = np.minimum(v, n - v)
-    return log_rising(n - short + 1, short) - gammaln(short + 1)
+    return log_gamma_ratio(n - short + 1, short) - gammaln(short + 1)
 
 
 def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
@@ -86,7 +86,9 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float) -> FloatArr
     short = np.minimum(lost, drawn)
     long = np.maximum(lost, drawn)
     rest = np.where(possible, competitors - long, short)
-    log_f = log_rising(rest - short + 1, short) - log_rising(competitors - short + 1, short)
+    log_f = log_gamma_ratio(rest - short + 1, short) - log_gamma_ratio(
+        competitors - short + 1, short
+    )
     return np.where(possible, np.exp(log_f), 0.0)
 
 

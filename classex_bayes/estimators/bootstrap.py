@@ -122,7 +122,7 @@ def bootstrap(
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
 
-    way = _bare_curve(task) if task.kind == "accuracies" else _test_classes(task)
+    resampling = _bare_curve(task) if task.kind == "accuracies" else _test_classes(task)
     draws = np.empty((n_draws, counts.size))
     seeds = enumerate(seed.spawn(n_draws))
     with warnings.catch_warnings():
@@ -132,7 +132,7 @@ def bootstrap(
             seeds, "bootstrap", n_draws, console=Console(stderr=True), transient=True, disable=quiet
         ):
             class_seed, fit_seed = child.spawn(2)
-            resample = way.redraw(np.random.default_rng(class_seed))
+            resample = resampling.redraw(np.random.default_rng(class_seed))
             try:
                 fitted = fitted_copy(seedless, resample, fit_seed, **silent)
                 prediction = fitted.predict(counts)
@@ -142,7 +142,7 @@ def bootstrap(
                     f"{resample.kind} are known ({error})"
                 ) from None
             draws[draw] = prediction.accuracy.values.mean(axis=(0, 1))
-        draws = point.mean.to_numpy() + way.scale * (draws - draws.mean(axis=0))
+        draws = point.mean.to_numpy() + resampling.scale * (draws - draws.mean(axis=0))
         result = Extrapolation.from_draws(
             counts,
             np.clip(draws, 0.0, 1.0)[None],
@@ -151,10 +151,10 @@ def bootstrap(
             task.n_classes,
             estimand=point.estimand,
         )
-    return replace(result, notes=(*point.notes, way.note))
+    return replace(result, notes=(*point.notes, resampling.note))
 
 
-class _Way(NamedTuple):
+class _Resampling(NamedTuple):
     """How a task is resampled."""
 
     redraw: Callable[[np.random.Generator], SourceTask]
@@ -162,7 +162,7 @@ class _Way(NamedTuple):
     note: str
 
 
-def _test_classes(task: SourceTask) -> _Way:
+def _test_classes(task: SourceTask) -> _Resampling:
     k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
     total = np.diag(task.accuracy_cov(k))
     clustered = clustered_covariance(task.losses, task.y, task.n_classes, k, task.class_weight)
@@ -177,14 +177,14 @@ def _test_classes(task: SourceTask) -> _Way:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
         why = "shared competitors" if task.knows_competitors else "competitors, which are unknown"
         note += f", deviations scaled by {scale:.2f} for {why}"
-    return _Way(
+    return _Resampling(
         lambda rng: redraw_test_classes(task, rng),
         scale,
         f"{note}; the estimator's bias is left out",
     )
 
 
-def _bare_curve(task: SourceTask) -> _Way:
+def _bare_curve(task: SourceTask) -> _Resampling:
     k = task.grid()
     accuracy, factor = task.accuracy(k), accuracy_factor(task, k)
 
@@ -199,7 +199,7 @@ def _bare_curve(task: SourceTask) -> _Way:
             design_effect=task.design_effect(),
         )
 
-    return _Way(
+    return _Resampling(
         redraw,
         1.0,
         "bootstrap of a bare curve from the normal law of its errors; the estimator's bias is "

@@ -114,14 +114,14 @@ def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve
     """
     if isinstance(k, str) and k != "all":
         raise DataError(f"k: found {k!r}, expected numbers of classes, 'all' or None")
-    everything = isinstance(k, str)
+    all_sizes = isinstance(k, str)
     if k is None:
         sizes = task.grid()[-1:]
     else:
-        sizes = task.grid() if everything else class_counts(k, largest=task.n_classes)
+        sizes = task.grid() if all_sizes else class_counts(k, largest=task.n_classes)
     if sizes.size == 1:
         return TrainingCurve(sizes, np.ones(1), task.accuracy(sizes))
-    return training_curve(task, None if everything else sizes)
+    return training_curve(task, None if all_sizes else sizes)
 
 
 def fit_signal(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:

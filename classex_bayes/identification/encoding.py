@@ -213,14 +213,8 @@ class EncodingModel(Parameters):
             Features of the test stimuli, each stimulus once and none of them in training.
         responses : array-like of shape (n, q)
             Measured responses.
-        y : array-like of shape (n,), optional
-            Stimulus of each response: row of `stimuli`, or name. By default response i belongs to
-            stimulus i.
-        classes : sequence of n_stimuli names, optional
-            Names of the stimuli.
-        ties, class_weight, untested, random_seed
-            As in `SourceTask.from_embeddings`; `untested="competitors"` admits stimuli that were
-            never shown.
+        y, classes, ties, class_weight, untested, random_seed
+            As in `classex_bayes.identification.identification_task`.
 
         Returns
         -------
@@ -233,10 +227,6 @@ class EncodingModel(Parameters):
             Arguments of another form, or with other numbers of columns than `fit` was given.
         NotFittedError
             `fit` was not called.
-
-        See Also
-        --------
-        classex_bayes.identification.identification_task : The same from predictions.
         """
         predictions = self.predict(stimuli)
         measured = finite_matrix(responses, "responses")

@@ -1,12 +1,13 @@
 """Bounds without a model: on the Bayes classifier's accuracy, and on mutual information from it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import elementwise, minimize_scalar
+from scipy.optimize import minimize_scalar
 
+from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -302,7 +303,7 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
     one_of(unit, tuple(NATS), "unit")
     nats = _checked(information, "information", np.inf) * NATS[unit]
     k = class_count(k, "k", smallest=2)
-    log_c = _solve(lambda x, goal: _tilted(x, k)[2] - goal, nats)
+    log_c = increasing_root(lambda x, goal: _tilted(x, k)[2] - goal, _LOG_C, nats)
     accuracy = np.where(log_c > 0, 1.0, 1 / k)
     inside = np.isfinite(log_c)
     accuracy[inside] = _tilted(log_c[inside], k)[0]
@@ -350,7 +351,7 @@ def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArr
         right, wrong, _ = _tilted(x, k)
         return np.where(goal > 0.5, (1 - goal) - wrong, right - goal)
 
-    log_c = _solve(excess, accuracy)
+    log_c = increasing_root(excess, _LOG_C, accuracy)
     information = np.where(log_c > 0, np.inf, 0.0)
     inside = np.isfinite(log_c) & (accuracy > 1 / k)
     information[inside] = _tilted(log_c[inside], k)[2]
@@ -386,16 +387,3 @@ def _tilted(log_c: FloatArray, k: int) -> tuple[FloatArray, FloatArray, FloatArr
     by_growth = small * accuracy - np.log1p(np.expm1(small[:, None] * s) @ weight)
     by_decay = -c * error - np.log(total)
     return accuracy, error, np.where(c < _SMALL_C, by_growth, by_decay)
-
-
-def _solve(excess: Callable[[FloatArray, FloatArray], FloatArray], goal: FloatArray) -> FloatArray:
-    """Log c at which the increasing `excess` over a goal is 0; infinite beyond all c in use."""
-    flat = goal.ravel()
-    low, high = np.full_like(flat, _LOG_C[0]), np.full_like(flat, _LOG_C[1])
-    below, above = excess(low, flat) >= 0, excess(high, flat) <= 0
-    inside = ~(below | above)
-    log_c = np.where(above, np.inf, -np.inf)
-    log_c[inside] = elementwise.find_root(
-        excess, (low[inside], high[inside]), args=(flat[inside],)
-    ).x
-    return log_c.reshape(goal.shape)

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import sizes_text
-from classex_bayes.estimators.kde.bandwidth import fixed
+from classex_bayes.estimators.kde.bandwidth import positive_bandwidth
 from classex_bayes.estimators.training_curve import training_curve, training_weights
 from classex_bayes.risk.average_test_risk import average_test_risk, cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, risk_by_rank
@@ -123,7 +123,7 @@ class MomentRisk(LinearRisk):
         weights = None if self.weights is None else training_weights(self.weights, task, k)
         basis: RadialBasis | int
         if self.basis == "radial":
-            width = fixed(self.bandwidth, _NARROWEST, _WIDEST)
+            width = positive_bandwidth(self.bandwidth, _NARROWEST, _WIDEST)
             basis = RadialBasis.regular(_LOWEST_KNOT, -ndtri(1 / n_classes**2), width)
         else:
             basis = polynomial_degree(self.degree, n_classes)

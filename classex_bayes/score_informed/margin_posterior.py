@@ -49,7 +49,7 @@ def priors(unevenness: float) -> NormalPriors:
 
 
 def draw_posterior(
-    known: Regressors,
+    regressors: Regressors,
     prior: NormalPriors,
     design_effect: float,
     draws: int,
@@ -62,7 +62,7 @@ def draw_posterior(
 
     Parameters
     ----------
-    known : Regressors
+    regressors : Regressors
         Of the instances that count.
     prior : NormalPriors
         Priors of the parameters.
@@ -83,7 +83,7 @@ def draw_posterior(
 
     def log_density(unit: FloatArray) -> FloatArray:
         theta = prior.mean + prior.sd * unit
-        return log_likelihood(theta, known) / design_effect - (unit**2).sum(axis=-1) / 2
+        return log_likelihood(theta, regressors) / design_effect - (unit**2).sum(axis=-1) / 2
 
     def loss(unit: FloatArray) -> float:
         return -float(log_density(unit))
@@ -91,7 +91,7 @@ def draw_posterior(
     mode = minimize(loss, np.zeros(_NUMBER), method="BFGS").x
     centre, root = mode, _root_of_covariance(loss, mode)
     size = max(_PROPOSALS_PER_DRAW * draws, _FEWEST_PROPOSALS)
-    height = max(1, _PAIRS_AT_ONCE // max(known.losses.size, 1))
+    height = max(1, _PAIRS_AT_ONCE // max(regressors.losses.size, 1))
     for _ in range(2):
         stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size))
         normal = rng.standard_normal((size, _NUMBER)) * stretch[:, None]

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from classex_bayes.core.gamma_ratios import log_rising
+from classex_bayes.core.gamma_ratios import log_gamma_ratio
 from classex_bayes.score_informed.margins import LARGEST_MARGIN, Margins
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -89,15 +89,16 @@ class Regressors(NamedTuple):
         )
 
 
-def beta_law(theta: FloatArray, known: Regressors) -> tuple[FloatArray, FloatArray]:
+def beta_law(theta: FloatArray, regressors: Regressors) -> tuple[FloatArray, FloatArray]:
     """Parameters of the beta law of p_i, each of shape (..., n), for parameters (..., 7)."""
     level, slope, regression, spread, spread_slope, level_beyond, spread_beyond = np.moveaxis(
         theta[..., None], -2, 0
     )
-    log_spread = spread + spread_slope * known.spread + spread_beyond * known.beyond
+    log_spread = spread + spread_slope * regressors.spread + spread_beyond * regressors.beyond
     v = np.exp(np.clip(log_spread, np.log(_SMALLEST_SPREAD), np.log(_LARGEST_SPREAD)))
-    log_mean = known.log_share + level + slope * known.level + level_beyond * known.beyond
-    log_mean = log_mean + regression * np.log1p(v) * known.pull
+    log_mean = regressors.log_share + level + slope * regressors.level
+    log_mean = log_mean + level_beyond * regressors.beyond
+    log_mean = log_mean + regression * np.log1p(v) * regressors.pull
     mean = np.exp(np.clip(log_mean, _SMALLEST_LOG_MEAN, np.log(_LARGEST_MEAN)))
     # The largest spread that a beta law of this mean can have, and still a density at 0.
     v = np.minimum(v, 0.9 * (1 - mean) / mean)
@@ -105,16 +106,16 @@ def beta_law(theta: FloatArray, known: Regressors) -> tuple[FloatArray, FloatArr
     return mean * size, (1 - mean) * size
 
 
-def log_likelihood(theta: FloatArray, known: Regressors) -> FloatArray:
+def log_likelihood(theta: FloatArray, regressors: Regressors) -> FloatArray:
     """Log probability of the losses, up to a constant, summed by weight: shape (...)."""
-    a, b = beta_law(theta, known)
-    lost = known.losses
-    won = known.n_rivals - lost
-    each = log_rising(a, lost) + log_rising(b, won) - log_rising(a + b, known.n_rivals)
-    return each @ known.weight
+    a, b = beta_law(theta, regressors)
+    lost, n_rivals = regressors.losses, regressors.n_rivals
+    log_probability = log_gamma_ratio(a, lost) + log_gamma_ratio(b, n_rivals - lost)
+    log_probability = log_probability - log_gamma_ratio(a + b, n_rivals)
+    return log_probability @ regressors.weight
 
 
-def expected_accuracy(theta: FloatArray, known: Regressors, k: IntArray) -> FloatArray:
+def expected_accuracy(theta: FloatArray, regressors: Regressors, k: IntArray) -> FloatArray:
     r"""Chance of each instance to be right among k classes, given its margin and losses.
 
     .. math::
@@ -127,7 +128,7 @@ def expected_accuracy(theta: FloatArray, known: Regressors, k: IntArray) -> Floa
     ----------
     theta : array of shape (7,)
         One draw of the parameters.
-    known : Regressors
+    regressors : Regressors
         Of n instances.
     k : int array of shape (n_k,)
         Numbers of classes.
@@ -136,7 +137,7 @@ def expected_accuracy(theta: FloatArray, known: Regressors, k: IntArray) -> Floa
     -------
     array of shape (n_k, n)
     """
-    a, b = beta_law(theta, known)
-    a, b = a + known.losses, b + known.n_rivals - known.losses
+    a, b = beta_law(theta, regressors)
+    a, b = a + regressors.losses, b + regressors.n_rivals - regressors.losses
     more = np.asarray(k, float)[:, None] - 1
-    return np.exp(np.minimum(log_rising(b, a) - log_rising(b + more, a), 0.0))
+    return np.exp(np.minimum(log_gamma_ratio(b, a) - log_gamma_ratio(b + more, a), 0.0))

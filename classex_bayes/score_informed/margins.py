@@ -151,7 +151,7 @@ def _normal_scores(scores: FloatArray, reference: FloatArray) -> FloatArray:
 
 def _standardised(z: FloatArray, y: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
     """True classes by the wrong ones (n_rows,), wrong ones by each other (n_rows, k1 - 1)."""
-    own, wrong = split_scores(z, y[rows])
+    true, wrong = split_scores(z, y[rows])
     number = wrong.shape[1]
     centre = wrong.mean(axis=1)
     away = wrong - centre[:, None]
@@ -166,7 +166,7 @@ def _standardised(z: FloatArray, y: IntArray, rows: IntArray) -> tuple[FloatArra
             "compared with (of a saturated softmax, pass the logits)"
         )
     others = away * (number / (number - 1)) / np.sqrt(left / (number - 1))
-    return (own - centre) / np.sqrt(squares / number), others
+    return (true - centre) / np.sqrt(squares / number), others
 
 
 def _tail_curve(rivals: FloatArray, standard: FloatArray) -> FloatArray:
@@ -203,25 +203,25 @@ def _unevenness(rivals: FloatArray, y: IntArray) -> float:
     # Not fewer than that share, whatever the ties.
     above = (rivals >= level).sum(axis=1).astype(float)
     share = above.sum() / (n * number)
-    found = (above * (above - 1)).sum() / (n * number * (number - 1)) / share**2 - 1
+    raw = (above * (above - 1)).sum() / (n * number * (number - 1)) / share**2 - 1
     # Expected pairs of rivals that stand out from one instance, one instance of a class counted.
     pairs = np.unique(y).size * (number * _COMPARED_SHARE) ** 2
-    error = np.sqrt(2 / pairs) * (1 + max(found, 0.0))
+    error = np.sqrt(2 / pairs) * (1 + max(raw, 0.0))
     mean, sd = _UNEVENNESS
     precision = 1 / error**2 + 1 / sd**2
-    centre = (found / error**2 + mean / sd**2) / precision
+    centre = (raw / error**2 + mean / sd**2) / precision
     spread = 1 / np.sqrt(precision)
     return float(min(max(centre, 0.0) + spread, _LARGEST_UNEVENNESS))
 
 
 def _log_density_slope(margin: FloatArray, y: IntArray) -> FloatArray:
     """Derivative of the log density of the margins, classes weighing the same, bounded."""
-    seen = np.minimum(margin, LARGEST_MARGIN)
-    if np.ptp(seen) < 1e-6:
+    limited = np.minimum(margin, LARGEST_MARGIN)
+    if np.ptp(limited) < 1e-6:
         return np.zeros(margin.size)
-    density = gaussian_kde(seen, weights=1 / np.bincount(y)[y])
+    density = gaussian_kde(limited, weights=1 / np.bincount(y)[y])
     density.set_bandwidth(density.factor * _WIDER)
     # A table, since the density costs n for each place: far finer than its bandwidth.
-    at, step = np.linspace(seen.min() - 0.1, seen.max() + 0.1, 200), 0.05
+    at, step = np.linspace(limited.min() - 0.1, limited.max() + 0.1, 200), 0.05
     slope = (density.logpdf(at + step) - density.logpdf(at - step)) / (2 * step)
-    return np.clip(np.interp(seen, at, slope), -_STEEPEST, _STEEPEST)
+    return np.clip(np.interp(limited, at, slope), -_STEEPEST, _STEEPEST)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, fixed, select
+from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
@@ -104,10 +104,10 @@ def test_refuses(bad, message):
 @pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, True, "1", None, [1.0]])
 def test_fixed_refuses(bad):
     with pytest.raises(DataError, match="bandwidth: found"):
-        fixed(bad)
+        positive_bandwidth(bad)
 
 
 def test_fixed_limits():
-    assert fixed(np.float32(0.5), 0.1, 1.0) == 0.5
+    assert positive_bandwidth(np.float32(0.5), 0.1, 1.0) == 0.5
     with pytest.raises(DataError, match=r"in 0\.1\.\.1"):
-        fixed(2, 0.1, 1.0)
+        positive_bandwidth(2, 0.1, 1.0)

@@ -17,7 +17,7 @@ from classex_bayes.estimators.classexreg.halves import (
     BANDWIDTHS,
     choose_bandwidth,
     extrapolate_halves,
-    given_halves,
+    halve,
 )
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -83,7 +83,7 @@ def test_predictions_equal_r(stored, name, first_k):
 @GAUSSIANS
 def test_choice_of_bandwidth_replays_r(stored, name):
     task = gaussian_task(stored, name)
-    halves = given_halves(task, stored[f"{name}_subsets"].astype(int))
+    halves = halve(task, subsets=stored[f"{name}_subsets"].astype(int))
     for half, expected in zip(halves, stored[f"{name}_boot_ata"], strict=True):
         np.testing.assert_allclose(
             half.accuracy(np.arange(2, 31)), expected[1:], rtol=0, atol=1e-13

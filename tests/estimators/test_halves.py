@@ -8,8 +8,7 @@ from classex_bayes.estimators.classexreg.halves import (
     BANDWIDTHS,
     choose_bandwidth,
     extrapolate_halves,
-    given_halves,
-    random_halves,
+    halve,
 )
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
@@ -30,28 +29,28 @@ def losses_task(k1=40, seed=0):
 
 
 def test_sizes():
-    assert [half.n_classes for half in random_halves(score_task(15), 3, 0)] == [7, 7, 7]
-    assert [half.n_classes for half in random_halves(losses_task(4), 2)] == [3, 3]
+    assert [half.n_classes for half in halve(score_task(15), 3, random_seed=0)] == [7, 7, 7]
+    assert [half.n_classes for half in halve(losses_task(4), 2)] == [3, 3]
 
 
 @pytest.mark.parametrize("task", [score_task(), losses_task()], ids=["scores", "losses"])
 def test_halves_are_subsamples(task):
     """The draws are those of one generator that draws the classes, then thins the losses."""
     rng = np.random.default_rng(np.random.SeedSequence(5))
-    for half in random_halves(task, 4, 5):
+    for half in halve(task, 4, random_seed=5):
         kept = np.sort(rng.choice(task.n_classes, task.n_classes // 2, replace=False))
         np.testing.assert_array_equal(half.losses, task.select(kept, rng).losses)
 
 
 def test_halves_without_tested_classes_are_drawn_again():
     task = SourceTask.from_losses([0, 5], [3, 70], n_classes=80, untested="competitors")
-    assert all(half.n_test == 2 for half in random_halves(task, 20, random_seed=0))
+    assert all(half.n_test == 2 for half in halve(task, 20, random_seed=0))
 
 
 def test_given_subsets():
     task = score_task()
     subsets = np.array([[9, 2, 4, 0], [1, 2, 3, 14]])
-    for kept, half in zip(subsets, given_halves(task, subsets), strict=True):
+    for kept, half in zip(subsets, halve(task, subsets=subsets), strict=True):
         np.testing.assert_array_equal(half.losses, task.select(kept).losses)
         np.testing.assert_array_equal(half.y, task.select(kept).y)
 
@@ -72,20 +71,20 @@ def test_given_subsets():
 )
 def test_refuses_subsets(subsets, message):
     with pytest.raises(DataError, match=f"subsets: .*{message}"):
-        given_halves(score_task(), subsets)
+        halve(score_task(), subsets=subsets)
 
 
 def test_refuses_a_subset_without_tested_classes():
     task = SourceTask.from_losses([0, 5], [3, 7], n_classes=10, untested="competitors")
     with pytest.raises(DataError, match="row 1 has fewer than 2 tested classes"):
-        given_halves(task, [[3, 7, 1], [3, 2, 1]])
+        halve(task, subsets=[[3, 7, 1], [3, 2, 1]])
 
 
 def test_bare_curves_have_no_halves():
     task = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
-    for halves in (lambda: random_halves(task, 5), lambda: given_halves(task, [[0, 1, 2]])):
+    for subsets in (None, [[0, 1, 2]]):
         with pytest.raises(DataError, match="made from accuracies alone; pass bandwidth="):
-            halves()
+            halve(task, subsets=subsets)
 
 
 def test_the_choice_follows_the_errors(monkeypatch):
@@ -108,7 +107,7 @@ def test_a_half_of_everything_predicts_what_it_saw():
 def test_weights_of_a_half_are_those_of_its_numbers():
     """Weights that vanish beyond 8 classes leave those numbers out."""
     task = losses_task()
-    halves = random_halves(task, 3, 1)
+    halves = halve(task, 3, random_seed=1)
     weights = np.where(np.arange(2, 41) <= 8, 1.0, 1e-14)
     weighted = extrapolate_halves(task, halves, (0.5, 1.0), weights=weights)
     expected = extrapolate_halves(task, halves, (0.5, 1.0), k=np.arange(2, 9))
@@ -120,4 +119,4 @@ def test_weights_of_a_half_are_those_of_its_numbers():
 def test_halves_need_two_of_the_numbers():
     task = losses_task()
     with pytest.raises(DataError, match=r"k: found 1 numbers of classes up to 20.*or a bandwidth"):
-        extrapolate_halves(task, random_halves(task, 1, 0), k=np.array([5, 30, 40]))
+        extrapolate_halves(task, halve(task, 1, random_seed=0), k=np.array([5, 30, 40]))

@@ -15,8 +15,8 @@ from classex_bayes.estimators.classexreg.basis_regression import (
     response,
     response_map,
 )
-from classex_bayes.estimators.classexreg.halves import choose_bandwidth, given_halves, random_halves
-from classex_bayes.estimators.kde.bandwidth import fixed
+from classex_bayes.estimators.classexreg.halves import choose_bandwidth, halve
+from classex_bayes.estimators.kde.bandwidth import positive_bandwidth
 from classex_bayes.estimators.training_curve import (
     TrainingCurve,
     accuracy_factor,
@@ -156,12 +156,9 @@ class ClassExReg(PointEstimator):
         if self.weights is not None:
             weights = training_weights(self.weights, task, k)
         if self.bandwidth is not None:
-            bandwidth = fixed(self.bandwidth, _NARROWEST, _WIDEST)
+            bandwidth = positive_bandwidth(self.bandwidth, _NARROWEST, _WIDEST)
         else:
-            if self.subsets is None:
-                halves = random_halves(task, self.n_resamples, self.random_seed)
-            else:
-                halves = given_halves(task, self.subsets, self.random_seed)
+            halves = halve(task, self.n_resamples, self.subsets, self.random_seed)
             bandwidth = choose_bandwidth(task, halves, k=k, atom=self.atom, weights=weights)
 
         curve = training_curve(task, k, weights)

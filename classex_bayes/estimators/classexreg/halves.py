@@ -22,70 +22,22 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 
 
-def random_halves(
-    task: SourceTask, n_resamples: int, random_seed: RandomSeed = None
+def halve(
+    task: SourceTask, n_resamples: int = 25, subsets: Any = None, random_seed: RandomSeed = None
 ) -> list[SourceTask]:
-    """Tasks on random halves of the classes, drawn without replacement.
+    """Tasks on halves of the classes, drawn without replacement, or on given subsets of them.
 
     Parameters
     ----------
     task : SourceTask
-        Made from scores, embeddings or losses, with at least 4 classes.
+        Made from scores, embeddings or losses; halves need at least 4 classes.
     n_resamples : int
-        How many.
+        Number of random halves. A half has half of the classes, rounded down but at least 3, and
+        is drawn again where fewer than two of them were tested.
+    subsets : int array-like of shape (n_resamples, k0), optional
+        Positions of the classes of each subset, 3 <= k0 < k1, in place of random halves.
     random_seed : int, SeedSequence or None
-        Seed of the draws.
-
-    Returns
-    -------
-    list of SourceTask
-        Each with half of the classes, rounded down but at least 3, and losses alone. A half
-        without two tested classes is drawn again.
-
-    Raises
-    ------
-    DataError
-        A bare accuracy curve, fewer than 4 classes, or `n_resamples` below 1.
-
-    Examples
-    --------
-    >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
-    >>> [half.n_classes for half in random_halves(task, 3, 1)]
-    [4, 4, 4]
-    """
-    n_halves = how_many(n_resamples, "n_resamples")
-    _require_losses(task)
-    size = max(FEWEST_CLASSES, task.n_classes // 2)
-    if size == task.n_classes:
-        raise DataError(
-            f"bandwidth: choosing it needs at least {size + 1} classes, found {size}; "
-            "pass bandwidth="
-        )
-    rng = np.random.default_rng(seed_sequence(random_seed))
-
-    def subsets() -> Iterator[IntArray]:
-        for _ in range(n_halves):
-            kept = np.empty(0, dtype=np.int64)
-            while np.count_nonzero(task.class_weight[kept]) < 2:
-                kept = np.sort(rng.choice(task.n_classes, size, replace=False))
-            yield kept
-
-    return subtasks(task, subsets(), rng)
-
-
-def given_halves(
-    task: SourceTask, subsets: Any, random_seed: RandomSeed = None
-) -> list[SourceTask]:
-    """Tasks on given subsets of the classes.
-
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores, embeddings or losses.
-    subsets : int array-like of shape (n_resamples, k0)
-        Positions of the classes of each subset, 3 <= k0 < k1.
-    random_seed : int, SeedSequence or None
-        Seed of the thinning of losses whose scores are unknown.
+        Seed of the draws, and of the thinning of losses whose scores are unknown.
 
     Returns
     -------
@@ -95,16 +47,45 @@ def given_halves(
     Raises
     ------
     DataError
-        A bare accuracy curve; positions that are not whole, out of range or repeated; a subset
-        with fewer than 2 tested classes of positive weight.
+        A bare accuracy curve, fewer than 4 classes, or `n_resamples` below 1; positions that are
+        not whole, out of range or repeated; a subset with fewer than 2 tested classes of positive
+        weight.
 
     Examples
     --------
     >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
-    >>> [half.n_classes for half in given_halves(task, [[0, 1, 2], [5, 6, 7]], 1)]
+    >>> [half.n_classes for half in halve(task, 3, random_seed=1)]
+    [4, 4, 4]
+    >>> [part.n_classes for part in halve(task, subsets=[[0, 1, 2], [5, 6, 7]], random_seed=1)]
     [3, 3]
     """
-    _require_losses(task)
+    n_halves = how_many(n_resamples, "n_resamples")
+    if task.kind == "accuracies":
+        raise DataError(
+            "bandwidth: choosing it needs losses, and the task was made from accuracies alone; "
+            "pass bandwidth="
+        )
+    rng = np.random.default_rng(seed_sequence(random_seed))
+    if subsets is None:
+        return subtasks(task, _random_halves(task, n_halves, rng), rng)
+    return subtasks(task, _checked_subsets(task, subsets), rng)
+
+
+def _random_halves(task: SourceTask, n_halves: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    size = max(FEWEST_CLASSES, task.n_classes // 2)
+    if size == task.n_classes:
+        raise DataError(
+            f"bandwidth: choosing it needs at least {size + 1} classes, found {size}; "
+            "pass bandwidth="
+        )
+    for _ in range(n_halves):
+        kept = np.empty(0, dtype=np.int64)
+        while np.count_nonzero(task.class_weight[kept]) < 2:
+            kept = np.sort(rng.choice(task.n_classes, size, replace=False))
+        yield kept
+
+
+def _checked_subsets(task: SourceTask, subsets: Any) -> IntArray:
     array = as_numeric(subsets, "subsets")
     last = task.n_classes - 1
     if array.ndim != 2 or not (array.shape[0] and FEWEST_CLASSES <= array.shape[1] <= last):
@@ -121,16 +102,7 @@ def given_halves(
             )
         if np.count_nonzero(task.class_weight[subset.astype(np.int64)]) < 2:
             raise DataError(f"subsets: row {row} has fewer than 2 tested classes with weight")
-    rng = np.random.default_rng(seed_sequence(random_seed))
-    return subtasks(task, array.astype(np.int64), rng)
-
-
-def _require_losses(task: SourceTask) -> None:
-    if task.kind == "accuracies":
-        raise DataError(
-            "bandwidth: choosing it needs losses, and the task was made from accuracies alone; "
-            "pass bandwidth="
-        )
+    return array.astype(np.int64)
 
 
 def choose_bandwidth(
@@ -148,7 +120,7 @@ def choose_bandwidth(
     task : SourceTask
         All source classes; its accuracy is the truth to predict.
     halves : iterable of SourceTask
-        Tasks on some of the classes (`random_halves`, `given_halves`).
+        Tasks on some of the classes (`halve`).
     bandwidths : sequence of float
         Candidates; the first wins where several are equally good.
     k : int array, optional
@@ -174,7 +146,7 @@ def choose_bandwidth(
     Examples
     --------
     >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
-    >>> choose_bandwidth(task, random_halves(task, 10, 1)) in BANDWIDTHS
+    >>> choose_bandwidth(task, halve(task, 10, random_seed=1)) in BANDWIDTHS
     True
     """
     predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights)

@@ -101,7 +101,7 @@ def check_sample(sample: Any) -> FloatArray:
     return x
 
 
-def fixed(bandwidth: Any, smallest: float = 0.0, largest: float = np.inf) -> float:
+def positive_bandwidth(bandwidth: Any, smallest: float = 0.0, largest: float = np.inf) -> float:
     """Return a bandwidth given as a number.
 
     Parameters
@@ -122,7 +122,7 @@ def fixed(bandwidth: Any, smallest: float = 0.0, largest: float = np.inf) -> flo
 
     Examples
     --------
-    >>> fixed(1)
+    >>> positive_bandwidth(1)
     1.0
     """
     real = isinstance(bandwidth, int | float | np.integer | np.floating)

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from classex_bayes.core.ranks.sources import split_scores
 from classex_bayes.estimators.base import PointEstimator, favorability_curve, require_scores
-from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, fixed, select
+from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import one_of
@@ -89,7 +89,7 @@ class KDE(PointEstimator):
         if isinstance(self.bandwidth, str):
             one_of(self.bandwidth, tuple(RULES), "bandwidth")
         else:
-            fixed(self.bandwidth)
+            positive_bandwidth(self.bandwidth)
         source, y = require_scores(task, "KDE"), task.y
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
@@ -111,7 +111,7 @@ class KDE(PointEstimator):
     def _select(self, rows: IntArray, wrong: FloatArray) -> FloatArray:
         """Bandwidth of each row of wrong-class scores."""
         if not isinstance(self.bandwidth, str):
-            return np.full(rows.size, fixed(self.bandwidth))
+            return np.full(rows.size, positive_bandwidth(self.bandwidth))
         finite = wrong > -np.inf
         n_finite = finite.sum(axis=1)
         selected = np.empty(rows.size)
