@@ -59,7 +59,7 @@ def violations(file):
             other = inner[0] if inner and inner[0] in LEVEL else None
             bad = other not in (None, room) and LEVEL[other] >= LEVEL[room]
         else:
-            allowed = {"numpy", "scipy", "numba", "llvmlite", "threadpoolctl", "array_api_compat"}
+            allowed = {"numpy", "scipy", "numba", "threadpoolctl", "array_api_compat"}
             allowed |= {"jax", "torch", *sys.stdlib_module_names}
             samples = top in SAMPLING and (room, top) != ("benchmarks", "jax")
             bad = (

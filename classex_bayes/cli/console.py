@@ -36,7 +36,7 @@ class Screen:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Show how far the pass over the scores has come."""
-        from classex_bayes.core.ranks.progress import watching
+        from classex_bayes.core.ranks.progress import progress_callback
 
         # A bar that is gone when it is full: small files are read at once.
         with Progress(
@@ -47,7 +47,7 @@ class Screen:
             def show(done: int, total: int) -> None:
                 progress.update(bar, completed=done, total=total)
 
-            with watching(show):
+            with progress_callback(show):
                 yield
 
     def aside(self, message: str) -> None:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from classex_bayes.core.ranks import tiles
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
-from classex_bayes.core.ranks.progress import tell
+from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import Ties
@@ -100,7 +101,6 @@ def loss_statistics(
     k: IntArray,
     ties: Ties = "random",
     seed: int = 0,
-    first: int = 0,
 ) -> LossStatistics:
     """Losses and the sums behind their covariance, of all instances or of a shard of them.
 
@@ -116,7 +116,7 @@ def loss_statistics(
         Number of instances of each class over all shards.
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1 (k1 is treated as k1 - 1 in the deletions).
-    ties, seed, first
+    ties, seed
         See `classex_bayes.core.ranks.losses.loss_blocks`.
 
     Returns
@@ -131,7 +131,7 @@ def loss_statistics(
     >>> rest = (weight, once, np.array([2]))
     >>> whole = loss_statistics(ScoreMatrix(scores), y, *rest)
     >>> one = loss_statistics(ScoreMatrix(scores[:1]), y[:1], *rest)
-    >>> two = loss_statistics(ScoreMatrix(scores[1:]), y[1:], *rest, first=1)
+    >>> two = loss_statistics(ScoreMatrix(scores[1:]), y[1:], *rest)
     >>> whole.losses.tolist(), np.allclose(whole.as_rival, one.as_rival + two.as_rival)
     ([0, 2, 1], True)
     """
@@ -140,12 +140,12 @@ def loss_statistics(
     losses = np.empty(source.shape[0], dtype=np.int64)
     tied = done = 0
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
-    for block in loss_blocks(source, y, groups, ties, seed, first):
+    for block in loss_blocks(source, y, groups, ties, seed):
         losses[block.rows] = block.losses
         tied += block.tied
         done += block.rows.size
         influence.add(block)
-        tell(done, losses.size)
+        report_progress(done, losses.size)
     influence.add_waiting()
     return LossStatistics(losses, tied, influence.as_test, influence.as_rival, influence.pair_sum)
 
@@ -270,15 +270,13 @@ def add_gains(defeats: NumberArray, losses: IntArray, gain: FloatArray, total: F
     Every competitor's sum runs over the instances in order, however many threads share the work.
     Where most competitors beat an instance, all get its gain and the others give it back.
     """
-    from classex_bayes.core.ranks import tiles as kernels
-
     most = 2 * losses > len(total)
     total += gain[most].sum(axis=0)
     flip = np.where(most, ~np.uint64(0), np.uint64(0))
     signed = np.where(most[:, None], -gain, gain)
 
     def add(words: slice) -> None:
-        kernels.add_gains(defeats, flip, signed, words.start, words.stop, total)
+        tiles.add_gains(defeats, flip, signed, words.start, words.stop, total)
 
     for_each(add, ranges(defeats.shape[1], _WORDS))
 
@@ -288,14 +286,12 @@ def common_products(defeats: NumberArray, gain: FloatArray, starts: IntArray) ->
 
     The instances of a class follow each other, from each of `starts` to the next.
     """
-    from classex_bayes.core.ranks import tiles as kernels
-
     parts = ranges(starts.size - 1, _GROUPS)
     sums = np.zeros((len(parts), gain.shape[1], gain.shape[1]))
 
     def add(part: int) -> None:
         groups = parts[part]
-        kernels.add_common(defeats, gain, starts, groups.start, groups.stop, sums[part])
+        tiles.add_common(defeats, gain, starts, groups.start, groups.stop, sums[part])
 
     for_each(add, range(len(parts)))
     return sums.sum(axis=0)

@@ -81,7 +81,7 @@ def own_scores(probes: FloatArray, rows: RowBlock, how: Comparison, *own: Templa
     gallery = np.concatenate([some.embeddings for some in own])
     source = EmbeddingScores(probes, gallery, template_class, how.metric, how.reduce)
     probes, place = compilable(probes, np.arange(rows.y.size))
-    return source.exact(probes, place, np.searchsorted(present, rows.y))
+    return source.reference_scores(probes, place, np.searchsorted(present, rows.y))
 
 
 class _RangeScores(EmbeddingScores):
@@ -89,11 +89,11 @@ class _RangeScores(EmbeddingScores):
 
     own: FloatArray
 
-    def exact(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    def reference_scores(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Reference scores of pairs (row of `probes`, class)."""
         result = self.own[rows]
         rivals = columns >= 0
-        result[rivals] = super().exact(probes, rows[rivals], columns[rivals])
+        result[rivals] = super().reference_scores(probes, rows[rivals], columns[rivals])
         return result
 
 

@@ -117,7 +117,7 @@ class DaskSource(ABC):
             "computed from; task.subsample(n_classes) reads those of some classes into memory"
         )
 
-    def contest(self, rows: IntArray, y: IntArray) -> NoReturn:
+    def block(self, rows: IntArray, y: IntArray) -> NoReturn:
         """Refused."""
         self._refuse()
 

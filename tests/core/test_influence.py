@@ -117,13 +117,12 @@ def test_statistics_of_shards_add_up(seed, n_shards, most_repeats):
     y = np.sort(y)
     source = ScoreMatrix(rng.integers(0, 3, (y.size, 7)))  # hence ties
     repeats, k = np.bincount(y, minlength=7), np.array([2, 4, 7])
-    whole = loss_statistics(source, y, weight, repeats, k, "random", seed)
+    whole = loss_statistics(source, y, weight, repeats, k, "pessimistic")
     cuts = np.searchsorted(y, np.sort(rng.integers(0, 8, n_shards - 1)))
     shards = []
     for rows in np.split(np.arange(y.size), cuts):
         shard = source.subset(rows, np.arange(7))
-        first = int(rows[0]) if rows.size else 0
-        shards.append(loss_statistics(shard, y[rows], weight, repeats, k, "random", seed, first))
+        shards.append(loss_statistics(shard, y[rows], weight, repeats, k, "pessimistic"))
     assert np.concatenate([shard.losses for shard in shards]).tolist() == whole.losses.tolist()
     assert sum(shard.tied for shard in shards) == whole.tied
     for name in ("as_test", "as_rival", "pair_sum"):

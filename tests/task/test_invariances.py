@@ -132,7 +132,7 @@ def test_sizes_of_blocks(given_test, height):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(losses_module, "_PACKED_ELEMENTS", height * scores.shape[1])
         patch.setattr(losses_module, "_BLOCK_ELEMENTS", height * scores.shape[1])
-        patch.setattr(scores_module, "_TILE_ELEMENTS", height * scores.shape[1])
+        patch.setattr(scores_module, "_PART_ELEMENTS", height * scores.shape[1])
         same(facts(SourceTask.from_scores(scores, y)), whole)
 
 

@@ -1,28 +1,23 @@
 """Comparison on the device that holds the scores or the gallery, in its own array namespace.
 
 Products, comparisons and the packing of their outcome into bits run there in single precision;
-bits come back, and pairs too close to call are settled in double precision by the processor.
+bits come back, and the processor decides the close pairs in double precision.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import array_api_compat
 import numpy as np
 
-from classex_bayes.core.ranks.array_access import numpy_dtype, on_device_of, take, to_host
-from classex_bayes.core.ranks.sources import WORD, Comparison
-from classex_bayes.typing import IntArray, NumberArray
-
-if TYPE_CHECKING:
-    from classex_bayes.core.ranks.embeddings import EmbeddingContest
-    from classex_bayes.core.ranks.sources import ScoreMatrix
-
+from classex_bayes.core.ranks.array_access import numpy_dtype, on_device_of, to_host
+from classex_bayes.core.ranks.packed_bits import WORD, word_count
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Devices may flush numbers below the normal range of single precision to zero, so the bound on
-# rounding holds for templates of these sizes alone; others are left to the exact formula.
+# rounding holds for templates of these sizes alone; others are left to the reference formula.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-20, 1e38
 
 
@@ -41,8 +36,8 @@ def matmul_roundoff(array: Any) -> float:
     if array_api_compat.is_torch_array(array):
         import torch
 
-        chosen = torch.get_float32_matmul_precision()
-        return {"highest": 2.0**-24, "high": 2.0**-11}.get(chosen, 2.0**-8)
+        precision = torch.get_float32_matmul_precision()
+        return {"highest": 2.0**-24, "high": 2.0**-11}.get(precision, 2.0**-8)
     if array_api_compat.is_cupy_array(array) and os.environ.get("CUPY_TF32", "0") != "0":
         return 2.0**-11
     return 2.0**-24
@@ -65,7 +60,7 @@ def packed(array: Any) -> NumberArray:
     """Bits of a boolean array (n, n_columns) on a device, as words (n, n_words) on the host."""
     xp = array_api_compat.array_namespace(array)
     n, n_columns = array.shape
-    n_bytes = -(-n_columns // WORD) * WORD // 8
+    n_bytes = word_count(n_columns) * WORD // 8
     padding = xp.zeros(
         (n, 8 * n_bytes - n_columns), dtype=xp.bool, device=array_api_compat.device(array)
     )
@@ -75,64 +70,61 @@ def packed(array: Any) -> NumberArray:
     return np.array(to_host(summed), order="C").view(np.uint64)
 
 
-def without_own(close: NumberArray, own: IntArray) -> NumberArray:
-    """Clear the bits of the columns `own`, where these are among the columns."""
-    inside = np.flatnonzero((own >= 0) & (own < WORD * close.shape[1]))
-    word, bit = np.divmod(own[inside], WORD)
-    close[inside, word] &= ~(np.uint64(1) << bit.astype(np.uint64))
-    return close
-
-
-def compare_scores(source: "ScoreMatrix", rows: IntArray, y: IntArray, at: slice) -> Comparison:
-    """Compare rows of a score matrix on a device with the scores of the true classes.
-
-    Scores below the normal range, which the device may take for equal, are close: the host
-    compares them.
-    """
-    scores = take(source.matrix, rows)
+def has_invalid(scores: Any, higher_is_better: bool) -> bool:
+    """Whether scores on a device hold NaN or an infinitely good one."""
     xp = array_api_compat.array_namespace(scores)
-    if xp.isdtype(scores.dtype, "real floating"):
-        worst = float("inf") if source.higher_is_better else -float("inf")
-        if bool(xp.any(xp.isnan(scores) | (scores == worst))):
-            raise source.invalid()
-    flat = np.arange(rows.size) * scores.shape[1] + y
-    own = xp.take(xp.reshape(scores, (-1,)), on_device_of(scores, flat), axis=0)[:, None]
-    above = packed(scores > own if source.higher_is_better else scores < own)
-    return Comparison.of(at, 0, above, without_own(packed(scores == own), y))
+    if not xp.isdtype(scores.dtype, "real floating"):
+        return False
+    best = float("inf") if higher_is_better else -float("inf")
+    return bool(xp.any(xp.isnan(scores) | (scores == best)))
 
 
-def compare_products(contest: "EmbeddingContest", at: slice, columns: slice) -> Comparison:
-    """Compare products with templates on a device, one tile of classes after the other."""
-    source = contest.source
-    xp = array_api_compat.array_namespace(source.gallery)
+def compare_scores(
+    scores: Any, y: IntArray, higher_is_better: bool
+) -> tuple[NumberArray, NumberArray]:
+    """Packed bits of the scores better than the true classes' and of those equal to them.
 
-    def there(values: NumberArray) -> Any:
-        return on_device_of(source.gallery, values)
+    Scores below the normal range, which a device may take for equal, are among the latter.
+    """
+    xp = array_api_compat.array_namespace(scores)
+    flat = on_device_of(scores, np.arange(y.size) * scores.shape[1] + y)
+    true = xp.take(xp.reshape(scores, (-1,)), flat, axis=0)[:, None]
+    return packed(scores > true if higher_is_better else scores < true), packed(scores == true)
 
-    left = there(contest.factor[at])
-    low, high = there(contest.low[at][:, None]), there(contest.high[at][:, None])
-    dtype = device_dtype(source.gallery)
-    above, close = [], []
-    for tile in source.tiles(columns):
-        templates = take(source.gallery, source.templates_of(tile))
-        right = xp.astype(templates, xp.float64 if dtype == np.float64 else xp.float32)
-        right = right - there(source.centre.astype(dtype))
-        if source.metric == "cosine":
-            # Divided by the largest first, so that squares of any float stay within range.
-            largest = xp.max(xp.abs(right), axis=1, keepdims=True)
-            usable = (largest >= SMALLEST_SCALE) & (largest <= LARGEST_SCALE)
-            right = right / xp.where(usable, largest, xp.asarray(float("nan"), dtype=right.dtype))
-            right = right / xp.sqrt(xp.sum(right * right, axis=1, keepdims=True))
-        else:
-            right = right / source.scale
-        right = xp.astype(right, xp.float32)
-        if source.metric == "sqeuclidean":
-            right = xp.concat([right, -xp.sum(right * right, axis=1, keepdims=True)], axis=1)
-        with full_precision(right):
-            scores = xp.matmul(left, right.T)
-        scores = there(source.reduced(to_host(scores), tile)) if source.several else scores
-        over = scores > high
-        above.append(packed(over))
-        inside = packed(~over & ~(scores < low))
-        close.append(without_own(inside, contest.y[at] - tile.start))
-    return Comparison.of(at, columns.start // WORD, np.hstack(above), np.hstack(close))
+
+def compare_with_band(
+    scores: Any, low: FloatArray, high: FloatArray
+) -> tuple[NumberArray, NumberArray]:
+    """Packed bits of the scores above the band of their row and of those within it."""
+    above = scores > on_device_of(scores, high[:, None])
+    below = scores < on_device_of(scores, low[:, None])
+    return packed(above), packed(~above & ~below)
+
+
+def gallery_factor(templates: Any, metric: str, centre: FloatArray, scale: float) -> Any:
+    """Right factor of the products with templates on a device, in single precision.
+
+    The counterpart of `EmbeddingScores.gallery_factor`; rows of NaN for vectors out of range.
+    """
+    xp = array_api_compat.array_namespace(templates)
+    dtype = device_dtype(templates)
+    factor = xp.astype(templates, xp.float64 if dtype == np.float64 else xp.float32)
+    factor = factor - on_device_of(templates, centre.astype(dtype))
+    if metric == "cosine":
+        # Divided by the largest first, so that squares of any float stay within range.
+        largest = xp.max(xp.abs(factor), axis=1, keepdims=True)
+        usable = (largest >= SMALLEST_SCALE) & (largest <= LARGEST_SCALE)
+        factor = factor / xp.where(usable, largest, xp.asarray(float("nan"), dtype=factor.dtype))
+        factor = factor / xp.sqrt(xp.sum(factor * factor, axis=1, keepdims=True))
+    else:
+        factor = factor / scale
+    factor = xp.astype(factor, xp.float32)
+    if metric == "sqeuclidean":
+        factor = xp.concat([factor, -xp.sum(factor * factor, axis=1, keepdims=True)], axis=1)
+    return factor
+
+
+def products(left: FloatArray, right: Any) -> Any:
+    """Products of the rows of `left`, on the host, with those of `right`, on a device."""
+    with full_precision(right):
+        return array_api_compat.array_namespace(right).matmul(on_device_of(right, left), right.T)

@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from classex_bayes.core.influence import LossStatistics, add_gains, common_products
-from classex_bayes.core.ranks.losses import compare_all
-from classex_bayes.core.ranks.sources import WORD, Contest
+from classex_bayes.core.ranks.losses import compare_block
+from classex_bayes.core.ranks.packed_bits import count_bits, word_count
+from classex_bayes.core.ranks.sources import ScoreBlock
 from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
@@ -29,8 +30,8 @@ class Contested(Protocol):
     def shape(self) -> tuple[int, int]:
         """Number of test instances and of classes."""
 
-    def contest(self, rows: IntArray, y: IntArray) -> Contest:
-        """Open the comparison of the instances `rows`, whose true classes are `y`."""
+    def block(self, rows: IntArray, y: IntArray) -> ScoreBlock:
+        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
 
 
 class Defeats(NamedTuple):
@@ -43,7 +44,7 @@ class Defeats(NamedTuple):
     @property
     def losses(self) -> IntArray:
         """Number of competitors in the range that beat each instance's class: shape (n,)."""
-        return np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
+        return count_bits(self.words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +55,10 @@ class _PlacedTieBreak(TieBreak):
     y: IntArray
     first_class: int
 
-    def lost(self, instance: IntArray, competitor: IntArray, own: IntArray) -> BoolArray:
-        """Whether the true classes lose to competitors of the same score."""
+    def competitor_wins(self, instance: IntArray, competitor: IntArray, y: IntArray) -> BoolArray:
+        """Whether competitors come before the true classes that have the same score."""
         rival = competitor + self.first_class
-        return super().lost(self.instance[instance], rival, self.y[instance])
+        return super().competitor_wins(self.instance[instance], rival, self.y[instance])
 
 
 def find_defeats(
@@ -98,9 +99,9 @@ def find_defeats(
     """
     n, width = source.shape
     rows = np.arange(n)
-    words = np.empty((n, -(-width // WORD)), dtype=np.uint64)
+    words = np.empty((n, word_count(width)), dtype=np.uint64)
     tie_break = _PlacedTieBreak(ties, seed, instance=instance, y=y, first_class=first_class)
-    _, tied = compare_all(source.contest(rows, column), rows, column, tie_break, words)
+    _, tied = compare_block(source.block(rows, column), rows, column, tie_break, words)
     return Defeats(words, width, tied)
 
 

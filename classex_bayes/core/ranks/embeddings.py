@@ -4,28 +4,25 @@ Tiles are products in single precision; the bound on their rounding tells which 
 reference formula, a sum over coordinates in fixed order in double precision.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
+from classex_bayes.core.ranks import array_backends, tiles
 from classex_bayes.core.ranks.array_access import (
     compilable,
     is_on_device,
     is_stored,
+    on_device_of,
     read_rows,
     row_slices,
+    take,
     to_host,
 )
-from classex_bayes.core.ranks.array_backends import (
-    LARGEST_SCALE,
-    SMALLEST_SCALE,
-    compare_products,
-    device_dtype,
-    matmul_roundoff,
-)
-from classex_bayes.core.ranks.sources import WORD, Comparison
-from classex_bayes.core.ranks.threads import Scratch, for_each, ranges
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.core.ranks.packed_bits import WORD, word_count
+from classex_bayes.core.ranks.sources import ComparedPairs
+from classex_bayes.core.ranks.threads import for_each, ranges
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 Metric = Literal["sqeuclidean", "cosine", "dot"]
 Reduce = Literal["max", "mean"]
@@ -36,7 +33,6 @@ _PROBES_AT_ONCE = 2048
 # A tile of products stays in the cache of one core: 1 MB.
 _TILE_COLUMNS = 512
 _TILE_ELEMENTS = 2**18
-_SCRATCH = Scratch()
 
 
 class EmbeddingScores:
@@ -70,23 +66,21 @@ class EmbeddingScores:
         self._counts = np.bincount(template_class)
         self._starts = np.concatenate([[0], np.cumsum(self._counts)])
         self.several = self._counts.size < template_class.size
-        self.centre, self.scale = self._place()
+        self.centre, self.scale = self._centre_and_scale()
         # Worst case of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (gallery.shape[1] + 8) * 2.0**-24
         if is_on_device(gallery):
             # There the right factor with its square norms is of single precision, too.
             self._rounding = 2.05 * (gallery.shape[1] + 16) * 2.0**-24
-            self._rounding += 3 * matmul_roundoff(gallery)
-            if not SMALLEST_SCALE <= self.scale <= LARGEST_SCALE:
+            self._rounding += 3 * array_backends.matmul_roundoff(gallery)
+            if not array_backends.SMALLEST_SCALE <= self.scale <= array_backends.LARGEST_SCALE:
                 self._rounding = np.inf
 
-    def _place(self) -> tuple[FloatArray, float]:
+    def _centre_and_scale(self) -> tuple[FloatArray, float]:
         """Point that the distances are computed about, and the largest norm of a template.
 
         The centre of the gallery keeps the rounding band of the squared distance narrow.
         """
-        from classex_bayes.core.ranks.tiles import square_norms
-
         centre = np.zeros(self.gallery.shape[1])
         if self.metric == "sqeuclidean":
             for part in row_slices(self.gallery):
@@ -94,11 +88,11 @@ class EmbeddingScores:
             centre /= self.gallery.shape[0]
             if is_on_device(self.gallery):
                 # Rounded, so that it is the same wherever it is subtracted.
-                centre = centre.astype(device_dtype(self.gallery)).astype(float)
+                centre = centre.astype(array_backends.device_dtype(self.gallery)).astype(float)
         largest = 0.0
         for part in row_slices(self.gallery):
             rows = compilable(self.gallery, np.arange(part.start, part.stop))
-            largest = max(largest, float(square_norms(*rows, centre).max()))
+            largest = max(largest, float(tiles.square_norms(*rows, centre).max()))
         return centre, float(np.sqrt(largest)) or 1.0
 
     @property
@@ -111,9 +105,9 @@ class EmbeddingScores:
         """Whether the probes are read on demand."""
         return is_stored(self.probes)
 
-    def contest(self, rows: IntArray, y: IntArray) -> "EmbeddingContest":
-        """Open the comparison of the instances `rows`, whose true classes are `y`."""
-        return EmbeddingContest(self, rows, y)
+    def block(self, rows: IntArray, y: IntArray) -> "EmbeddingBlock":
+        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
+        return EmbeddingBlock(self, rows, y)
 
     def templates_of(self, columns: slice) -> IntArray:
         """Templates of some classes, in order of class."""
@@ -124,43 +118,44 @@ class EmbeddingScores:
 
         For the squared distance 2 p.g - |g|^2, the row constant |p|^2 dropped.
         """
-        from classex_bayes.core.ranks.tiles import scale_rows, square_norms
-
         gallery, rows = compilable(self.gallery, self.templates_of(columns))
         distance = self.metric == "sqeuclidean"
         factor = np.empty((rows.size, gallery.shape[1] + distance), dtype=np.float32)
         scale = np.full(rows.size, 1 / self.scale)
         if self.metric == "cosine":
-            scale = 1 / np.sqrt(square_norms(gallery, rows, self.centre))
+            scale = 1 / np.sqrt(tiles.square_norms(gallery, rows, self.centre))
         elif distance:
-            factor[:, -1] = -square_norms(gallery, rows, self.centre) / self.scale / self.scale
-        scale_rows(gallery, rows, self.centre, scale, factor)
+            squares = tiles.square_norms(gallery, rows, self.centre)
+            factor[:, -1] = -squares / self.scale / self.scale
+        tiles.scale_rows(gallery, rows, self.centre, scale, factor)
         return factor
 
-    def probe_factor(self, probes: FloatArray, rows: IntArray, factor: FloatArray) -> "Place":
-        """Write the left factor of the products; return what they are to be compared with."""
-        from classex_bayes.core.ranks.tiles import scale_rows, square_norms
+    def probe_factor(
+        self, probes: FloatArray, rows: IntArray, factor: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Write the left factor of the products; return offset, unit and band of each row.
 
-        norm = np.sqrt(square_norms(probes, rows, self.centre))
+        The products of a row are offset + unit x reference score, to within the band.
+        """
+        norm = np.sqrt(tiles.square_norms(probes, rows, self.centre))
         tiny = (factor.shape[1] + 8) * 2.0**-124  # where products leave the normal range
+        zeros, ones = np.zeros(rows.size), np.ones(rows.size)
         if self.metric == "cosine":
-            scale_rows(probes, rows, self.centre, 1 / norm, factor)
-            ones = np.ones(rows.size)
-            return Place(np.zeros(rows.size), ones, self._rounding * ones + tiny)
+            tiles.scale_rows(probes, rows, self.centre, 1 / norm, factor)
+            return zeros, ones, self._rounding * ones + tiny
         # One scale a row keeps far probes inside the range of single precision.
         norm /= self.scale
         size = np.maximum(norm, 1.0)
         unit = 1 / (self.scale * size)
         if self.metric == "dot":
-            scale_rows(probes, rows, self.centre, unit, factor)
-            band = self._rounding * norm / size + tiny
-            return Place(np.zeros(rows.size), unit / self.scale, band)
-        scale_rows(probes, rows, self.centre, 2 * unit, factor)
+            tiles.scale_rows(probes, rows, self.centre, unit, factor)
+            return zeros, unit / self.scale, self._rounding * norm / size + tiny
+        tiles.scale_rows(probes, rows, self.centre, 2 * unit, factor)
         factor[:, -1] = 1 / size
         # The second term is the rounding of the double-precision formula, seen from far probes.
         reference = 2 * (probes.shape[1] + 3) * 2.0**-53 * (norm + 1) * ((norm + 1) / size)
         band = self._rounding * (2 * norm + 1) / size + 2 * reference + tiny
-        return Place(norm * (norm / size), unit / self.scale, band)
+        return norm * (norm / size), unit / self.scale, band
 
     def reduced(self, by_template: FloatArray, columns: slice) -> FloatArray:
         """Scores of classes from scores of their templates, these in order of class."""
@@ -172,14 +167,14 @@ class EmbeddingScores:
         sums = np.add.reduceat(by_template, starts, axis=-1, dtype=float)
         return (sums / self._counts[columns]).astype(by_template.dtype)
 
-    def exact(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Reference scores of pairs (row of `probes`, class)."""
+    def reference_scores(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Reference scores of pairs (row of `probes`, class): sums in double precision."""
         result = np.empty(rows.size)
         for part in ranges(rows.size, _PAIRS_AT_ONCE):
-            result[part] = self._exact_part(probes, rows[part], columns[part])
+            result[part] = self._reference_part(probes, rows[part], columns[part])
         return result
 
-    def _exact_part(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    def _reference_part(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         counts = self._counts[columns]
         if not self.several:
             return self._pair_scores(probes, rows, self._templates[columns])
@@ -192,24 +187,21 @@ class EmbeddingScores:
         return np.add.reduceat(by_template, starts) / counts
 
     def _pair_scores(self, probes: FloatArray, rows: IntArray, templates: IntArray) -> FloatArray:
-        from classex_bayes.core.ranks.tiles import pair_products
-
         gallery, templates = compilable(self.gallery, templates)
-        if self.metric == "sqeuclidean":
-            return pair_products(probes, rows, gallery, templates, True)
-        product = pair_products(probes, rows, gallery, templates, False)
-        if self.metric == "dot":
-            return product
-        norm_p = pair_products(probes, rows, probes, rows, False)
-        norm_g = pair_products(gallery, templates, gallery, templates, False)
-        return product / np.sqrt(norm_p) / np.sqrt(norm_g)
+        distance = self.metric == "sqeuclidean"
+        score = tiles.pair_products(probes, rows, gallery, templates, distance)
+        if self.metric == "cosine":
+            squares_p = tiles.pair_products(probes, rows, probes, rows, False)
+            squares_g = tiles.pair_products(gallery, templates, gallery, templates, False)
+            return score / np.sqrt(squares_p) / np.sqrt(squares_g)
+        return score
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
         probes = read_rows(self.probes, rows).astype(float) - self.centre
         squares_p = (probes**2).sum(axis=1)
         result = np.empty((rows.size, self._counts.size))
-        for columns in self.tiles(slice(0, self._counts.size)):
+        for columns in self.tiles_of(slice(0, self._counts.size)):
             gallery = read_rows(self.gallery, self.templates_of(columns)).astype(float)
             gallery -= self.centre
             product = probes @ gallery.T
@@ -234,34 +226,22 @@ class EmbeddingScores:
             self.reduce,
         )
 
-    def tiles(self, columns: slice) -> list[slice]:
+    def tiles_of(self, columns: slice) -> list[slice]:
         """Cut classes into tiles of whole words of classes with not too many templates."""
-        tiles, start = [], columns.start
+        result, start = [], columns.start
         while start < columns.stop:
             end = np.searchsorted(self._starts, self._starts[start] + _TILE_COLUMNS, side="right")
             whole = max((int(end) - 1 - start) // WORD * WORD, WORD)
-            tiles.append(slice(start, min(start + whole, columns.stop)))
-            start = tiles[-1].stop
-        return tiles
+            result.append(slice(start, min(start + whole, columns.stop)))
+            start = result[-1].stop
+        return result
 
 
-def _single(numbers: FloatArray) -> FloatArray:
-    return numbers.astype(np.float32)
-
-
-class Place(NamedTuple):
-    """Where the products of some probes lie: offset + unit x reference score, within the band."""
-
-    offset: FloatArray  # (n,)
-    unit: FloatArray  # (n,)
-    band: FloatArray  # (n,)
-
-
-class EmbeddingContest:
-    """Some probes, about to be compared with all classes."""
+class EmbeddingBlock:
+    """Some probes, with the band of products around the reference score of their true class."""
 
     def __init__(self, source: EmbeddingScores, rows: IntArray, y: IntArray) -> None:
-        self.source, self.y = source, y
+        self._source, self._y = source, y
         self._probes, self._rows = compilable(source.probes, rows)
         height, width = _PART
         self.parts = [
@@ -270,57 +250,61 @@ class EmbeddingContest:
             for at in ranges(rows.size, height)
         ]
         dim = self._probes.shape[1] + (source.metric == "sqeuclidean")
-        self.factor = np.empty((rows.size, dim), dtype=np.float32)
-        self.low, self.high = np.empty((2, rows.size), dtype=np.float32)
+        self._factor = np.empty((rows.size, dim), dtype=np.float32)
+        self._low, self._high = np.empty((2, rows.size), dtype=np.float32)
         for_each(self._prepare, ranges(rows.size, _PROBES_AT_ONCE))
 
     def _prepare(self, at: slice) -> None:
-        """Set left factors and the limits around the reference scores of the true classes."""
-        rows = self._rows[at]
-        # Where numbers leave the range, a limit is NaN, which leaves all to the exact formula.
+        """Set the left factor of the products and the band of some probes."""
+        rows, factor = self._rows[at], self._factor[at]
+        # Where numbers leave the range, a limit is NaN, which leaves all to the reference formula.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            place = self.source.probe_factor(self._probes, rows, self.factor[at])
-            own = place.offset + self.source.exact(self._probes, rows, self.y[at]) * place.unit
-            self.low[at] = np.nextafter(_single(own - place.band), np.float32(-np.inf))
-            self.high[at] = np.nextafter(_single(own + place.band), np.float32(np.inf))
+            offset, unit, band = self._source.probe_factor(self._probes, rows, factor)
+            true = self._source.reference_scores(self._probes, rows, self._y[at])
+            product = offset + unit * true
+            low, high = (product - band).astype(np.float32), (product + band).astype(np.float32)
+            self._low[at] = np.nextafter(low, np.float32(-np.inf))
+            self._high[at] = np.nextafter(high, np.float32(np.inf))
 
-    def compare(self, part: tuple[slice, slice]) -> Comparison:
+    def compare(self, part: tuple[slice, slice]) -> ComparedPairs:
         """Compare some of the instances with some of the classes."""
-        from classex_bayes.core.ranks.tiles import compare
-
         at, columns = part
-        if is_on_device(self.source.gallery):
-            return compare_products(self, at, columns)
-        y, low, high = self.y[at], self.low[at], self.high[at]
-        words = y.size, -(-(columns.stop - columns.start) // WORD)
-        above = _SCRATCH.array("above", words, np.uint64)
-        close = _SCRATCH.array("close", words, np.uint64)
-        counts, n_close = np.zeros(y.size, dtype=np.int64), 0
-        largest, one = np.float32(np.inf), np.float32(1)
-        tiles = self.source.tiles(columns)
-        # Contiguous in this direction they multiply a tenth faster.
-        factors = [np.ascontiguousarray(self.source.gallery_factor(tile).T) for tile in tiles]
-        # What does not change from tile to tile is made once: threads wait for each other's Python.
-        height = min(y.size, max(1, _TILE_ELEMENTS // max(len(right.T) for right in factors)))
-        products = [
-            _SCRATCH.array("product", (height, right.shape[1]), np.float32) for right in factors
-        ]
-        owns = [y - tile.start for tile in tiles]
-        words_before = [(tile.start - columns.start) // WORD for tile in tiles]
-        per_tile = list(zip(tiles, factors, products, owns, words_before, strict=True))
-        rows, factor = np.arange(height), self.factor[at]
-        for some in ranges(y.size, height):
-            left, limits = factor[some], (low[some], high[some])
-            out, places = (above[some], close[some], counts[some]), rows[: some.stop - some.start]
-            for tile, right, product, own, word in per_tile:
-                found = np.matmul(left, right, out=product[: places.size])
-                scores = self.source.reduced(found, tile)
-                close_words = compare(scores, places, one, *limits, largest, own[some], word, *out)[
-                    1
-                ]
-                n_close += close_words
-        return Comparison(at, columns.start // WORD, above, close, counts, n_close > 0)
+        on_device = is_on_device(self._source.gallery)
+        compare = self._compare_on_device if on_device else self._compare_on_host
+        return ComparedPairs(at, columns.start // WORD, *compare(at, columns))
 
-    def exact(self, places: IntArray, columns: IntArray) -> FloatArray:
-        """Reference scores of pairs (instance, class): sums over coordinates in fixed order."""
-        return self.source.exact(self._probes, self._rows[places], columns)
+    def _compare_on_host(self, at: slice, columns: slice) -> tuple[NumberArray, NumberArray]:
+        source, left, low, high = self._source, self._factor[at], self._low[at], self._high[at]
+        shape = low.size, word_count(columns.stop - columns.start)
+        above, close = np.empty((2, *shape), dtype=np.uint64)
+        tiles_here = source.tiles_of(columns)
+        # Contiguous in this direction they multiply a tenth faster.
+        factors = [np.ascontiguousarray(source.gallery_factor(tile).T) for tile in tiles_here]
+        widest = max(right.shape[1] for right in factors)
+        one, infinity = np.float32(1), np.float32(np.inf)
+        for some in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
+            rows = np.arange(some.stop - some.start)
+            for tile, right in zip(tiles_here, factors, strict=True):
+                scores = source.reduced(left[some] @ right, tile)
+                word = (tile.start - columns.start) // WORD
+                band, out = (low[some], high[some]), (above[some], close[some])
+                tiles.compare(scores, rows, one, *band, infinity, word, *out)
+        return above, close
+
+    def _compare_on_device(self, at: slice, columns: slice) -> tuple[NumberArray, NumberArray]:
+        source, bits = self._source, []
+        for tile in source.tiles_of(columns):
+            templates = take(source.gallery, source.templates_of(tile))
+            right = array_backends.gallery_factor(
+                templates, source.metric, source.centre, source.scale
+            )
+            scores = array_backends.products(self._factor[at], right)
+            if source.several:
+                scores = on_device_of(scores, source.reduced(to_host(scores), tile))
+            bits.append(array_backends.compare_with_band(scores, self._low[at], self._high[at]))
+        above, close = (np.hstack(words) for words in zip(*bits, strict=True))
+        return above, close
+
+    def reference_scores(self, places: IntArray, columns: IntArray) -> FloatArray:
+        """Reference scores of pairs (place in the block, class)."""
+        return self._source.reference_scores(self._probes, self._rows[places], columns)

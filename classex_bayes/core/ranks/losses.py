@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.ranks.sources import WORD, Comparison, Contest, ScoreSource
+from classex_bayes.core.ranks.packed_bits import WORD, clear_bits, count_bits, unpack, word_count
+from classex_bayes.core.ranks.sources import ComparedPairs, ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import BoolArray, IntArray, NumberArray
@@ -16,7 +17,7 @@ from classex_bayes.typing import BoolArray, IntArray, NumberArray
 _BLOCK_ELEMENTS = 4_000_000
 _PACKED_ELEMENTS = 2**28
 _MOST_ROWS = 2**15
-# Words of close pairs that are settled at a time.
+# Words of close pairs that are decided at a time.
 _WORDS_AT_ONCE = 2**13
 
 
@@ -45,14 +46,8 @@ class LossBlock:
     n_classes: int
 
     def beaten_by(self, places: IntArray) -> BoolArray:
-        """Who beat the instances at some places of the block: shape (n_places, k1)."""
+        """Whether each class beat the instances at some places of the block: (n_places, k1)."""
         return unpack(self.defeats[places], self.n_classes)
-
-
-def unpack(words: NumberArray, n_columns: int) -> BoolArray:
-    """Booleans (n, n_columns) from packed bits (n, n_words)."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, count=n_columns, bitorder="little")
-    return bits.view(bool)
 
 
 def loss_blocks(
@@ -61,9 +56,8 @@ def loss_blocks(
     groups: Iterable[IntArray],
     ties: Ties,
     seed: int,
-    first: int = 0,
 ) -> Iterator[LossBlock]:
-    """Walk through groups of instances and say who beat whom.
+    """Walk through groups of instances and find the competitors that beat each of them.
 
     Parameters
     ----------
@@ -78,8 +72,6 @@ def loss_blocks(
         noise per (seed, instance, class); always; never.
     seed : int
         Seed of the tie-breaking noise.
-    first : int
-        Number of the first instance, where the source is a shard of a larger test.
 
     Yields
     ------
@@ -90,61 +82,76 @@ def loss_blocks(
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2 (tie breaking).
     """
     n_classes = source.shape[1]
-    tie_break = TieBreak(ties, seed, first)
-    memory = np.empty((0, -(-n_classes // WORD)), dtype=np.uint64)
+    tie_break = TieBreak(ties, seed)
+    memory = np.empty((0, word_count(n_classes)), dtype=np.uint64)
     for rows in groups:
         if rows.size > len(memory):
             memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
         defeats = memory[: rows.size]
-        contest = source.contest(rows, y[rows])
-        losses, tied = compare_all(contest, rows, y[rows], tie_break, defeats)
+        losses, tied = compare_block(source.block(rows, y[rows]), rows, y[rows], tie_break, defeats)
         yield LossBlock(rows, defeats, losses, tied, n_classes)
 
 
-def compare_all(
-    contest: Contest,
-    rows: IntArray,
-    own: IntArray,
-    tie_break: TieBreak,
-    defeats: NumberArray | None = None,
+def compare_block(
+    block: ScoreBlock, rows: IntArray, y: IntArray, tie_break: TieBreak, defeats: NumberArray
 ) -> tuple[IntArray, int]:
-    """Losses of some instances and the number of ties; who beat them is written to `defeats`."""
+    """Compare a block of instances with all classes.
+
+    Parameters
+    ----------
+    block : ScoreBlock
+        Scores of n instances.
+    rows, y : int arrays of shape (n,)
+        Numbers of the instances for `tie_break`, and the columns of their true classes.
+    tie_break : TieBreak
+        Rule for equal scores.
+    defeats : uint64 array of shape (n, n_words)
+        Set to which competitors beat each instance, as packed bits.
+
+    Returns
+    -------
+    losses : int array of shape (n,)
+        Number of competitors that beat each instance.
+    tied : int
+        Number of pairs whose order the tie rule decided.
+    """
     losses, tied, adding = np.zeros(rows.size, dtype=np.int64), 0, Lock()
 
     def compare(part: Any) -> None:
         nonlocal tied
-        found = contest.compare(part)
-        ties = _settle(contest, found, rows, own, tie_break) if found.any_close else 0
-        if defeats is not None:
-            defeats[found.at, found.first : found.first + found.above.shape[1]] = found.above
+        pairs = block.compare(part)
+        clear_bits(pairs.close, y[pairs.rows] - WORD * pairs.first_word)
+        n_ties = _decide_close_pairs(block, pairs, rows, y, tie_break)
+        words = slice(pairs.first_word, pairs.first_word + pairs.above.shape[1])
+        defeats[pairs.rows, words] = pairs.above
+        counts = count_bits(pairs.above)
         with adding:
-            losses[found.at] += found.counts
-            tied += ties
+            losses[pairs.rows] += counts
+            tied += n_ties
 
-    for_each(compare, contest.parts)
+    for_each(compare, block.parts)
     return losses, tied
 
 
-def _settle(
-    contest: Contest, found: Comparison, rows: IntArray, own: IntArray, tie_break: TieBreak
+def _decide_close_pairs(
+    block: ScoreBlock, pairs: ComparedPairs, rows: IntArray, y: IntArray, tie_break: TieBreak
 ) -> int:
-    """Decide the close pairs by the reference formula; return the number of ties."""
+    """Add the close pairs that the reference formula puts above; return the number of ties."""
     tied = 0
-    open_words = np.flatnonzero(found.close)
+    open_words = np.flatnonzero(pairs.close)
     for part in ranges(open_words.size, _WORDS_AT_ONCE):
-        place, word = np.divmod(open_words[part], found.close.shape[1])
-        close = unpack(found.close[place, word][:, None], WORD)
-        of_word, bit = np.nonzero(close)
-        row = found.at.start + place[of_word]
-        column = WORD * (found.first + word[of_word]) + bit
-        rival, true = contest.exact(row, column), contest.exact(row, own[row])
-        beaten, is_tie = rival > true, rival == true
-        beaten[is_tie] = tie_break.lost(rows[row[is_tie]], column[is_tie], own[row[is_tie]])
-        close[of_word, bit] = beaten
-        settled = np.packbits(close, axis=1, bitorder="little").view(np.uint64)
-        found.above[place, word] |= settled[:, 0]
-        np.add.at(found.counts, place[of_word], beaten)
-        tied += int(is_tie.sum())
+        place, word = np.divmod(open_words[part], pairs.close.shape[1])
+        bits = unpack(pairs.close[place, word][:, None], WORD)
+        of_word, bit = np.nonzero(bits)
+        row = pairs.rows.start + place[of_word]
+        column = WORD * (pairs.first_word + word[of_word]) + bit
+        competitor, true = block.reference_scores(row, column), block.reference_scores(row, y[row])
+        above, tie = competitor > true, competitor == true
+        above[tie] = tie_break.competitor_wins(rows[row[tie]], column[tie], y[row[tie]])
+        bits[of_word, bit] = above
+        decided = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+        pairs.above[place, word] |= decided[:, 0]
+        tied += int(tie.sum())
     return tied
 
 
@@ -208,10 +215,10 @@ def count_losses(
     ([0, 2], 0)
     """
     n, n_classes = source.shape
-    losses = np.empty(n, dtype=np.int64)
-    tied, tie_break = 0, TieBreak(ties, seed, 0)
-    for part in ranges(n, block_height(n_classes, packed=True)):
-        rows = np.arange(part.start, part.stop)
-        found = compare_all(source.contest(rows, y[part]), rows, y[part], tie_break)
-        losses[part], tied = found[0], tied + found[1]
+    losses, tied = np.empty(n, dtype=np.int64), 0
+    height = block_height(n_classes, packed=True)
+    groups = np.split(np.arange(n), range(height, n, height))
+    for block in loss_blocks(source, y, groups, ties, seed):
+        losses[block.rows] = block.losses
+        tied += block.tied
     return losses, tied

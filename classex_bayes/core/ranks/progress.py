@@ -1,21 +1,25 @@
-"""How far a pass over the scores has come, told to whoever watches."""
+"""Progress of a pass over the scores: a callback that is set for a block of code.
+
+The bars that show it are drawn elsewhere (`cli`); loops over estimators and simulations have
+`evaluate.progress_bar`.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-Listener = Callable[[int, int], None]
-_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+ProgressCallback = Callable[[int, int], None]
+_CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("progress_callback", default=None)
 
 
 @contextmanager
-def watching(listener: Listener) -> Iterator[None]:
-    """Have passes over scores inside the block tell a listener how far they have come.
+def progress_callback(callback: ProgressCallback) -> Iterator[None]:
+    """Call a function as passes over scores inside the block go on.
 
     Parameters
     ----------
-    listener : callable
-        Called as ``listener(done, total)`` with numbers of test instances after every block of a
+    callback : callable
+        Called as ``callback(done, total)`` with numbers of test instances after every block of a
         pass; several passes follow each other, each from its first block to its last.
 
     Examples
@@ -24,19 +28,19 @@ def watching(listener: Listener) -> Iterator[None]:
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> import numpy as np
     >>> scores, once = ScoreMatrix(np.eye(3)), np.ones(3, int)
-    >>> with watching(print):
+    >>> with progress_callback(print):
     ...     found = loss_statistics(scores, np.arange(3), once / 3, once, np.array([2]))
     3 3
     """
-    token = _LISTENER.set(listener)
+    token = _CALLBACK.set(callback)
     try:
         yield
     finally:
-        _LISTENER.reset(token)
+        _CALLBACK.reset(token)
 
 
-def tell(done: int, total: int) -> None:
-    """Tell the listener, if there is one."""
-    listener = _LISTENER.get()
-    if listener is not None:
-        listener(done, total)
+def report_progress(done: int, total: int) -> None:
+    """Call the callback, if there is one."""
+    callback = _CALLBACK.get()
+    if callback is not None:
+        callback(done, total)

@@ -8,7 +8,8 @@ import numpy as np
 
 from classex_bayes.core.influence import LossStatistics, loss_statistics
 from classex_bayes.core.ranks.defeats import Defeats, defeat_statistics, find_defeats
-from classex_bayes.core.ranks.sources import WORD, Comparison, Contest, ScoreSource
+from classex_bayes.core.ranks.packed_bits import word_count
+from classex_bayes.core.ranks.sources import ComparedPairs, ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
@@ -134,7 +135,7 @@ def _row_words(
     if not isinstance(source, ConcatenatedScores):
         some = source.subset(rows, np.arange(n_classes))
         return find_defeats(some, y, rows, y, 0, ties, seed).words
-    words = np.empty((rows.size, -(-n_classes // WORD)), dtype=np.uint64)
+    words = np.empty((rows.size, word_count(n_classes)), dtype=np.uint64)
     for number, places, own in source.parts(rows):
         one, own_seed = source.sources[number], source.seeds[number]
         words[places] = _row_words(one, own_seed, own, y[places], ties)
@@ -218,9 +219,9 @@ class ConcatenatedScores:
             places = np.flatnonzero(owner == number)
             yield int(number), places, rows[places] - self._starts[number]
 
-    def contest(self, rows: IntArray, y: IntArray) -> "ConcatenatedContest":
-        """Open the comparison of the instances `rows`, whose true classes are `y`."""
-        return ConcatenatedContest(self, rows, y)
+    def block(self, rows: IntArray, y: IntArray) -> "ConcatenatedBlock":
+        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
+        return ConcatenatedBlock(self, rows, y)
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
@@ -238,12 +239,12 @@ class ConcatenatedScores:
         )
 
 
-class ConcatenatedContest:
+class ConcatenatedBlock:
     """Some instances of several shards, compared run by run of one shard's instances."""
 
     def __init__(self, source: ConcatenatedScores, rows: IntArray, y: IntArray) -> None:
         self._starts: list[int] = []
-        self._contests: list[Contest] = []
+        self._blocks: list[ScoreBlock] = []
         runs = [
             (run, number, own[np.searchsorted(places, run)])
             for number, places, own in source.parts(rows)
@@ -251,21 +252,19 @@ class ConcatenatedContest:
         ]
         for run, number, own in sorted(runs, key=lambda part: int(part[0][0])):
             self._starts.append(int(run[0]))
-            self._contests.append(source.sources[number].contest(own, y[run]))
+            self._blocks.append(source.sources[number].block(own, y[run]))
         self.parts = [
-            (number, part)
-            for number, contest in enumerate(self._contests)
-            for part in contest.parts
+            (number, part) for number, block in enumerate(self._blocks) for part in block.parts
         ]
 
-    def compare(self, part: tuple[int, Any]) -> Comparison:
+    def compare(self, part: tuple[int, Any]) -> ComparedPairs:
         """Compare some of the instances with some of the classes."""
         number, inner = part
-        found = self._contests[number].compare(inner)
+        found = self._blocks[number].compare(inner)
         start = self._starts[number]
-        return found._replace(at=slice(start + found.at.start, start + found.at.stop))
+        return found._replace(rows=slice(start + found.rows.start, start + found.rows.stop))
 
-    def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (instance, class), all of one run."""
+    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Reference scores of pairs (place in the block, class), all of one run."""
         number = int(np.searchsorted(self._starts, places[0], side="right")) - 1
-        return self._contests[number].exact(places - self._starts[number], columns)
+        return self._blocks[number].reference_scores(places - self._starts[number], columns)

@@ -1,8 +1,8 @@
 """Where scores come from: what every source of scores offers, and the source that is a matrix.
 
 A source compares test instances with all classes part by part. A competitor whose score lies
-above a band around the true class's has certainly beaten it, one below has certainly lost; the
-few in between are settled by the reference formula in double precision.
+above a band around the true class's is certainly better, one below is certainly worse; the
+reference formula in double precision decides between the few within the band.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from classex_bayes.core.ranks import array_backends, tiles
 from classex_bayes.core.ranks.array_access import (
     compilable,
     is_on_device,
@@ -18,50 +19,39 @@ from classex_bayes.core.ranks.array_access import (
     numpy_dtype,
     read_rows,
     row_slices,
+    take,
     to_host,
 )
-from classex_bayes.core.ranks.threads import Scratch, ranges
+from classex_bayes.core.ranks.packed_bits import word_count
+from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-WORD = 64  # classes to a word of packed bits
-# Enough for a call to pass unnoticed; of tied scores a part takes some 100 MB.
-_TILE_ELEMENTS = 2**22
-_SCRATCH = Scratch()
+# Scores of a part: enough for a call to pass unnoticed; if all tie, a part takes some 100 MB.
+_PART_ELEMENTS = 2**22
 
 
-class Comparison(NamedTuple):
-    """Some test instances against some classes; bit b of word w stands for class 64 w + b.
+class ComparedPairs(NamedTuple):
+    """Outcome of comparing some test instances of a block with some classes, as packed bits."""
 
-    Valid until the same thread makes the next one.
-    """
-
-    at: slice  # places of the instances among those of the contest
-    first: int  # word of the first class among all words
-    above: NumberArray  # (n, n_words): certainly beat the true class
-    close: NumberArray  # (n, n_words): neither certainly beat it nor certainly lost
-    counts: IntArray  # (n,): number of bits above
-    any_close: bool
-
-    @classmethod
-    def of(cls, at: slice, first: int, above: NumberArray, close: NumberArray) -> Self:
-        """Comparison whose bits are counted here."""
-        counts = np.bitwise_count(above).sum(axis=1, dtype=np.int64)
-        return cls(at, first, above, close, counts, bool(close.any()))
+    rows: slice  # places of the instances in the block
+    first_word: int  # word of the first class among all words
+    above: NumberArray  # (n, n_words): certainly above the true class
+    close: NumberArray  # (n, n_words): neither certainly above nor certainly below
 
 
-class Contest(Protocol):
-    """Some test instances, about to be compared with all classes."""
+class ScoreBlock(Protocol):
+    """Some test instances, prepared for the comparison with all classes."""
 
     @property
     def parts(self) -> Sequence[Any]:
         """Pieces of work that may be done in any order and at the same time."""
 
-    def compare(self, part: Any) -> Comparison:
-        """Do one of the `parts`."""
+    def compare(self, part: Any) -> ComparedPairs:
+        """Do one of the `parts`; the true class may be among the close ones."""
 
-    def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (instance, class), up to a constant of the instance."""
+    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Reference scores of pairs (place in the block, class), up to a constant of the place."""
 
 
 class ScoreSource(Protocol):
@@ -75,8 +65,8 @@ class ScoreSource(Protocol):
     def in_order(self) -> bool:
         """Whether instances should be asked for in ascending order, as from a disk."""
 
-    def contest(self, rows: IntArray, y: IntArray) -> Contest:
-        """Open the comparison of the instances `rows`, whose true classes are `y`."""
+    def block(self, rows: IntArray, y: IntArray) -> ScoreBlock:
+        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
@@ -85,15 +75,14 @@ class ScoreSource(Protocol):
         """Return the source of the instances `rows` scored on the classes `columns`."""
 
 
-def split_scores(scores: FloatArray, own: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Scores of the true (n,) and of the wrong classes (n, k1 - 1), in any order.
+def split_scores(scores: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Scores of the true classes y (n,) and of the wrong ones (n, k1 - 1), in any order.
 
-    `own` (n,) are the columns of the true classes. Overwrites `scores`, of which the second is a
-    view.
+    Overwrites `scores`, of which the second is a view.
     """
-    place = np.arange(own.size), own
-    true = scores[place]
-    scores[place] = scores[:, -1]
+    places = np.arange(y.size), y
+    true = scores[places]
+    scores[places] = scores[:, -1]
     return true, scores[:, :-1]
 
 
@@ -118,9 +107,9 @@ class ScoreMatrix:
         """Whether the matrix is read on demand."""
         return is_stored(self.matrix)
 
-    def contest(self, rows: IntArray, y: IntArray) -> "MatrixContest":
-        """Open the comparison of the instances `rows`, whose true classes are `y`."""
-        return MatrixContest(self, rows, y)
+    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock":
+        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
+        return MatrixBlock(self, rows, y)
 
     def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
         """Return a matrix, which of its rows are wanted, and the sign that orients them."""
@@ -137,20 +126,20 @@ class ScoreMatrix:
 
     def invalid(self) -> DataError:
         """Error that names the first NaN or infinitely good score of the whole matrix."""
-        worst = np.inf if self.higher_is_better else -np.inf
+        best = np.inf if self.higher_is_better else -np.inf
         for part in row_slices(self.matrix):
             values = to_host(self.matrix[part, :])
-            bad = np.isnan(values) | (values == worst)
+            bad = np.isnan(values) | (values == best)
             if bad.any():
                 break
         numbers = np.arange(self.shape[0]) if self.row_numbers is None else self.row_numbers
         rows = np.flatnonzero(bad.any(axis=1))
         row = rows[np.argmin(numbers[part][rows])]
         column = int(np.argmax(bad[row]))
-        found = "NaN" if np.isnan(values[row, column]) else f"{worst}"
+        score = "NaN" if np.isnan(values[row, column]) else f"{best}"
         return DataError(
-            f"scores: found {found} at row {numbers[part][row]}, column {column}; expected numbers "
-            f"({-worst} alone is allowed, for a class ruled out)"
+            f"scores: found {score} at row {numbers[part][row]}, column {column}; expected numbers "
+            f"({-best} alone is allowed, for a class ruled out)"
         )
 
     def scores(self, rows: IntArray) -> FloatArray:
@@ -163,40 +152,35 @@ class ScoreMatrix:
         return replace(self, matrix=read_rows(self.matrix, rows)[:, columns])
 
 
-class MatrixContest:
+class MatrixBlock:
     """Rows of a score matrix; the band around the true class's score has no width."""
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
         self._source, self._rows, self._y = source, rows, y
-        self.parts = ranges(rows.size, max(1, _TILE_ELEMENTS // source.shape[1]))
+        self.parts = ranges(rows.size, max(1, _PART_ELEMENTS // source.shape[1]))
 
-    def compare(self, part: slice) -> Comparison:
+    def compare(self, part: slice) -> ComparedPairs:
         """Compare the instances of a part with all classes."""
-        from classex_bayes.core.ranks.array_backends import compare_scores
-        from classex_bayes.core.ranks.tiles import compare
+        source, rows, y = self._source, self._rows[part], self._y[part]
+        if is_on_device(source.matrix):
+            scores = take(source.matrix, rows)
+            if array_backends.has_invalid(scores, source.higher_is_better):
+                raise source.invalid()
+            bits = array_backends.compare_scores(scores, y, source.higher_is_better)
+            return ComparedPairs(part, 0, *bits)
+        matrix, rows, sign = source.comparable(rows)
+        limits = np.finfo if matrix.dtype.kind == "f" else np.iinfo
+        largest, factor = limits(matrix.dtype).max, matrix.dtype.type(sign)
+        true = matrix[rows, y] * factor
+        above, close = np.empty((2, rows.size, word_count(matrix.shape[1])), dtype=np.uint64)
+        if not tiles.compare(matrix, rows, factor, true, true, largest, 0, above, close):
+            raise source.invalid()
+        return ComparedPairs(part, 0, above, close)
 
-        if is_on_device(self._source.matrix):
-            return compare_scores(self._source, self._rows[part], self._y[part], part)
-        matrix, rows, sign = self._source.comparable(self._rows[part])
-        oriented, own = matrix.dtype.type(sign), self._y[part]
-        limit = matrix[rows, own] * oriented
-        kind = np.finfo if matrix.dtype.kind == "f" else np.iinfo
-        largest = kind(matrix.dtype).max
-        words = rows.size, -(-matrix.shape[1] // WORD)
-        above = _SCRATCH.array("above", words, np.uint64)
-        close = _SCRATCH.array("close", words, np.uint64)
-        counts = np.zeros(rows.size, dtype=np.int64)
-        valid, n_close = compare(
-            matrix, rows, oriented, limit, limit, largest, own, 0, above, close, counts
-        )
-        if not valid:
-            raise self._source.invalid()
-        return Comparison(part, 0, above, close, counts, n_close > 0)
-
-    def exact(self, places: IntArray, columns: IntArray) -> NumberArray:
+    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros, since scores that are close are equal; from a device the scores themselves."""
         if not is_on_device(self._source.matrix):
             return np.zeros(places.size)
-        wanted, place = np.unique(places, return_inverse=True)
-        values = read_rows(self._source.matrix, self._rows[wanted])[place, columns]
+        distinct, place = np.unique(places, return_inverse=True)
+        values = read_rows(self._source.matrix, self._rows[distinct])[place, columns]
         return values if self._source.higher_is_better else -values

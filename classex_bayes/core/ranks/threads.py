@@ -4,13 +4,9 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from math import prod
-from threading import Lock, local
+from threading import Lock
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
-
-from classex_bayes.typing import NumberArray
 
 # Limits of the linear algebra library hold for the whole process: one block of work at a time.
 _LIMITED = Lock()
@@ -27,7 +23,7 @@ def _threads(number: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(number, thread_name_prefix="classex_bayes")
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     """A forked process has none of the threads, and nobody who would release the lock."""
     global _LIMITED
     _threads.cache_clear()
@@ -35,7 +31,7 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def available_threads() -> int:
@@ -68,18 +64,3 @@ def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> N
 def ranges(size: int, step: int) -> list[slice]:
     """Consecutive slices of `step` elements that cover 0..size - 1; the last may be shorter."""
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
-
-
-class Scratch(local):
-    """Memory of each thread, used again: fresh pages would cost as much as the work on them."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, NumberArray] = {}
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: type[np.generic]) -> NumberArray:
-        """Array of a name, not initialised, which the thread's next one of the name overwrites."""
-        size = prod(shape)
-        memory = self._arrays.get(name)
-        if memory is None or memory.size < size:
-            memory = self._arrays[name] = np.empty(size, dtype=dtype)
-        return memory[:size].reshape(shape)

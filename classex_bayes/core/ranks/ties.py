@@ -1,4 +1,4 @@
-"""Who wins a tie: one infinitesimal noise per (seed, instance, class), or always the same side."""
+"""Order of equal scores: by one infinitesimal noise per (seed, instance, class), or fixed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,20 +20,16 @@ class TieBreak:
         Such a competitor wins according to the noise; always; never.
     seed : int
         Seed of the noise.
-    first : int
-        Number of the first instance, where the instances are a shard of a larger test.
     """
 
     ties: Ties
     seed: int
-    first: int = 0
 
-    def lost(self, instance: IntArray, competitor: IntArray, own: IntArray) -> BoolArray:
-        """Whether the true classes `own` lose to competitors of the same score."""
+    def competitor_wins(self, instance: IntArray, competitor: IntArray, y: IntArray) -> BoolArray:
+        """Whether competitors come before the true classes `y` that have the same score."""
         if self.ties != "random":
             return np.full(instance.size, self.ties == "pessimistic")
-        instance = instance + self.first
-        return tie_noise(self.seed, instance, competitor) > tie_noise(self.seed, instance, own)
+        return tie_noise(self.seed, instance, competitor) > tie_noise(self.seed, instance, y)
 
 
 def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:

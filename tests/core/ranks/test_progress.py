@@ -1,20 +1,20 @@
-"""Listeners hear of the passes inside their block, and of no others."""
+"""A callback is called by the passes inside its block, and by no others."""
 
 import pytest
 
-from classex_bayes.core.ranks.progress import tell, watching
+from classex_bayes.core.ranks.progress import progress_callback, report_progress
 
 
-def test_listeners_hear_only_what_happens_inside_their_block():
+def test_callbacks_are_called_only_inside_their_block():
     outer, inner = [], []
-    with watching(lambda *told: outer.append(told)):
-        tell(1, 3)
+    with progress_callback(lambda *counts: outer.append(counts)):
+        report_progress(1, 3)
         with (
             pytest.raises(KeyboardInterrupt),
-            watching(lambda *told: inner.append(told)),
+            progress_callback(lambda *counts: inner.append(counts)),
         ):
-            tell(2, 3)
+            report_progress(2, 3)
             raise KeyboardInterrupt
-        tell(3, 3)
-    tell(4, 3)
+        report_progress(3, 3)
+    report_progress(4, 3)
     assert outer == [(1, 3), (3, 3)] and inner == [(2, 3)]

@@ -15,7 +15,8 @@ from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.losses import count_losses, unpack
+from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 
@@ -29,7 +30,7 @@ LAYOUTS = st.fixed_dictionaries(
         (embeddings_module, "_TILE_COLUMNS"): st.sampled_from([1, 100]),
         (embeddings_module, "_TILE_ELEMENTS"): st.sampled_from([1, 999]),
         (embeddings_module, "_PAIRS_AT_ONCE"): st.sampled_from([1, 10]),
-        (scores_module, "_TILE_ELEMENTS"): st.sampled_from([1, 999]),
+        (scores_module, "_PART_ELEMENTS"): st.sampled_from([1, 999]),
         (losses_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
         (losses_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
         (covariance_module, "_WORDS"): st.sampled_from([1, 2]),
@@ -83,7 +84,7 @@ def test_number_of_threads_changes_no_bit(embedded):
     found = []
     with (
         patch.object(embeddings_module, "_PART", (16, 64)),
-        patch.object(scores_module, "_TILE_ELEMENTS", 1000),
+        patch.object(scores_module, "_PART_ELEMENTS", 1000),
         patch.object(covariance_module, "_WORDS", 1),
         patch.object(covariance_module, "_GROUPS", 8),
     ):

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from classex_bayes.core.ranks import threads as workers
-from classex_bayes.core.ranks.threads import Scratch, for_each, ranges
+from classex_bayes.core.ranks import threads
+from classex_bayes.core.ranks.threads import for_each, ranges
 
 FORKING = """
 import os, sys
@@ -24,9 +24,9 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_every_part_is_done_once(threads, monkeypatch):
-    monkeypatch.setattr(workers, "available_threads", lambda: threads)
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_every_part_is_done_once(n_threads, monkeypatch):
+    monkeypatch.setattr(threads, "available_threads", lambda: n_threads)
     seen = []
     for_each(seen.append, range(100))
     assert sorted(seen) == list(range(100))
@@ -43,14 +43,6 @@ def test_an_error_comes_through():
 def test_a_forked_process_has_threads_of_its_own():
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING], timeout=60)
     assert run.returncode == 0
-
-
-def test_scratch_memory_is_used_again():
-    scratch = Scratch()
-    large = scratch.array("a", (4, 8), float)
-    small = scratch.array("a", (2, 3), float)
-    assert small.shape == (2, 3) and small.base is large.base
-    assert scratch.array("b", (2, 3), float).base is not large.base
 
 
 def test_ranges():
