@@ -139,12 +139,13 @@ def call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> s
     changed = (
         f"{argument}={brief(value)}"
         for argument, value in values.items()
-        if argument not in defaults or not _same(value, defaults[argument])
+        if argument not in defaults or not same(value, defaults[argument])
     )
     return f"{name}({', '.join(changed)})"
 
 
-def _same(value: Any, default: Any) -> bool:
+def same(value: Any, default: Any) -> bool:
+    """Whether two values of a parameter are the same; two arrays are if they are one object."""
     if value is default:
         return True
     try:

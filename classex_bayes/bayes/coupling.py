@@ -145,8 +145,7 @@ def couple(
     -------
     JointPosterior
     """
-    posteriors = (model.idata["posterior"].to_dataset() for model in fitted.values())
-    drawn: list[FloatArray] = [posterior["weights"].values for posterior in posteriors]
+    drawn: list[FloatArray] = [model.weights_.values for model in fitted.values()]
     n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
     basis = next(iter(fitted.values())).prior.basis
     at_source = [

@@ -7,22 +7,23 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.convergence import (
-    Diagnosis,
-    conclude,
-    diagnose,
-    diagnosed_classes,
-    sampling_notes,
+from classex_bayes.bayes.fitted import MixtureModel, checked_tasks
+from classex_bayes.bayes.idata import (
+    data_of,
+    dependence_of,
+    log_likelihood_group,
+    predictive_group,
+    task_groups,
 )
-from classex_bayes.bayes.idata import dependence_of, described, provenance
-from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PooledData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.pooling import checked_tasks
+from classex_bayes.bayes.pooling import SHARED, pooled_groups
 from classex_bayes.bayes.predict import predictive
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
 from classex_bayes.bayes.predict.single_test import measured_accuracy, measured_accuracy_nested
-from classex_bayes.bayes.predictive_checks import PredictiveChecks
-from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
+from classex_bayes.bayes.provenance import stage_rng
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.top_accuracy import expected_top_accuracy
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
@@ -32,23 +33,32 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
     LARGEST_K,
     class_counts,
+    how_many,
     number,
     one_of,
     probability,
     seed_sequence,
     shares,
+    source_task,
     truth_value,
 )
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
-_MEASURED, _POPULATION = (
-    3,
-    4,
-)  # stages of the seed, after those of `predictive_checks`
+# Stages of one seed: each draws from a child of its own.
+_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION = 1, 2, 3, 4
 
 
-class BayesianExtrapolator(PredictiveChecks):
+def _data_and_groups(
+    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str = "nothing"
+) -> tuple[LikelihoodData, xr.DataTree]:
+    """Data of the likelihood, and the groups observed_data and constant_data."""
+    if len(tasks) == 1:
+        return task_groups(tasks[0], basis, likelihood)
+    return pooled_groups(tasks, basis, likelihood, shared)
+
+
+class BayesianExtrapolator(MixtureModel):
     r"""Posterior of the accuracy on more classes, from the losses on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
@@ -164,82 +174,28 @@ class BayesianExtrapolator(PredictiveChecks):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
-        tasks = checked_tasks(task, shared)
-        prior = checked_prior(self.prior)
+        one_of(shared, SHARED, "shared")
+        tasks, prior = checked_tasks(task), checked_prior(self.prior)
         seeds = seed_sequence(random_seed)
-        # All that could fail is done before the draws, which nothing may lose.
-        data, tree = described(tasks, prior.basis, self.likelihood, shared)
-        tree.attrs.update(provenance(prior, self.likelihood, settings, seeds))
+        data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
         doubts = {DOUBTS[doubt] for doubt in map(doubt_of_answers, tasks) if doubt}
         if doubts:
             tree.attrs["doubts"] = json.dumps(sorted(doubts))
-        draw_seed = int(seeds.generate_state(1)[0])
-        drawn, stop = sample_or_keep(prior, data, settings, draw_seed)
-        tree.update(drawn.children)
-        tree.attrs.update(drawn.attrs)
-        self._adopt(tree, prior, data, tasks)
-        conclude(self, stop)
-        return self
+        tree.attrs["likelihood"] = self.likelihood
+        return self._sample(tasks, prior, data, tree, settings, seeds)
 
-    def _adopt(
-        self, tree: xr.DataTree, prior: Prior, data: LikelihoodData, tasks: tuple[SourceTask, ...]
-    ) -> None:
-        """Take over a posterior, fresh from the sampler or from a file."""
-        self.__dict__.pop("model", None)
-        self._tree, self._fitted_prior, self._data, self._tasks = tree, prior, data, tasks
-        self._diagnosis = None
+    @classmethod
+    def _stored_parameters(cls, tree: xr.DataTree) -> dict[str, Any]:
+        return {"likelihood": tree.attrs["likelihood"]}
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the draws were read from a file, so that there is no task."""
-        return self.is_fitted and not self._tasks
+    @classmethod
+    def _stored_data(cls, tree: xr.DataTree) -> LikelihoodData:
+        return data_of(tree)
 
-    def is_fitted_to(self, task: SourceTask | Sequence[SourceTask]) -> bool:
-        """Whether there are draws for this task with the parameters as they are now.
-
-        Parameters
-        ----------
-        task : SourceTask or sequence of SourceTask
-            What was fitted, or for a model read from a file tasks with the same data.
-
-        Returns
-        -------
-        bool
-        """
-        if not self._is_current:
-            return False
+    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
         shared = self.idata.attrs.get("shared", "nothing")
-        tasks = checked_tasks(task, "instances")
-        if self._tasks:
-            return [id(one) for one in tasks] == [id(one) for one in self._tasks]
-        _, other = described(tasks, self._fitted_prior.basis, self.likelihood, shared)
-        ours = self.idata["observed_data"].to_dataset()
-        return other["observed_data"].to_dataset().equals(ours)
-
-    @property
-    def _is_current(self) -> bool:
-        if not self.is_fitted:
-            return False
-        fitted = self._fitted_prior, self.idata.attrs["likelihood"]
-        return fitted == (self.prior, self.likelihood)
-
-    @property
-    def diagnosis_(self) -> Diagnosis:
-        """Convergence of the sampler."""
-        tree = self._require("_tree")
-        if self._diagnosis is None:
-            accuracy = self._expected(diagnosed_classes(self._n_classes))
-            accuracies = xr.Dataset({"accuracy": (("chain", "draw", "k"), accuracy)})
-            self._diagnosis = diagnose(tree, accuracies)
-        return self._diagnosis
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the PyMC model out, which can be built again but not pickled."""
-        return {name: value for name, value in self.__dict__.items() if name != "model"}
-
-    @property
-    def _n_classes(self) -> int:
-        return int(self.idata.attrs["n_classes"])
+        _, tree = _data_and_groups(tasks, self.prior_.basis, self.likelihood, shared)
+        return tree["observed_data"].to_dataset()
 
     def predict(
         self,
@@ -306,33 +262,38 @@ class BayesianExtrapolator(PredictiveChecks):
         else:
             size = checked_population(population, counts, self._n_classes)
             self._refuse_population(best, kind)
-            rng = self._rng(_POPULATION, random_seed)
+            rng = stage_rng(self.idata.attrs, _POPULATION, random_seed)
             draws = population_accuracy(
-                self._weights.values, self._basis, self.idata, counts, size, rng
+                self.weights_.values, self._basis, self.idata, counts, size, rng
             )
             estimand = Estimand(population=size)
         if kind == "observed":
             if best > 1:
                 raise DataError(f"top: found {best}, expected 1 for a measured accuracy")
-            each, held = (
-                int(number(repeats, "repeats", 1, whole=True)),
-                truth_value(nested, "nested"),
-            )
-            draws = self._measured(draws, counts, each, held, random_seed)
-            estimand = Estimand(kind="observed", repeats=each, nested=held)
+            per_class = int(number(repeats, "repeats", 1, whole=True))
+            holds_pilot = truth_value(nested, "nested")
+            draws = self._measured(draws, counts, per_class, holds_pilot, random_seed)
+            estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
         prediction = Extrapolation.from_draws(
             counts, draws, self.name, "credible", self._n_classes, self._notes(), estimand=estimand
         )
-        what = {"top": best, "kind": kind, "population": population}
-        known = {name: value for name, value in what.items() if value is not None}
-        recorded = prediction.accuracy.assign_attrs(known)
+        question = {"top": best, "kind": kind, "population": population}
+        answered = {name: value for name, value in question.items() if value is not None}
+        recorded = prediction.accuracy.assign_attrs(answered)
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
+
+    @property
+    def _basis(self) -> RadialBasis:
+        return self.prior_.basis
 
     def _expected(self, k: IntArray, top: int = 1) -> FloatArray:
         """Draws of the expected accuracy, shape (chain, draw, n_k)."""
         elements = expected_top_accuracy(self._basis, k, top)
-        return np.clip(self._weights.values @ elements.T, 0.0, 1.0)
+        return np.clip(self.weights_.values @ elements.T, 0.0, 1.0)
+
+    def _draws_at(self, k: IntArray) -> xr.DataArray:
+        return self._by_draw(self._expected(k), "accuracy", "k", k)
 
     def _refuse_population(self, top: int, kind: str) -> None:
         """Raise where the deviation of a finite population is not worked out."""
@@ -351,23 +312,25 @@ class BayesianExtrapolator(PredictiveChecks):
         self, expected: FloatArray, k: IntArray, repeats: int, nested: bool, seed: RandomSeed
     ) -> FloatArray:
         """Draws of the accuracy of one test, given those of its expectation."""
-        rng, dependence = self._rng(_MEASURED, seed), dependence_of(self.idata)
+        rng = stage_rng(self.idata.attrs, _MEASURED, seed)
+        dependence = dependence_of(self.idata)
         if not nested:
             return measured_accuracy(expected, k, repeats, dependence, rng)
         at_source = self._expected(np.array([self._n_classes]))[..., 0]
         return measured_accuracy_nested(expected, k, repeats, dependence, at_source, rng)
 
     def _notes(self) -> tuple[str, ...]:
-        kinds = self.idata.attrs["task_kind"].split(", ")
-        notes = json.loads(self.idata.attrs.get("doubts", "[]"))
-        notes += sampling_notes(self.idata, self.diagnosis_)
-        notes += json.loads(self.idata.attrs.get("pool_notes", "[]"))
+        attributes = self.idata.attrs
+        kinds = attributes["task_kind"].split(", ")
+        notes = json.loads(attributes.get("doubts", "[]"))
+        notes += self._sampling_notes()
+        notes += json.loads(attributes.get("pool_notes", "[]"))
         if "losses" in kinds:
             notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")
         if "accuracies" in kinds:
             notes.append(
                 "losses unknown: fitted to accuracies with design effect "
-                f"{self.idata.attrs['design_effect']:g}"
+                f"{attributes['design_effect']:g}"
             )
         return tuple(notes)
 
@@ -384,11 +347,8 @@ class BayesianExtrapolator(PredictiveChecks):
         DataArray with dimensions (chain, draw, u)
         """
         levels = shares(u, "u")
-        draws = self._weights.values @ self._basis.cdf(levels).T
-        coords = {name: self._weights[name].values for name in ("chain", "draw")}
-        return xr.DataArray(
-            draws, dims=("chain", "draw", "u"), coords={**coords, "u": levels}, name="D"
-        )
+        draws = self.weights_.values @ self._basis.cdf(levels).T
+        return self._by_draw(draws, "D", "u", levels)
 
     def classes_until(self, accuracy: float) -> ClassesUntil:
         """Posterior of the number of classes at which expected accuracy falls to `accuracy`.
@@ -404,5 +364,107 @@ class BayesianExtrapolator(PredictiveChecks):
             Draws, median and interval; "more than 10^12" is an answer.
         """
         level = probability(accuracy, "accuracy")
-        k = predictive.classes_until(level, self._weights.values, self._basis, LARGEST_K)
+        k = predictive.classes_until(level, self.weights_.values, self._basis, LARGEST_K)
         return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
+
+    def sample_prior_predictive(
+        self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
+    ) -> xr.DataTree:
+        """Draw parameters from the prior, and what they predict for a task of this size.
+
+        Parameters
+        ----------
+        task : SourceTask, optional
+            Sets k1, n and design effect; what was fitted by default.
+        draws : int
+            Number of draws.
+        random_seed : int, SeedSequence or None
+            Seed; by default that of the fit, if it is the fitted task's.
+
+        Returns
+        -------
+        DataTree
+            Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
+            accuracy over k); added to `idata` too where the fitted task was used.
+        """
+        from classex_bayes.bayes.model.graph import prior_draws
+
+        n_draws = how_many(draws, "draws")
+        if task is None:
+            prior, data, tree = self.prior_, self.data_, self.idata
+            rng = stage_rng(tree.attrs, _PRIOR_PREDICTIVE, random_seed)
+        else:
+            source_task(task)
+            prior = checked_prior(self.prior)
+            data, tree = task_groups(task, prior.basis, self.likelihood)
+            rng = np.random.default_rng(seed_sequence(random_seed))
+        drawn = prior_draws(prior, data, n_draws, rng)
+        groups = {
+            "prior": drawn,
+            "prior_predictive": predictive_group(drawn["weights"], tree, prior.basis, rng),
+        }
+        if task is None:
+            self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
+        return xr.DataTree.from_dict(groups)
+
+    def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
+        """Replicate the task: loss histograms and average test accuracies that could have been.
+
+        Parameters
+        ----------
+        random_seed : int, SeedSequence or None
+            Seed; that of the fit by default.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
+            losses are known, accuracy (chain, draw, k) at the observed numbers of classes.
+        """
+        rng = stage_rng(self.idata.attrs, _POSTERIOR_PREDICTIVE, random_seed)
+        group = predictive_group(self.weights_, self.idata, self._basis, rng)
+        self.idata["posterior_predictive"] = xr.DataTree(group)
+        return self.idata
+
+    def compute_log_likelihood(self) -> xr.DataTree:
+        """Pointwise log-likelihood by class, so that leaving one out leaves a class out.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group log_likelihood: loss_histogram (chain, draw, class), adding up
+            to the log-likelihood of the model. Of pooled tasks that share classes by name, each
+            name stands once, for its instances in all of them; otherwise a coordinate class_task
+            tells the task.
+
+        Raises
+        ------
+        DataError
+            The power form, whose accuracies have no classes, or a model loaded from a file.
+        """
+        data = self.data_
+        if not self.tasks:
+            raise DataError("task: it is not stored in files; fit again to leave out its classes")
+        if not isinstance(data, BernsteinData | PooledData):
+            raise DataError("likelihood: the power form has no log-likelihood by class")
+        self.idata["log_likelihood"] = xr.DataTree(
+            log_likelihood_group(self.weights_, data, self.tasks, self.idata.attrs.get("shared"))
+        )
+        return self.idata
+
+    def compute_log_prior(self) -> xr.DataTree:
+        """Log prior density of every parameter at every draw.
+
+        Returns
+        -------
+        DataTree
+            `idata` with the group log_prior.
+        """
+        import pymc as pm
+
+        with self.model:
+            densities = pm.stats.compute_log_prior(
+                self.idata, extend_inferencedata=False, progressbar=False
+            )
+        self.idata["log_prior"] = xr.DataTree(densities)
+        return self.idata

@@ -1,4 +1,4 @@
-"""What a DataTree holds beside the draws: data, constants, provenance, predictive groups."""
+"""Groups of `idata` beside the draws: data, constants, predictive draws, log-likelihoods."""
 
 import json
 from collections.abc import Sequence
@@ -8,85 +8,37 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from classex_bayes._version import __version__
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
     PooledData,
     PowerData,
+    likelihood_data,
 )
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
-from classex_bayes.bayes.pooling import pool_notes, pooled_data, pooled_dependence
 from classex_bayes.bayes.predict.predictive import (
     class_log_likelihood,
     predictive_accuracy,
     predictive_histogram,
 )
-from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
-_PRIORS: dict[str, type[Any]] = {cls.__name__: cls for cls in (MixturePrior, DirichletPrior)}
 _N_OBSERVED_K = 25
-# Dimensions along which the rows of several tasks follow each other, and what tells them apart.
-_ROWS = {BernsteinData.rows, PowerData.rows, "k"}
-_MARKS = {f"{row}_task" for row in _ROWS}
+# Dimensions along which the rows of several tasks follow each other; for each of them a
+# coordinate such as k_task numbers the tasks.
+ROWS = {BernsteinData.rows, PowerData.rows, "k"}
+_NUMBERS = {f"{row}_task" for row in ROWS}
 
 
-def described(
-    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
-) -> tuple[LikelihoodData, xr.DataTree]:
-    """Data of one or several tasks for the likelihood, and their groups as of `data_groups`.
-
-    Of several tasks the rows of all lie one after the other along bin (or direction) and k; the
-    coordinates bin_task and k_task tell the task of each, and constant_data has the dimension
-    task with the design effect and weight of each.
-    """
-    data, parts, weight = pooled_data(tasks, basis, likelihood, shared)
-    trees = [data_groups(task, part, basis) for task, part in zip(tasks, parts, strict=True)]
-    if len(trees) == 1:
-        return data, trees[0]
-    observed = [
-        _numbered(tree["observed_data"].to_dataset(), number) for number, tree in enumerate(trees)
-    ]
-    constant = [
-        _numbered(tree["constant_data"].to_dataset(), number) for number, tree in enumerate(trees)
-    ]
-    joint = xr.merge([_joined(observed, data.observed), _joined(observed, "accuracy")])
-    fixed = _joined(constant, "matrix")
-    each: list[dict[Any, Any]] = [tree.attrs for tree in trees]
-    own = [attributes["design_effect"] for attributes in each]
-    fixed["design_effect"], fixed["weight"] = ("task", own), ("task", weight)
-    fixed["n_classes"] = ("task", [attributes["n_classes"] for attributes in each])
-    fixed["n_test"] = ("task", [attributes["n_test"] for attributes in each])
-    n_test = np.array([attributes["n_test"] for attributes in each])
-    tree = xr.DataTree.from_dict({"observed_data": joint, "constant_data": fixed})
-    tree.attrs.update(
-        task_kind=", ".join(sorted({task.kind for task in tasks})),
-        n_classes=max(task.n_classes for task in tasks),
-        n_test=int(n_test.sum()),
-        design_effect=float(n_test.sum() / (weight * n_test / own).sum()),
-        dependence=json.dumps(asdict(pooled_dependence(tasks))),
-        n_tasks=len(tasks),
-        shared=shared,
-        pool_notes=json.dumps(pool_notes(tasks, weight, shared)),
-    )
-    return data, tree
-
-
-def _numbered(data: xr.Dataset, number: int) -> xr.Dataset:
-    """Rows and numbers of classes marked as those of one task."""
-    marks = {f"{dim}_task": (dim, np.full(data.sizes[dim], number)) for dim in _ROWS & {*data.dims}}
-    return data.assign_coords(marks)
-
-
-def _joined(parts: Sequence[xr.Dataset], name: str) -> xr.Dataset:
-    """One variable of several tasks, one after the other along its rows."""
-    along = str(parts[0][name].dims[0])
-    return xr.concat([part[[name]] for part in parts], dim=along)
+def task_groups(
+    task: SourceTask, basis: RadialBasis, likelihood: str
+) -> tuple[BernsteinData | PowerData, xr.DataTree]:
+    """Data of one task for the likelihood, and their groups as of `data_groups`."""
+    data = likelihood_data(task, basis, likelihood)
+    return data, data_groups(task, data, basis)
 
 
 def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
@@ -117,9 +69,9 @@ def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
     Returns
     -------
     Dataset
-        As of a model fitted to that task alone; all of it where there are no marks of tasks.
+        As of a model fitted to that task alone; all of it where tasks are not numbered.
     """
-    for dim in sorted(_ROWS & {*group.dims}):
+    for dim in sorted(ROWS & {*group.dims}):
         if f"{dim}_task" in group.coords:
             group = group.isel({dim: group[f"{dim}_task"].values == number})
             group = group.drop_vars(f"{dim}_task")
@@ -178,10 +130,10 @@ def data_of(tree: xr.DataTree) -> LikelihoodData:
     if BernsteinData.observed not in observed:
         return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
     parts = []
-    for number, (_, _, own) in enumerate(task_sizes(tree)):
+    for number, (_, _, design_effect) in enumerate(task_sizes(tree)):
         matrix = task_part(constant, number)["matrix"].values
         counts = task_part(observed, number)[BernsteinData.observed].values
-        parts.append(BernsteinData(matrix, counts, float(own)))
+        parts.append(BernsteinData(matrix, counts, float(design_effect)))
     if len(parts) == 1:
         return parts[0]
     return PooledData(tuple(parts), tuple(constant["weight"].values.tolist()))
@@ -199,11 +151,11 @@ def predictive_group(
     """
     data, observed = data_of(tree), tree["observed_data"].to_dataset()
     coords = {name: weights[name].values for name in ("chain", "draw")}
-    rows = {str(d): observed[d].variable for d in observed.coords if d in (*_ROWS, *_MARKS)}
+    rows = {str(d): observed[d].variable for d in observed.coords if d in (*ROWS, *_NUMBERS)}
     accuracies = []
-    for number, (n_classes, n_test, own) in enumerate(task_sizes(tree)):
+    for number, (n_classes, n_test, design_effect) in enumerate(task_sizes(tree)):
         k = task_part(observed, number)["k"].values
-        effective = max(round(n_test / own), 1)
+        effective = max(round(n_test / design_effect), 1)
         accuracies.append(
             predictive_accuracy(weights.values, basis, (n_classes, effective), k, rng)
         )
@@ -217,8 +169,8 @@ def predictive_group(
     if histograms:
         replicated = np.concatenate(histograms, axis=-1)
         group[BernsteinData.observed] = (("chain", "draw", "bin"), replicated)
-    kept = {name: value for name, value in rows.items() if value.dims[0] in group.dims}
-    return group.assign_coords({**coords, **kept})
+    present = {name: row for name, row in rows.items() if row.dims[0] in group.dims}
+    return group.assign_coords({**coords, **present})
 
 
 def log_likelihood_group(
@@ -235,55 +187,19 @@ def log_likelihood_group(
     names: list[Any] = []
     numbers: list[int] = []
     for number, (task, part, factor) in enumerate(zip(tasks, parts, share, strict=True)):
-        own, classes = class_log_likelihood(weights.values, part, task)
-        values.append(factor * own)
+        by_class, classes = class_log_likelihood(weights.values, part, task)
+        values.append(factor * by_class)
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
         numbers += [number] * classes.size
     joint, labels = np.concatenate(values, axis=-1), np.array(names)
-    marks: dict[str, Any] = {}
+    task_numbers: dict[str, Any] = {}
     if shared not in (None, "nothing") and all(task.classes is not None for task in tasks):
         labels, place = np.unique(labels, return_inverse=True)
         joint = joint @ (place[:, None] == np.arange(labels.size)).astype(float)
     elif len(tasks) > 1:
-        marks["class_task"] = ("class", numbers)
+        task_numbers["class_task"] = ("class", numbers)
     coords = {name: weights[name].values for name in ("chain", "draw")}
     return xr.Dataset(
         {data.observed: (("chain", "draw", "class"), joint)},
-        coords={**coords, "class": labels, **marks},
+        coords={**coords, "class": labels, **task_numbers},
     )
-
-
-def provenance(
-    prior: Prior, likelihood: str, settings: SamplerSettings, seeds: np.random.SeedSequence
-) -> dict[str, Any]:
-    """Attributes that say what was fitted, how, and by which version."""
-    return {
-        "modeling_interface": "classex_bayes",
-        "modeling_interface_version": __version__,
-        "prior": json.dumps({"type": type(prior).__name__, **vars(prior)}),
-        "likelihood": likelihood,
-        "sampler": json.dumps(asdict(settings)),
-        # As text: the entropy of an unseeded fit has 128 bits.
-        "random_seed": json.dumps(_plain(seeds.entropy)),
-        "random_seed_spawn_key": json.dumps(list(seeds.spawn_key)),
-    }
-
-
-def prior_of(attributes: dict[Any, Any]) -> Prior:
-    """Inverse of `provenance`: the prior."""
-    fields = json.loads(attributes["prior"])
-    kind = fields.pop("type")
-    if kind not in _PRIORS:
-        raise DataError(f"prior: found {kind!r} in the file, expected one of {', '.join(_PRIORS)}")
-    return _PRIORS[kind](**fields)
-
-
-def seeds_of(attributes: dict[Any, Any]) -> np.random.SeedSequence:
-    """Inverse of `provenance`: the seed of the fit."""
-    entropy = json.loads(attributes["random_seed"])
-    key = json.loads(attributes["random_seed_spawn_key"])
-    return np.random.SeedSequence(entropy, spawn_key=tuple(key))
-
-
-def _plain(entropy: Any) -> Any:
-    return int(entropy) if np.ndim(entropy) == 0 else [int(word) for word in entropy]

@@ -17,12 +17,15 @@ where nothing is shared, a task inside another with the same instances gets 0, a
 at least as much as its most informative task.
 """
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
+import xarray as xr
 from scipy.optimize import nnls
 
+from classex_bayes.bayes.idata import ROWS, data_groups
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
@@ -34,7 +37,6 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import one_of, source_task
 from classex_bayes.typing import FloatArray
 
 SHARED = ("nothing", "classes", "instances")
@@ -42,20 +44,61 @@ SHARED = ("nothing", "classes", "instances")
 _LARGEST_CORRELATION = 0.999
 
 
-def checked_tasks(task: Any, shared: str) -> tuple[SourceTask, ...]:
-    """Tasks of a fit: one, or those of a list."""
-    one_of(shared, SHARED, "shared")
-    several = isinstance(task, Sequence) and not isinstance(task, str)
-    tasks = tuple(task) if several else (task,)
-    if not tasks:
-        raise DataError("task: expected a SourceTask or a list of them, found an empty list")
-    for one in tasks:
-        source_task(one)
-    if shared == "nothing" and len({id(one) for one in tasks}) < len(tasks):
+def pooled_groups(
+    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
+) -> tuple[LikelihoodData, xr.DataTree]:
+    """Data of several tasks for the likelihood, and their groups as of `data_groups`.
+
+    The rows of all tasks lie one after the other along bin (or direction) and k; the coordinates
+    bin_task and k_task number the task of each, and constant_data has the dimension task with the
+    design effect and weight of each.
+    """
+    if shared == "nothing" and len({id(task) for task in tasks}) < len(tasks):
         raise DataError(
             "task: the same task is in the list twice, and would be counted twice; leave it out"
         )
-    return tasks
+    data, parts, weight = pooled_data(tasks, basis, likelihood, shared)
+    trees = [data_groups(task, part, basis) for task, part in zip(tasks, parts, strict=True)]
+    observed, constant = (
+        [_numbered(tree[group].to_dataset(), number) for number, tree in enumerate(trees)]
+        for group in ("observed_data", "constant_data")
+    )
+    joint = xr.merge([_joined(observed, data.observed), _joined(observed, "accuracy")])
+    fixed = _joined(constant, "matrix").assign(weight=("task", weight))
+    sizes = {
+        name: np.array([tree.attrs[name] for tree in trees])
+        for name in ("n_classes", "n_test", "design_effect")
+    }
+    tree = xr.DataTree.from_dict(
+        {
+            "observed_data": joint,
+            "constant_data": fixed.assign({name: ("task", v) for name, v in sizes.items()}),
+        }
+    )
+    n_test = sizes["n_test"]
+    tree.attrs.update(
+        task_kind=", ".join(sorted({task.kind for task in tasks})),
+        n_classes=max(task.n_classes for task in tasks),
+        n_test=int(n_test.sum()),
+        design_effect=float(n_test.sum() / (weight * n_test / sizes["design_effect"]).sum()),
+        dependence=json.dumps(asdict(pooled_dependence(tasks))),
+        n_tasks=len(tasks),
+        shared=shared,
+        pool_notes=json.dumps(pool_notes(tasks, weight, shared)),
+    )
+    return data, tree
+
+
+def _numbered(data: xr.Dataset, number: int) -> xr.Dataset:
+    """Rows and numbers of classes with the number of their task."""
+    rows = {f"{dim}_task": (dim, np.full(data.sizes[dim], number)) for dim in ROWS & {*data.dims}}
+    return data.assign_coords(rows)
+
+
+def _joined(parts: Sequence[xr.Dataset], name: str) -> xr.Dataset:
+    """One variable of several tasks, one after the other along its rows."""
+    along = str(parts[0][name].dims[0])
+    return xr.concat([part[[name]] for part in parts], dim=along)
 
 
 def pooled_data(
@@ -66,7 +109,7 @@ def pooled_data(
     Parameters
     ----------
     tasks : sequence of SourceTask
-        At least one.
+        At least two.
     basis : RadialBasis
         Basis of the weights.
     likelihood : {"auto", "bernstein", "power"}
@@ -77,7 +120,7 @@ def pooled_data(
     Returns
     -------
     data : BernsteinData, PooledData or PowerData
-        What the model is told.
+        Data of the likelihood.
     parts : list of BernsteinData or PowerData
         The same of every task; rows of the power form are scaled by the root of the weight.
     weight : array of shape (n_tasks,)
@@ -88,8 +131,6 @@ def pooled_data(
         likelihood = PowerData.kind
     parts = [likelihood_data(task, basis, likelihood) for task in tasks]
     weight = pool_weights(tasks, shared)
-    if len(parts) == 1:
-        return parts[0], parts, weight
     histograms = tuple(part for part in parts if isinstance(part, BernsteinData))
     if histograms:
         return PooledData(histograms, tuple(weight.tolist())), parts, weight
@@ -133,7 +174,7 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
     >>> pool_weights([large, small], "classes").round(2).tolist()
     [0.9, 0.76]
     """
-    if shared == "nothing" or len(tasks) == 1:
+    if shared == "nothing":
         return np.ones(len(tasks))
     root = np.sqrt([task.n_test / task.design_effect() for task in tasks])
     inherited = np.ones(len(tasks))
@@ -146,8 +187,8 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
             common *= np.sqrt(inherited[s] * inherited[t])
             correlation[s, t] = correlation[t, s] = min(common, _LARGEST_CORRELATION)
     half = np.linalg.cholesky(_positive_definite(correlation))
-    found, _ = nnls(half.T, np.linalg.solve(half, root))
-    return np.clip(found / root, 0.0, 1.0)
+    weighted_root, _ = nnls(half.T, np.linalg.solve(half, root))
+    return np.clip(weighted_root / root, 0.0, 1.0)
 
 
 def _positive_definite(correlation: FloatArray) -> FloatArray:
@@ -171,23 +212,18 @@ def _n_common(first: SourceTask, second: SourceTask) -> int:
 
 def pooled_dependence(tasks: Sequence[SourceTask]) -> AnswerDependence:
     """Dependence between answers: correlations averaged over classes, the rest of the largest."""
-    each = [task.dependence for task in tasks]
-    largest = max(each, key=lambda one: one.n_classes)
-    sizes = np.array([one.n_classes for one in each], dtype=float)
-    return AnswerDependence(
-        float(np.average([one.within for one in each], weights=sizes)),
-        float(np.average([one.between for one in each], weights=sizes)),
-        largest.spread,
-        largest.repeats,
-        largest.accuracy,
-        largest.n_classes,
+    by_task = [task.dependence for task in tasks]
+    largest = max(by_task, key=lambda dependence: dependence.n_classes)
+    sizes = np.array([dependence.n_classes for dependence in by_task], dtype=float)
+    return replace(
+        largest,
+        within=float(np.average([dependence.within for dependence in by_task], weights=sizes)),
+        between=float(np.average([dependence.between for dependence in by_task], weights=sizes)),
     )
 
 
 def pool_notes(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) -> list[str]:
     """What the reader of a pooled prediction must know."""
-    if len(tasks) == 1:
-        return []
     sizes = ", ".join(str(task.n_classes) for task in tasks)
     if shared != "nothing":
         shares = ", ".join(f"{share:.2f}" for share in weight)

@@ -1,21 +1,25 @@
 """Save and load fitted models: draws, data and provenance in one netCDF or zarr file."""
 
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import data_of, prior_of
+from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.whole_files import read_tree, write_tree
+from classex_bayes.io.whole_files import read_tree
 from classex_bayes.task.validation import file_path
 
+_ATTRIBUTES = "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "sampler"
 
-def save(model: BayesianExtrapolator, path: str | Path) -> Path:
+
+def save(model: FittedModel, path: str | Path) -> Path:
     """Write a fitted model to a file.
 
     Parameters
     ----------
-    model : BayesianExtrapolator
+    model : BayesianExtrapolator, StackedExtrapolator, BayesianRisk or ScoreInformedExtrapolator
         A fitted model.
     path : str or Path
         Ends in .nc (netCDF) or .zarr. The file appears whole or not at all.
@@ -29,26 +33,38 @@ def save(model: BayesianExtrapolator, path: str | Path) -> Path:
     NotFittedError
         The model has no draws yet.
     DataError
-        Unknown ending.
+        Unknown ending; or a file could not describe the model's prior or class, so that it could
+        not be loaded.
     OSError
         The file cannot be written; the model keeps its draws.
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
-    return write_tree(model.idata, file_path(path, "path"))
+    if not isinstance(model, FittedModel):
+        raise DataError(
+            "model: expected an estimator that draws from a posterior, such as "
+            f"BayesianExtrapolator, found {type(model).__name__}"
+        )
+    if model.is_fitted and _public_class(type(model).__name__) is not type(model):
+        raise DataError(
+            f"model: {type(model).__name__} is no class of this package, which could not load it; "
+            "save `model.idata` with its method `to_netcdf`"
+        )
+    return model.save(path)
 
 
-def load(path: str | Path) -> BayesianExtrapolator:
+def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) -> Any:
     """Read a model written by `save`.
 
     Parameters
     ----------
     path : str or Path
         A .nc or .zarr file.
+    prior : Prior or mapping from str to Prior, optional
+        A prior of your own with which the model was fitted: files have its name and fields, not
+        its code. Of a `StackedExtrapolator`, priors of your own by their names.
 
     Returns
     -------
-    BayesianExtrapolator
+    BayesianExtrapolator, StackedExtrapolator, BayesianRisk or ScoreInformedExtrapolator
         Predicts like the model that was saved; its `task` is None, since scores are not stored.
 
     Raises
@@ -56,19 +72,41 @@ def load(path: str | Path) -> BayesianExtrapolator:
     FileNotFoundError
         No such file.
     DataError
-        Not a file of this package.
+        Not a file of this package; a prior of your own is missing or not that of the fit.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> import classex_bayes as cb
+    >>> task = cb.SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> model = cb.BayesianExtrapolator().fit(
+    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ... )
+    >>> again = load(save(model, mkdtemp() + "/pilot.nc"))
+    >>> bool((again.predict(500).accuracy == model.predict(500).accuracy).all())
+    True
     """
     tree = read_tree(file_path(path, "path"))
     attributes: dict[Any, Any] = tree.attrs
     if attributes.get("modeling_interface") != "classex_bayes":
         raise DataError(f"path: {path} was not written by classex_bayes.save")
+    name = attributes.get("estimator", "BayesianExtrapolator")  # of the first version
+    kind = _public_class(name)
+    if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
+        raise DataError(f"path: {path} has a {name}, which this version does not know")
     try:
-        prior = prior_of(attributes)
-        model = BayesianExtrapolator(prior, attributes["likelihood"])
-        for name in ("n_classes", "n_test", "design_effect", "task_kind", "random_seed"):
-            attributes[name]
-        model._adopt(tree, prior, data_of(tree), ())
-        model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
+        for attribute in _ATTRIBUTES:
+            attributes[attribute]
+        return kind.from_idata(tree, prior)
+    except DataError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
-    return model
+
+
+def _public_class(name: Any) -> Any:
+    """Class of fitted models by its public name, which stays where modules are moved."""
+    package: Any = import_module(__name__.partition(".")[0])
+    if name not in package.__all__:
+        return None
+    return getattr(package, name)

@@ -165,7 +165,7 @@ def posterior_sbc(
     if not isinstance(model, BayesianExtrapolator):
         raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
     posterior = model.idata["posterior"].to_dataset()
-    data, prior = model._data, model._fitted_prior
+    data, prior = model.data_, model.prior_
     if not isinstance(data, BernsteinData):
         raise DataError("model: it was fitted in the power form, which has no histogram")
     simulations = how_many(n_simulations, "n_simulations", 2)

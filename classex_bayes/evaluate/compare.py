@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.evaluate.parallel import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
@@ -17,7 +17,6 @@ from classex_bayes.results import (
     reference_accuracy,
     shared_quantity,
 )
-from classex_bayes.risk.bayesian_risk import BayesianRisk
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_counts, seed_sequence, source_task, truth_value
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -57,11 +56,11 @@ class Comparison(Shown):
 
 
 def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
-    """Fitted copy of an estimator, or a Bayesian one as it is if it has the task's draws."""
-    if isinstance(estimator, BayesianExtrapolator | BayesianRisk):
+    """Fitted copy of an estimator, or the estimator itself if it has draws for this task."""
+    if isinstance(estimator, FittedModel):
         if estimator.is_fitted_to(task):
             return estimator
-        if isinstance(estimator, BayesianExtrapolator) and estimator.is_loaded:
+        if estimator.is_loaded:
             raise DataError(
                 "task: the model read from a file was fitted to another task, of "
                 f"{estimator.idata.attrs['n_classes']} classes and "
@@ -86,9 +85,9 @@ def compare(
     Parameters
     ----------
     estimators : sequence of estimators, or mapping from names to estimators
-        Copies are fitted, the originals left as they are. A Bayesian one that was fitted to this
-        very task, or read from a file and fitted to these data, is used as it is. Two that have
-        the same name need names in a mapping.
+        Copies are fitted, the originals left as they are. One with a posterior that was fitted to
+        this very task, or read from a file and fitted to these data, is used as it is. Two that
+        have the same name need names in a mapping.
     task : SourceTask
         The tested classes.
     k : int or array-like of int

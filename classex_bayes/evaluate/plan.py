@@ -355,12 +355,12 @@ def _guessed(
             "task: expected a SourceTask, a fitted BayesianExtrapolator, a mapping from k to "
             f"accuracy or a law of classex_bayes.simulate, found {type(guess).__name__}"
         )
-    weights = guess.idata["posterior"].to_dataset()["weights"].values
+    weights = guess.weights_.values
     flat = weights.reshape(-1, weights.shape[-1])
     # Spread over the draws, whatever their number.
     rng = np.random.default_rng(_child(seeds, 1))
     chosen = rng.permutation(flat.shape[0])[np.arange(n_pilots) % flat.shape[0]]
-    basis = guess._fitted_prior.basis
+    basis = guess.prior_.basis
     return [_Population(None, basis, flat[row]) for row in chosen], dependence_of(guess.idata)
 
 

@@ -14,7 +14,7 @@ from classex_bayes._version import __version__
 from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
-from classex_bayes.bayes.idata import seeds_of
+from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.formatting import capitalized
 from classex_bayes.report import charts
 from classex_bayes.report.document import document, finite, records

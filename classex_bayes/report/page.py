@@ -7,7 +7,7 @@ from pathlib import Path
 
 from classex_bayes import formatting
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import seeds_of
+from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import write_text

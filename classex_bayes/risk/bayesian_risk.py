@@ -1,24 +1,14 @@
 """BayesianRisk: posterior of the risk on more classes, for any cost of each confusion."""
 
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import pymc as pm
 import xarray as xr
 
-from classex_bayes.bayes.convergence import (
-    Diagnosis,
-    conclude,
-    diagnose,
-    diagnosed_classes,
-    sampling_notes,
-)
-from classex_bayes.bayes.description import Described
-from classex_bayes.bayes.idata import provenance
-from classex_bayes.bayes.model.graph import build_model
+from classex_bayes.bayes.fitted import MixtureModel
+from classex_bayes.bayes.model.likelihoods import arrays
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
+from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.results import Extrapolation
 from classex_bayes.risk.average_test_risk import cost_matrix
@@ -30,12 +20,12 @@ from classex_bayes.risk.risk_likelihood import (
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_counts, seed_sequence, shares, truth_value
-from classex_bayes.typing import ClassCounts, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 
 
-class BayesianRisk(Described):
+class BayesianRisk(MixtureModel):
     r"""Posterior of the average risk on more classes, from the confusions on k1 classes.
 
     The average risk on k classes is a moment of one function, the conditional risk
@@ -69,12 +59,12 @@ class BayesianRisk(Described):
     Attributes
     ----------
     idata : DataTree
-        Groups posterior (the parameters, weights and conditional_risk on the knots), sample_stats,
-        observed_data, constant_data and, after `predict`, predictions.
+        Groups posterior, sample_stats, observed_data, constant_data (with the cost matrix in the
+        order of the task's classes), likelihood_data and, after `predict`, predictions.
     model : pymc.Model
         The PyMC model of the fitted task.
-    task : SourceTask
-        The fitted task.
+    task : SourceTask or None
+        The fitted task; None after `classex_bayes.load`.
     diagnosis_ : Diagnosis
         Convergence of the sampler, of risks at 1, 10 and 100 times k1.
 
@@ -133,116 +123,61 @@ class BayesianRisk(Described):
         ----------
         task : SourceTask
             Made from scores or embeddings.
-        draws, tune, chains : int
-            Draws to keep and to adapt on, in each chain, and number of chains.
-        target_accept : float
-            Target acceptance probability of NUTS.
-        random_seed : int, SeedSequence or None
-            Seed of the draws.
-        nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
-            Sampler. nutpie compiles once in a process; the others compile at every fit.
-        cores : int, optional
-            Chains to run at the same time; as many as there are processors by default.
-        progressbar : bool
-            Show progress.
+        draws, tune, chains, target_accept, random_seed, nuts_sampler, cores, progressbar
+            As for `BayesianExtrapolator.fit`; nutpie compiles once in a process.
 
         Returns
         -------
-        BayesianRisk
-            Itself.
+        self
 
         Raises
         ------
         DataError
             A task without scores; a cost matrix that does not fit it; bad settings.
+        Interrupted
+            As for `BayesianExtrapolator.fit`.
 
         Warns
         -----
         ConvergenceWarning
-            r_hat, effective sample size or divergences are not as they should be.
+            As for `BayesianExtrapolator.fit`.
         """
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
-        matrix, prior = cost_matrix(self.cost, task), checked_prior(self.prior)
+        cost, prior = cost_matrix(self.cost, task), checked_prior(self.prior)
         kind = MonotoneRiskData if truth_value(self.monotone, "monotone") else RiskData
-        observed = ObservedRisk.of(task, matrix)
-        data: Any = kind.of(task, observed, prior.basis)
-        seeds = seed_sequence(random_seed)
-        draw_seed = int(seeds.generate_state(1)[0])
-        tree, stop = sample_or_keep(prior, data, settings, draw_seed)
-        tree.update(_observed_groups(task, observed))
-        tree.attrs.update(
-            **provenance(prior, data.kind, settings, seeds),
-            n_classes=task.n_classes,
-            n_test=task.n_test,
-            task_kind=task.kind,
-            design_effect=task.design_effect(),
-        )
-        posterior = tree["posterior"].to_dataset()
-        errors = np.cumsum(posterior["weights"].values, axis=-1)
-        steps = observed.largest * errors * data.relative_cost(posterior)
-        posterior["conditional_risk"] = (("chain", "draw", "knot"), steps)
-        tree["posterior"] = xr.DataTree(posterior)
-        self.__dict__.pop("model", None)
-        self._tree, self._diagnosis, self._task = tree, None, task
-        self._fitted_prior, self._data, self._fitted_name = prior, data, self.name
-        self._fitted_cost, self._fitted_parameters = self.cost, (self.prior, self.monotone)
-        conclude(self, stop)
-        return self
+        observed = ObservedRisk.of(task, cost)
+        data = kind.of(task, observed, prior.basis)
+        tree = _groups(task, observed, data, cost)
+        return self._sample((task,), prior, data, tree, settings, seed_sequence(random_seed))
 
-    def is_fitted_to(self, task: SourceTask) -> bool:
-        """Whether there are draws for this task with the parameters as they are now.
+    @classmethod
+    def _stored_parameters(cls, tree: xr.DataTree) -> dict[str, Any]:
+        monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
+        return {"cost": tree["constant_data"]["cost"].values, "monotone": monotone}
 
-        Parameters
-        ----------
-        task : SourceTask
-            The fitted task.
+    @classmethod
+    def _stored_data(cls, tree: xr.DataTree) -> RiskData | MonotoneRiskData:
+        monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
+        kind: Any = MonotoneRiskData if monotone else RiskData
+        values = {name: values.values for name, values in tree["likelihood_data"].items()}
+        return kind(**{n: v if v.ndim else float(v) for n, v in values.items()})
 
-        Returns
-        -------
-        bool
-        """
-        return self.is_fitted and self._task is task and self._is_current
+    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+        cost = cost_matrix(self._fitted_parameters["cost"], tasks[0])
+        return _observed_group(ObservedRisk.of(tasks[0], cost))
 
     @property
-    def _is_current(self) -> bool:
-        now = self.prior, self.monotone
-        return self._fitted_cost is self.cost and self._fitted_parameters == now
+    def _steps(self) -> FloatArray:
+        """Draws of the conditional risk on the knots: shape (chain, draw, m)."""
+        errors = np.cumsum(self.weights_.values, axis=-1)
+        largest = float(self.idata["constant_data"]["largest_cost"])
+        return largest * errors * self.data_.relative_cost(self.idata["posterior"])
 
-    @property
-    def idata(self) -> xr.DataTree:
-        """All draws and data, as an ArviZ DataTree."""
-        return self._require("_tree")
-
-    @cached_property
-    def model(self) -> pm.Model:
-        """The PyMC model of the fitted task."""
-        return build_model(self._require("_fitted_prior"), self._data)
-
-    @property
-    def task(self) -> SourceTask:
-        """The fitted task."""
-        return self._require("_task")
-
-    @property
-    def diagnosis_(self) -> Diagnosis:
-        """Convergence of the sampler."""
-        tree = self._require("_tree")
-        if self._diagnosis is None:
-            k = diagnosed_classes(int(tree.attrs["n_classes"]))
-            risk = self._steps.values @ element_risk(self._fitted_prior.basis, k).T
-            risks = xr.Dataset({"risk": (("chain", "draw", "k"), risk)})
-            self._diagnosis = diagnose(tree, risks)
-        return self._diagnosis
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the PyMC model out, which can be built again but not pickled."""
-        return {name: value for name, value in self.__dict__.items() if name != "model"}
-
-    @property
-    def _steps(self) -> xr.DataArray:
-        return self.idata["posterior"].to_dataset()["conditional_risk"]
+    def _draws_at(self, k: IntArray) -> xr.DataArray:
+        draws = np.clip(self._steps @ element_risk(self.prior_.basis, k).T, 0.0, 1.0)
+        return self._by_draw(draws, "risk", "k", k)
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         r"""Posterior of the average risk, :math:`\sum_l v_l (A_{l+1}(k) - A_l(k))`.
@@ -269,16 +204,14 @@ class BayesianRisk(Described):
         ExtrapolationWarning
             k lies more than 100 times beyond the source classes.
         """
-        steps, counts = self._steps.values, class_counts(k)
-        draws = np.clip(steps @ element_risk(self._fitted_prior.basis, counts).T, 0.0, 1.0)
-        notes = tuple(sampling_notes(self.idata, self.diagnosis_))
+        counts = class_counts(k)
         prediction = Extrapolation.from_draws(
             counts,
-            draws,
+            self._draws_at(counts).values,
             self._fitted_name,
             "credible",
-            self.idata.attrs["n_classes"],
-            notes,
+            self._n_classes,
+            tuple(self._sampling_notes()),
             "risk",
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
@@ -305,21 +238,45 @@ class BayesianRisk(Described):
         """
         steps = self._steps
         levels = shares(u, "u")
-        bumps = -np.diff(self._fitted_prior.basis.cdf(levels), axis=1, append=0.0)
-        coords = {name: steps[name].values for name in ("chain", "draw")}
-        return xr.DataArray(
-            steps.values @ bumps.T,
-            dims=("chain", "draw", "u"),
-            coords={**coords, "u": levels},
-            name="conditional_risk",
-        )
+        bumps = -np.diff(self.prior_.basis.cdf(levels), axis=1, append=0.0)
+        return self._by_draw(steps @ bumps.T, "conditional_risk", "u", levels)
 
 
-def _observed_groups(task: SourceTask, observed: ObservedRisk) -> dict[str, xr.DataTree]:
-    """Groups observed_data and constant_data: error rates and risks in the units of the costs."""
-    data = xr.Dataset(
+def _observed_group(observed: ObservedRisk) -> xr.Dataset:
+    """Error rates and risks, in the units of the costs."""
+    return xr.Dataset(
         {"risk": ("k", observed.largest * observed.risk), "error": ("k", observed.error)},
         coords={"k": observed.k},
     )
-    constant = xr.Dataset({"largest_cost": observed.largest, "design_effect": task.design_effect()})
-    return {"observed_data": xr.DataTree(data), "constant_data": xr.DataTree(constant)}
+
+
+def _groups(
+    task: SourceTask, observed: ObservedRisk, data: RiskData | MonotoneRiskData, cost: NumberArray
+) -> xr.DataTree:
+    """Groups of the data, with the size of the task as attributes."""
+    constant = xr.Dataset(
+        {
+            "cost": (("class", "predicted_class"), cost),
+            "largest_cost": observed.largest,
+            "design_effect": task.design_effect(),
+        }
+    )
+    likelihood = {
+        name: ([f"{name}_dim_{axis}" for axis in range(np.ndim(values))], values)
+        for name, values in arrays(data).items()
+    }
+    tree = xr.DataTree.from_dict(
+        {
+            "observed_data": _observed_group(observed),
+            "constant_data": constant,
+            "likelihood_data": xr.Dataset(likelihood),
+        }
+    )
+    tree.attrs.update(
+        likelihood=data.kind,
+        n_classes=task.n_classes,
+        n_test=task.n_test,
+        task_kind=task.kind,
+        design_effect=task.design_effect(),
+    )
+    return tree

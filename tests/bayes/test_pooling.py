@@ -10,16 +10,22 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import data_of, described, predictive_group, task_part
+from classex_bayes.bayes.idata import data_of, predictive_group, task_part
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     PooledData,
     PowerData,
     _pooled_random,
     arrays,
+    likelihood_data,
 )
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.pooling import pool_weights, pooled_data, pooled_dependence
+from classex_bayes.bayes.pooling import (
+    pool_weights,
+    pooled_data,
+    pooled_dependence,
+    pooled_groups,
+)
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError
@@ -142,7 +148,7 @@ def test_power_form_adds_up_too(tasks):
     data, _, weight = pooled_data(tasks, BASIS, "power", "classes")
     assert isinstance(data, PowerData)
     w = np.random.default_rng(1).dirichlet(np.ones(BASIS.knots.size))
-    own = [pooled_data([task], BASIS, "power", "nothing")[0] for task in tasks]
+    own = [likelihood_data(task, BASIS, "power") for task in tasks]
     single = [
         s * np.sum((p.matrix @ w - p.whitened) ** 2) for p, s in zip(own, weight, strict=True)
     ]
@@ -151,7 +157,7 @@ def test_power_form_adds_up_too(tasks):
 
 def test_bare_curves_put_all_in_the_power_form(tasks):
     curve = SourceTask.from_accuracies([10, 50], [0.9, 0.8], n_test=100, n_classes=50)
-    data, tree = described([tasks[1], curve], BASIS, "auto", "nothing")
+    data, tree = pooled_groups([tasks[1], curve], BASIS, "auto", "nothing")
     assert isinstance(data, PowerData)
     assert tree.attrs["task_kind"] == "accuracies, embeddings"
     weights = xr.DataArray(
@@ -160,12 +166,13 @@ def test_bare_curves_put_all_in_the_power_form(tasks):
     group = predictive_group(weights, tree, BASIS, np.random.default_rng(1))
     assert task_part(group, 1)["k"].values.tolist() == [10, 50]
     with pytest.raises(DataError, match="likelihood: 'bernstein' needs losses"):
-        described([tasks[1], curve], BASIS, "bernstein", "nothing")
+        pooled_groups([tasks[1], curve], BASIS, "bernstein", "nothing")
 
 
-def test_one_task_in_a_list_is_that_task(tasks):
-    data, tree = described(tasks[:1], BASIS, "auto", "nothing")
-    assert isinstance(data, BernsteinData) and "n_tasks" not in tree.attrs
+def test_one_task_in_a_list_is_that_task(fit, tasks):
+    model = fit(tasks[:1], draws=20)
+    assert isinstance(model.data_, BernsteinData) and "n_tasks" not in model.idata.attrs
+    assert model.task is tasks[0]
 
 
 def test_histograms_of_the_model_have_their_totals(tasks):
@@ -236,7 +243,7 @@ def test_names_stand_once_where_classes_are_shared(tasks):
 
     names = [f"c{j}" for j in range(12)]
     shared = [independent(12, 3, names), independent(8, 2, names[4:])]
-    data, tree = described(shared, BASIS, "auto", "classes")
+    data, tree = pooled_groups(shared, BASIS, "auto", "classes")
     weights = xr.DataArray(
         np.full((1, 1, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
     ).assign_coords(chain=[0], draw=[0])
@@ -280,7 +287,7 @@ def test_refused(pooled, tasks):
 
 def test_names_that_occur_again_are_noted():
     named = [independent(5, 2, list("abcde")), independent(4, 1, list("bcyz"))]
-    _, tree = described(named, BASIS, "auto", "nothing")
+    _, tree = pooled_groups(named, BASIS, "auto", "nothing")
     assert "2 names of classes occur again" in tree.attrs["pool_notes"]
 
 

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.convergence import diagnose
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import seeds_of
 from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import ConvergenceWarning, DataError
 from classex_bayes.task.source_task import SourceTask

@@ -78,7 +78,7 @@ def test_other_models_come_back_too(request, tmp_path, kind):
     assert again.prior == fitted.prior and repr(again) == repr(fitted)
     assert_array_equal(again.predict(K).accuracy, fitted.predict(K).accuracy)
     assert again.predict(K).notes == fitted.predict(K).notes
-    for name, value in vars(fitted._data).items():
+    for name, value in vars(fitted.data_).items():
         assert_array_equal(again.model[name].get_value(), value)
     found, expected = (
         model.sample_posterior_predictive(random_seed=1)["posterior_predictive"]["accuracy"]
@@ -167,7 +167,7 @@ def test_unwritable_place(plain, tmp_path):
 def test_wrong_models(plain, tmp_path):
     with pytest.raises(NotFittedError):
         save(BayesianExtrapolator(), tmp_path / "model.nc")
-    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator, found Dataset"):
+    with pytest.raises(DataError, match=r"model: expected an estimator .* found Dataset"):
         save(xr.Dataset(), tmp_path / "model.nc")
     for ending in ("", ".txt", ".npz"):
         with pytest.raises(DataError, match=r"expected a name ending in .nc or .zarr"):

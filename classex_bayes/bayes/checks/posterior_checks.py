@@ -150,9 +150,7 @@ def posterior_checks(
     if isinstance(data, PooledData):
         data = data.parts[part]
     if isinstance(data, BernsteinData):
-        weights = model.idata["posterior"].to_dataset()["weights"]
-        drawn = weights.transpose(*SAMPLE_DIMS, "knot").values
-        found |= _losses(observed, replicated, drawn, data)
+        found |= _losses(observed, replicated, model.weights_.values, data)
     else:
         notes.append("losses: not known to the power form")
     grid = observed["k"].values

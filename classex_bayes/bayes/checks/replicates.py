@@ -9,6 +9,7 @@ import xarray as xr
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.predict.predictive import predictive_class_accuracy
+from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.basis import loss_histogram
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS
@@ -147,10 +148,13 @@ def class_accuracies(
     if group == "prior" and "prior" not in model.idata:
         model.sample_prior_predictive(random_seed=random_seed)
     weights = model.idata[group].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
-    expected = (weights @ model._basis.accuracy(np.array([task.n_classes])).T).ravel()
+    expected = (weights @ model.prior_.basis.accuracy(np.array([task.n_classes])).T).ravel()
     every = max(int(np.ceil(expected.size / _MOST_CLASS_DRAWS)), 1)
     replicated = predictive_class_accuracy(
-        expected[::every], repeats, task.dependence.within, model._rng(_CLASSES, random_seed)
+        expected[::every],
+        repeats,
+        task.dependence.within,
+        stage_rng(model.idata.attrs, _CLASSES, random_seed),
     )
     right = np.bincount(task.y, weights=task.losses == 0, minlength=task.n_classes)[tested]
     names = tested.tolist() if task.classes is None else [task.classes[j] for j in tested]

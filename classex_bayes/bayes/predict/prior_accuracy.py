@@ -62,7 +62,7 @@ def prior_accuracy(
     counts = class_counts(k)
     tree = model.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
     weights = tree["prior"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
-    basis = model._basis if task is None else model.prior.basis
+    basis = (model.prior_ if task is None else model.prior).basis
     values = np.clip(weights @ basis.accuracy(counts).T, 0.0, 1.0)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     return Extrapolation.from_draws(

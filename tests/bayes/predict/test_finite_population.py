@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import dependence_of, described
+from classex_bayes.bayes.idata import dependence_of, task_groups
 from classex_bayes.bayes.predict.finite_population import population_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
@@ -23,7 +23,7 @@ K1 = np.array([10, 50, 200])
 
 @pytest.fixture(scope="module")
 def tree(pilot):
-    return described([pilot.task], BASIS, "auto", "nothing")[1]
+    return task_groups(pilot.task, BASIS, "auto")[1]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_draws_are_curves_of_shares(tree, weights):
 
 def test_perfect_pilots_stay_within_bounds(weights):
     task = SourceTask.from_losses([0] * 40, range(40), n_classes=40)
-    tree = described([task], BASIS, "auto", "nothing")[1]
+    tree = task_groups(task, BASIS, "auto")[1]
     sure = np.zeros((1, 5, BASIS.knots.size))
     sure[..., -1] = 1
     assert np.all(drawn(sure, tree, [2, 40, 60], 60) > 0.999)
@@ -101,7 +101,7 @@ def test_perfect_pilots_stay_within_bounds(weights):
 
 def test_bare_curves(weights):
     curve = SourceTask.from_accuracies([10, 40], [0.9, 0.8], n_test=100, n_classes=50)
-    tree = described([curve], BASIS, "auto", "nothing")[1]
+    tree = task_groups(curve, BASIS, "auto")[1]
     assert np.isfinite(drawn(weights[:, :50], tree, [5, 20, 45, 50, 70], 70)).all()
 
 

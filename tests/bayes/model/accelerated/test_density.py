@@ -32,6 +32,8 @@ TASKS = {"losses": (LOSSES,), "curve": (CURVE,), "pool": (LOSSES, OTHER)}
 
 
 def data_of(prior, tasks):
+    if len(tasks) == 1:
+        return likelihood_data(tasks[0], prior.basis, "auto")
     return pooled_data(tasks, prior.basis, "auto", "nothing")[0]
 
 

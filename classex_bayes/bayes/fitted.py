@@ -1,0 +1,398 @@
+"""The life of a fitted model: task, draws, attributes, summary, file.
+
+Everything that a fit finds is in one tree of groups, `idata`, so that a model is saved by writing
+its tree and loaded by reading it (`classex_bayes.bayes.storage`).
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from arviz_stats import summary as arviz_summary
+
+from classex_bayes.bayes.convergence import (
+    Diagnosis,
+    conclude,
+    diagnose,
+    diagnosed_classes,
+    sampling_notes,
+)
+from classex_bayes.bayes.model.priors import Prior
+from classex_bayes.bayes.provenance import describe_prior, prior_of, provenance
+from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
+from classex_bayes.estimators.base import Parameters
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import brief, folded, html_block, html_facts, same
+from classex_bayes.io.whole_files import write_tree
+from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import file_path, source_task
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+
+if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
+    import pymc as pm
+
+
+def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
+    """Tasks of a fit: one, or those of a list."""
+    several = isinstance(task, Sequence) and not isinstance(task, str)
+    tasks = tuple(task) if several else (task,)
+    if not tasks:
+        raise DataError("task: expected a SourceTask or a list of them, found an empty list")
+    for member in tasks:
+        source_task(member)
+    return tasks
+
+
+class FittedModel(Parameters, ABC):
+    """An estimator that draws from a posterior."""
+
+    _tree: xr.DataTree
+    _tasks: tuple[SourceTask, ...]
+    _fitted_parameters: dict[str, Any]
+
+    @classmethod
+    @abstractmethod
+    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
+        """Make the fitted model that groups describe: the inverse of `idata`.
+
+        Parameters
+        ----------
+        idata : DataTree
+            Groups and attributes of a fitted model of this class.
+        prior : Prior or mapping from str to Prior, optional
+            As for `classex_bayes.load`.
+
+        Returns
+        -------
+        FittedModel
+            Without a task.
+        """
+
+    @abstractmethod
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Posterior of the prediction for k classes."""
+
+    @abstractmethod
+    def _draws_at(self, k: IntArray) -> xr.DataArray:
+        """Draws of the prediction, by its name: dimensions chain, draw, k."""
+
+    @abstractmethod
+    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+        """The group observed_data that a fit to these tasks has."""
+
+    @abstractmethod
+    def _convergence(self) -> str:
+        """Whether the draws can be trusted, in words."""
+
+    def _parts(self) -> "dict[str, FittedModel]":
+        """Fitted models that this one is made of, by their place in `idata`."""
+        return {}
+
+    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+        """Take over a posterior, fresh from the sampler or from a file."""
+        self._tree, self._tasks = tree, tasks
+        self._fitted_name, self._fitted_parameters = self.name, self.get_params()
+
+    @property
+    def idata(self) -> xr.DataTree:
+        """All draws and data, as an ArviZ DataTree."""
+        tree = self._require("_tree")
+        parts = self._parts()
+        if not parts:
+            return tree
+        tree = tree.copy()
+        for place, part in parts.items():
+            tree[place] = part.idata
+        return tree
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are draws."""
+        return getattr(self, "_tree", None) is not None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the draws were read from a file, so that there is no task."""
+        return self.is_fitted and not self._tasks
+
+    @property
+    def tasks(self) -> tuple[SourceTask, ...]:
+        """The fitted tasks; empty where the model was read from a file."""
+        self._require("_tree")
+        return self._tasks
+
+    @property
+    def task(self) -> SourceTask | None:
+        """The fitted task; None where there are several, or the model was read from a file."""
+        return self.tasks[0] if len(self.tasks) == 1 else None
+
+    def is_fitted_to(self, task: SourceTask | Sequence[SourceTask]) -> bool:
+        """Whether there are draws for this task with the parameters as they are now.
+
+        Parameters
+        ----------
+        task : SourceTask or sequence of SourceTask
+            The very task that was fitted; for a model read from a file, one with the same data.
+
+        Returns
+        -------
+        bool
+        """
+        if not (self.is_fitted and self._is_current):
+            return False
+        tasks = checked_tasks(task)
+        if self._tasks:
+            return [id(member) for member in tasks] == [id(member) for member in self._tasks]
+        if len(tasks) != self._tree.attrs.get("n_tasks", 1):
+            return False
+        try:
+            observed = self._observed(tasks)
+        except DataError:  # nothing that this model could be fitted to
+            return False
+        return observed.equals(self._tree["observed_data"].to_dataset())
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether the parameters are those of the fit."""
+        now = self.get_params()
+        return all(same(value, now[name]) for name, value in self._fitted_parameters.items())
+
+    @property
+    def _n_classes(self) -> int:
+        return int(self._require("_tree").attrs["n_classes"])
+
+    def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+        """Parameters and predictions at 1, 10 and 100 times k1, with their convergence.
+
+        Parameters
+        ----------
+        ci_prob, ci_kind : optional
+            Level and kind of the intervals; ArviZ's rcParams by default.
+
+        Returns
+        -------
+        DataFrame
+            As of `arviz_stats.summary`. A model that is made of others has their rows below its
+            own, the name of each in front.
+
+        Notes
+        -----
+        Predictions may have converged where parameters have not: the two groups of a
+        `MixturePrior` can change places, so that chains settle on different parameters of the same
+        law. The verdict in the model's text therefore judges the predictions alone, and its r_hat
+        is the largest of their rows.
+        """
+        prob, kind = interval_settings(ci_prob, ci_kind)
+        predicted = self._draws_at(diagnosed_classes(self._n_classes))
+        draws = self._tree["posterior"].to_dataset().assign({str(predicted.name): predicted})
+        tree = xr.DataTree.from_dict({"posterior": draws})
+        table = arviz_summary(tree, ci_prob=prob, ci_kind=kind)
+        parts = self._parts()
+        if not parts:
+            return table
+        tables = {name: part.summary(prob, kind) for name, part in parts.items()}
+        return pd.concat({self._fitted_name: table, **tables})
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted model to a file, as `classex_bayes.save` does.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in .nc (netCDF) or .zarr.
+
+        Returns
+        -------
+        Path
+        """
+        tree = self.idata
+        self._refuse_unreadable()
+        return write_tree(tree, file_path(path, "path"))
+
+    def _refuse_unreadable(self) -> None:
+        """Raise where a file would say too little to make the model again."""
+        for part in self._parts().values():
+            part._refuse_unreadable()
+
+    def _title(self) -> str:
+        changed = self.is_fitted and not self._is_current
+        return self._call() + (" (changed since the fit)" if changed else "")
+
+    def __repr__(self) -> str:
+        """Parameters and, once fitted, data, number of draws and convergence."""
+        if not self.is_fitted:
+            return self._title()
+        draws = f"{self._drawn()}: {self._convergence()}"
+        return "\n".join(map(folded, (self._title(), f"fitted to {self._data_text()}", draws)))
+
+    def _repr_html_(self) -> str:
+        if not self.is_fitted:
+            parameters = {name: brief(value) for name, value in self.get_params().items()}
+            return html_block(self._title(), html_facts(parameters))
+        sampler = json.loads(self._tree.attrs["sampler"])
+        facts = {
+            "fitted to": self._data_text(),
+            **{name: brief(value) for name, value in self._fitted_parameters.items()},
+            "sampler": (
+                f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
+                f"target_accept {sampler['target_accept']:g}"
+            ),
+            "convergence": self._convergence(),
+        }
+        return html_block(self._title(), html_facts(facts))
+
+    def _drawn(self) -> str:
+        """Number of draws, and how many there should have been."""
+        size = self._tree["posterior"].sizes
+        interrupted = self._tree.attrs.get("interrupted")
+        draws = f"{size['chain']} x {size['draw']} draws"
+        return draws if interrupted is None else f"{interrupted} (interrupted)"
+
+    def _data_text(self) -> str:
+        data = self._tree.attrs
+        n_tasks = data.get("n_tasks", 1)
+        return (
+            f"{data['n_classes']} classes and {data['n_test']} instances"
+            f"{f' in {n_tasks} tasks' if n_tasks > 1 else ''}, from {data['task_kind']}, design "
+            f"effect {data['design_effect']:g}"
+        )
+
+
+class MixtureModel(FittedModel):
+    """A fitted model with a prior on the weights of a mixture, drawn by a sampler."""
+
+    prior: Prior
+    _data: Any
+    _diagnosis: Diagnosis | None  # made when it is first asked for
+
+    def _sample(
+        self,
+        tasks: tuple[SourceTask, ...],
+        prior: Prior,
+        data: Any,
+        tree: xr.DataTree,
+        settings: SamplerSettings,
+        seeds: np.random.SeedSequence,
+    ) -> Self:
+        """Draw from the posterior and keep it; `tree` has the data's groups and attributes."""
+        tree.attrs.update(provenance(type(self).__name__, settings, seeds))
+        try:
+            tree.attrs["prior"] = describe_prior(prior)
+        except DataError:  # to be raised by `save`, not by a fit
+            tree.attrs["prior"] = json.dumps({"type": type(prior).__name__})
+        # All that could fail is done before the draws, which nothing may lose.
+        seed = int(seeds.generate_state(1)[0])
+        drawn, stop = sample_or_keep(prior, data, settings, seed)
+        tree.update(drawn.children)
+        tree.attrs.update(drawn.attrs)
+        self._keep_draws(tree, data, tasks)
+        conclude(self, stop)
+        return self
+
+    def _keep_draws(self, tree: xr.DataTree, data: Any, tasks: tuple[SourceTask, ...] = ()) -> None:
+        self.__dict__.pop("model", None)
+        self._data, self._diagnosis = data, None
+        self._keep(tree, tasks)
+
+    @classmethod
+    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
+        """Make the fitted model that groups describe: the inverse of `idata`.
+
+        Parameters
+        ----------
+        idata : DataTree
+            Groups and attributes of a fitted model of this class.
+        prior : Prior, optional
+            The prior of the fit, where it is not one of this package.
+
+        Returns
+        -------
+        MixtureModel
+            Without a task.
+
+        Raises
+        ------
+        DataError
+            The prior is missing, or not that of the fit.
+        """
+        if isinstance(prior, Mapping):
+            raise DataError("prior: found several, but the model in the file has one")
+        fitted_prior = prior_of(idata.attrs["prior"], prior)
+        knots = idata["posterior"]["knot"].values
+        if not (
+            knots.shape == fitted_prior.basis.knots.shape
+            and np.allclose(knots, fitted_prior.basis.knots)
+        ):
+            raise DataError("prior: its knots are not those of the model in the file")
+        model = cls(**cls._stored_parameters(idata), prior=fitted_prior)
+        model._keep_draws(idata, cls._stored_data(idata))
+        model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
+        return model
+
+    @classmethod
+    @abstractmethod
+    def _stored_parameters(cls, tree: xr.DataTree) -> dict[str, Any]:
+        """Parameters of the constructor, but for the prior."""
+
+    @classmethod
+    @abstractmethod
+    def _stored_data(cls, tree: xr.DataTree) -> Any:
+        """Data of the likelihood."""
+
+    def _refuse_unreadable(self) -> None:
+        describe_prior(self.prior_)
+
+    @property
+    def prior_(self) -> Prior:
+        """The prior of the fit, which `prior` may have left since."""
+        return self._require("_fitted_parameters")["prior"]
+
+    @property
+    def weights_(self) -> xr.DataArray:
+        """Draws of the mixture weights: dimensions chain, draw, knot."""
+        weights = self.idata["posterior"].to_dataset()["weights"]
+        return weights.transpose("chain", "draw", "knot")
+
+    @property
+    def data_(self) -> Any:
+        """Data of the likelihood (`classex_bayes.bayes.model.likelihoods`)."""
+        return self._require("_data")
+
+    @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task."""
+        from classex_bayes.bayes.model.graph import build_model
+
+        return build_model(self.prior_, self._data)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the PyMC model out, which can be built again but not pickled."""
+        return {name: value for name, value in self.__dict__.items() if name != "model"}
+
+    @property
+    def diagnosis_(self) -> Diagnosis:
+        """Convergence of the sampler."""
+        tree = self._require("_tree")
+        if self._diagnosis is None:
+            predicted = self._draws_at(diagnosed_classes(self._n_classes))
+            self._diagnosis = diagnose(tree, predicted.to_dataset())
+        return self._diagnosis
+
+    def _convergence(self) -> str:
+        return repr(self.diagnosis_)
+
+    def _sampling_notes(self) -> list[str]:
+        return sampling_notes(self.idata, self.diagnosis_)
+
+    def _by_draw(self, values: FloatArray, name: str, last: str, position: Any) -> xr.DataArray:
+        """Values for every draw and position along a last dimension."""
+        weights = self.weights_
+        coords = {dim: weights[dim].values for dim in ("chain", "draw")} | {last: position}
+        return xr.DataArray(values, dims=("chain", "draw", last), coords=coords, name=name)

@@ -1,0 +1,110 @@
+"""Attributes of a fitted model: version, prior, sampler and seed, as text that files can hold."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from classex_bayes._version import __version__
+from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.validation import seed_sequence
+from classex_bayes.typing import RandomSeed
+
+_OF_THE_PACKAGE: dict[str, type[Any]] = {
+    prior.__name__: prior for prior in (MixturePrior, DirichletPrior)
+}
+
+
+def provenance(
+    estimator: str, settings: SamplerSettings, seeds: np.random.SeedSequence
+) -> dict[str, Any]:
+    """Attributes that say what was fitted, how, and by which version."""
+    return {
+        "modeling_interface": "classex_bayes",
+        "modeling_interface_version": __version__,
+        "estimator": estimator,
+        "sampler": json.dumps(asdict(settings)),
+        # As text: the entropy of an unseeded fit has 128 bits.
+        "random_seed": json.dumps(_plain(seeds.entropy)),
+        "random_seed_spawn_key": json.dumps(list(seeds.spawn_key)),
+    }
+
+
+def _plain(entropy: Any) -> Any:
+    return int(entropy) if np.ndim(entropy) == 0 else [int(word) for word in entropy]
+
+
+def seeds_of(attributes: Mapping[Any, Any]) -> np.random.SeedSequence:
+    """Inverse of `provenance`: the seed of the fit."""
+    entropy = json.loads(attributes["random_seed"])
+    key = json.loads(attributes["random_seed_spawn_key"])
+    return np.random.SeedSequence(entropy, spawn_key=tuple(key))
+
+
+def stage_rng(
+    attributes: Mapping[Any, Any], stage: int, random_seed: RandomSeed
+) -> np.random.Generator:
+    """Generator of a stage after the fit: from its own seed, else from that of the fit."""
+    if random_seed is not None:
+        return np.random.default_rng(seed_sequence(random_seed))
+    fit = seeds_of(attributes)
+    child = np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, stage))
+    return np.random.default_rng(child)
+
+
+def describe_prior(prior: Prior) -> str:
+    """Class and fields of a prior as JSON, or a DataError where a file cannot hold them."""
+    name = type(prior).__name__
+    if _OF_THE_PACKAGE.get(name, type(prior)) is not type(prior):
+        raise DataError(
+            f"prior: a prior of this package is also called {name}; give your class another name"
+        )
+    try:
+        if not is_dataclass(prior) or hasattr(prior, "type"):
+            raise TypeError
+        return json.dumps({"type": name, **asdict(prior)})
+    except (TypeError, ValueError):
+        raise DataError(
+            f"prior: found {prior!r}, which files cannot describe; make its class a frozen "
+            "dataclass whose fields are numbers, text, or lists and dictionaries of these, none "
+            "of them called type"
+        ) from None
+
+
+def prior_of(description: str, given: Any = None) -> Prior:
+    """Inverse of `describe_prior`.
+
+    Parameters
+    ----------
+    description : str
+        As of `describe_prior`.
+    given : Prior, optional
+        The prior itself; needed unless it is one of this package.
+
+    Returns
+    -------
+    Prior
+
+    Raises
+    ------
+    DataError
+        No prior is given and it is not one of this package; or another one is given.
+    """
+    fields = json.loads(description)
+    name = fields.pop("type")
+    if given is not None:
+        found = json.loads(describe_prior(checked_prior(given)))
+        if found != {"type": name, **fields}:
+            raise DataError(f"prior: found {found}, but the model was fitted with {description}")
+        return given
+    if name not in _OF_THE_PACKAGE:
+        values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
+        raise DataError(
+            f"prior: the model was fitted with a prior of your own; pass it, as in "
+            f"load(path, prior={name}({values}))"
+        )
+    return _OF_THE_PACKAGE[name](**fields)
