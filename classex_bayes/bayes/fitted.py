@@ -325,13 +325,13 @@ class MixtureModel(FittedModel):
         if isinstance(prior, Mapping):
             raise DataError("prior: found several, but the model in the file has one")
         fitted_prior = prior_of(idata.attrs["prior"], prior)
-        knots = idata["posterior"]["knot"].values
+        knots = idata["posterior"].to_dataset()["knot"].values
         if not (
             knots.shape == fitted_prior.basis.knots.shape
             and np.allclose(knots, fitted_prior.basis.knots)
         ):
             raise DataError("prior: its knots are not those of the model in the file")
-        model = cls(**cls._stored_parameters(idata), prior=fitted_prior)
+        model = cls(**{"prior": fitted_prior, **cls._stored_parameters(idata)})
         model._keep_draws(idata, cls._stored_data(idata))
         model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
         return model

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.bayes.fitted import MixtureModel
-from classex_bayes.bayes.model.likelihoods import arrays
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import takes_one_task
@@ -161,8 +160,9 @@ class BayesianRisk(MixtureModel):
     def _stored_data(cls, tree: xr.DataTree) -> RiskData | MonotoneRiskData:
         monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
         kind: Any = MonotoneRiskData if monotone else RiskData
-        values = {name: values.values for name, values in tree["likelihood_data"].items()}
-        return kind(**{n: v if v.ndim else float(v) for n, v in values.items()})
+        stored = tree["likelihood_data"].to_dataset()
+        values = {str(name): stored[name].values for name in stored}
+        return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
 
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
         cost = cost_matrix(self._fitted_parameters["cost"], tasks[0])
@@ -263,7 +263,7 @@ def _groups(
     )
     likelihood = {
         name: ([f"{name}_dim_{axis}" for axis in range(np.ndim(values))], values)
-        for name, values in arrays(data).items()
+        for name, values in vars(data).items()
     }
     tree = xr.DataTree.from_dict(
         {
