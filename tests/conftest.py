@@ -97,8 +97,8 @@ def small_task():
 
     def small_task(k1=40, n_test=60, seed=0):
         law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
-        losses, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
-        return SourceTask.from_losses(losses, y, n_classes=k1)
+        ranks, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
+        return SourceTask.from_ranks(ranks, y, n_classes=k1)
 
     return small_task
 

@@ -166,7 +166,7 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_only_bayes_loads_pymc():
     code = (
         "import classex_bayes as cb\n"
-        "task = cb.SourceTask.from_losses([0, 1, 2, 0], [0, 1, 2, 3], n_classes=4)\n"
+        "task = cb.SourceTask.from_ranks([1, 2, 3, 1], [0, 1, 2, 3], n_classes=4)\n"
         "cb.ClassExReg(random_seed=1).fit(task).predict(9).summary()\n"
         "cb.KDE, cb.simulate"
     )
@@ -177,7 +177,7 @@ def test_only_bayes_loads_pymc():
 def test_a_fit_does_without_pymc():
     code = (
         "import classex_bayes as cb\n"
-        "task = cb.SourceTask.from_losses([0, 1, 2, 0, 5], range(5), n_classes=10,"
+        "task = cb.SourceTask.from_ranks([1, 2, 3, 1, 6], range(5), n_classes=10,"
         " untested='competitors')\n"
         "model = cb.BayesianExtrapolator()\n"
         "import warnings; warnings.simplefilter('ignore')\n"

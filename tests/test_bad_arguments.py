@@ -8,7 +8,7 @@ import pytest
 
 import classex_bayes as cb
 
-TASK = cb.SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
+TASK = cb.SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 FEW = [cb.ClassExReg(0.5)]
 FAR = 10**13
 CASES = {

@@ -111,7 +111,7 @@ def test_how_many_classes_until():
 
 
 def test_fitted_estimators_say_so():
-    task = SourceTask.from_losses([0, 0, 0, 1], [0, 1, 2, 3], n_classes=4)
+    task = SourceTask.from_ranks([1, 1, 1, 2], [0, 1, 2, 3], n_classes=4)
     estimator = ClassExReg(0.5)
     assert repr(estimator) == "ClassExReg(bandwidth=0.5)"
     assert repr(estimator.fit(task)) == "ClassExReg(bandwidth=0.5) (fitted)"
@@ -136,14 +136,14 @@ def test_values_are_brief():
 
 
 def test_task():
-    losses, y = np.repeat([0, 3], [60, 40]), np.arange(100) // 5 % 20
-    task = SourceTask.from_losses(losses, y, n_classes=20)
+    ranks, y = np.repeat([1, 4], [60, 40]), np.arange(100) // 5 % 20
+    task = SourceTask.from_ranks(ranks, y, n_classes=20)
     error = np.sqrt(task.accuracy_cov(20).item())
     assert f"accuracy 0.60 (se {error:.2f})>" in repr(task)
     html = task._repr_html_()
-    for fact in ("20", "100", "losses", f"0.60 (se {error:.2f})", f"{task.design_effect():.3g}"):
+    for fact in ("20", "100", "ranks", f"0.60 (se {error:.2f})", f"{task.design_effect():.3g}"):
         assert f">{fact}</td>" in html
-    large = SourceTask.from_losses([0, 1] * 100_000, range(200_000), n_classes=200_000)
+    large = SourceTask.from_ranks([1, 2] * 100_000, range(200_000), n_classes=200_000)
     assert "200,000 classes" in repr(large) and max(map(len, repr(large).splitlines())) <= 100
 
 

@@ -29,7 +29,7 @@ def diagnose(
     Parameters
     ----------
     task : SourceTask
-        Any; what needs losses or scores is left out, with the reason, where they are not known.
+        Any; what needs ranks or scores is left out, with the reason, where they are not known.
     random_seed : int, SeedSequence or None
         Seed of projections of the scores and of permutations.
     n_permutations : int
@@ -43,8 +43,8 @@ def diagnose(
         - "few classes": fewer than 20, or too few to reach twice as many with a standard error
           of 0.1;
         - "better than chance": the true class loses to most competitors;
-        - "few errors": fewer than 10 instances with losses, or fewer than 5 classes with them;
-        - "ties": above 5% of ties and losses are ties;
+        - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
+        - "ties": more than 5% of the pairs that are tied or won by the wrong class are tied;
         - "duplicated instances": above 1% repeat the scores of others;
         - "duplicated classes": above 0.5% have the scores of another;
         - "concentrated errors": fewer than 7 classes make up the sampling error;
@@ -83,15 +83,15 @@ def diagnose(
     ]
     title = f"{task.n_classes} classes, {task.n_test} test instances from {task.kind}"
     if task.kind == "accuracies":
-        reason = "the task was made from accuracies alone and has no losses"
+        reason = "the task was made from accuracies alone and has no ranks"
         found.extend(checks.unknown(_NEED_LOSSES + _NEED_SCORES, reason))
         return TaskReport(tuple(found), title)
-    found.append(checks.few_errors(task.losses, task.y))
+    found.append(checks.few_errors(task.evidence.losses, task.y))
     if task.source is None:
-        reason = "the task was made from losses and has no scores"
+        reason = "the task was made from ranks and has no scores"
         found.extend(checks.unknown(("ties", *_NEED_SCORES), reason))
         return TaskReport(tuple(found), title)
-    found.append(checks.ties(task.n_tied, task.losses, task.ties))
+    found.append(checks.ties(task.n_tied, task.evidence.losses, task.ties))
     rng = np.random.default_rng(validation.seed_sequence(random_seed))
     facts = stream(task, task.n_classes - 1, rng)
     errors = _class_errors(task, facts)
@@ -106,7 +106,7 @@ def _of_scores(
     n_draws: int,
     rng: np.random.Generator,
 ) -> list[Check]:
-    n_errors = int((task.losses > 0).sum())
+    n_errors = int((task.ranks > 1).sum())
     effective = errors.n_classes_effective
     return [
         checks.duplicated_instances(facts.row_hash, facts.telling),
@@ -119,7 +119,7 @@ def _of_scores(
 
 def _class_errors(task: TaskStatistics, facts: ScoreFacts) -> ClassErrors:
     repeats = np.bincount(task.y, minlength=task.n_classes)
-    wrong = np.bincount(task.y, task.losses > 0, minlength=task.n_classes)
+    wrong = np.bincount(task.y, task.ranks > 1, minlength=task.n_classes)
     squares = facts.influence**2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)

@@ -21,7 +21,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 _DEFAULT_PRIOR = DriftPrior()
 _HALF_AN_ANSWER = 0.5
-# Classes share competitors, which their spread does not show; as for tasks made from losses.
+# Classes share competitors, which their spread does not show; as for tasks made from ranks.
 _UNSEEN_COMPETITORS = 1.25
 
 
@@ -202,7 +202,7 @@ def measure_drift(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses(np.arange(200) % 25, np.arange(200) % 100, n_classes=100)
+    >>> task = SourceTask.from_ranks(np.arange(200) % 25 + 1, np.arange(200) % 100, n_classes=100)
     >>> drift = measure_drift(task, {20: 0.55, 50: 0.2})
     >>> drift.table["delta"].round(2).to_dict()
     {20: 0.96, 50: 0.56}
@@ -303,5 +303,5 @@ def _class_by_class(
 
 def _right_by_class(task: TaskStatistics) -> FloatArray:
     """Share of right answers of each class; 0 where it is not tested."""
-    right = np.bincount(task.y, task.losses == 0, minlength=task.n_classes)
+    right = np.bincount(task.y, task.ranks == 1, minlength=task.n_classes)
     return right / np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)

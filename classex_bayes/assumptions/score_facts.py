@@ -58,7 +58,7 @@ def stream(task: TaskStatistics, k: int, rng: np.random.Generator) -> ScoreFacts
     assert source is not None
     n_classes = task.n_classes
     y, weight = task.y, task.instance_weight
-    confusions = int(task.losses[task.losses <= _most_losses(n_classes)].sum())
+    confusions = int(task.evidence.losses[task.evidence.losses <= _most_losses(n_classes)].sum())
     share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
     kept = np.zeros(n_classes, dtype=bool)
     kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True

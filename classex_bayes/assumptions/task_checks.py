@@ -57,7 +57,7 @@ def few_classes(task: TaskStatistics) -> Check:
 
 
 def few_errors(losses: IntArray, y: IntArray) -> Check:
-    """Whether 10 instances have losses, in 5 classes; the fewer, the more the prior decides."""
+    """Whether 10 instances are wrong, in 5 classes; the fewer, the more the prior decides."""
     erring = np.unique(y[losses > 0]).size
     n = int((losses > 0).sum())
     passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
@@ -70,10 +70,11 @@ def few_errors(losses: IntArray, y: IntArray) -> Check:
 
 
 def ties(n_tied: int, losses: IntArray, rule: str) -> Check:
-    """Share of ties among ties and losses: how much of the losses hangs on the rule for ties."""
-    value = n_tied / max(n_tied + int(losses.sum()), 1)
+    """Share of tied pairs among tied and lost ones: how much the rule for ties decides."""
+    lost = int(losses.sum())
+    value = n_tied / max(n_tied + lost, 1)
     passed = value <= MOST_TIES
-    sentence = f"{n_tied} tied pairs beside {int(losses.sum())} losses (rule: {rule})"
+    sentence = f"{n_tied} tied pairs beside {lost} pairs won by the wrong class (rule: {rule})"
     if not passed:
         sentence += (
             "; the rule decides much of the accuracy: compare 'optimistic' with 'pessimistic', or "
@@ -139,7 +140,7 @@ def concentrated_errors(
         return _unknown(
             name,
             f"needs {FEWEST_FOR_CONCENTRATION} classes and {ERRORS_FOR_CONCENTRATION} instances "
-            f"with losses, found {n_classes} and {n_errors}",
+            f"with errors, found {n_classes} and {n_errors}",
         )
     passed = effective >= FEWEST_EFFECTIVE
     sentence = f"the sampling error is that of {effective:.1f} equally important classes"
@@ -193,7 +194,7 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:
     """Whether rows are probabilities over the classes; a hint and never a failure.
 
-    Normalising a row keeps the order of its classes, so losses and all that follows are the same
+    Normalising a row keeps the order of its classes, so ranks and all that follows are the same
     (a softmax of fixed logits is marginal in effect). It suggests joint training, which only
     `check_marginality` can judge.
     """

@@ -229,8 +229,8 @@ def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
     --------
     classex_bayes.core.joint_influence.joint_covariance : The covariance.
     """
-    covariance = joint_covariance(tasks, np.array([tasks[0].n_classes]))
-    erring = [np.unique(task.y[task.losses > 0]).size for task in tasks]
+    covariance = joint_covariance([task.evidence for task in tasks], np.array([tasks[0].n_classes]))
+    erring = [np.unique(task.y[task.ranks > 1]).size for task in tasks]
     unknown = (np.array(erring) < _FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))
     correlation = np.where(unknown | unknown[:, None], _TYPICAL, covariance / np.outer(sd, sd))

@@ -59,11 +59,11 @@ def _data_and_groups(
 
 
 class BayesianExtrapolator(MixtureModel):
-    r"""Posterior of the accuracy on more classes, from the losses on k1 classes.
+    r"""Posterior of the accuracy on more classes, from the ranks on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
     :math:`D(u) = \sum_l w_l \Phi((\Phi^{-1}(u) - t_l) / h)`, with a prior on the weights; the
-    losses enter through the moment likelihood; expected accuracy on k classes is
+    ranks enter through the moment likelihood; expected accuracy on k classes is
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
 
     Parameters
@@ -71,8 +71,8 @@ class BayesianExtrapolator(MixtureModel):
     prior : MixturePrior or DirichletPrior
         Prior on the weights. `MixturePrior(deviation=0)` is the two-parameter family.
     likelihood : {"auto", "bernstein", "power"}
-        Histogram of losses (quasi-multinomial), or accuracies at 12 numbers of classes (normal).
-        "auto" takes the first where losses are known.
+        Histogram of ranks (quasi-multinomial), or accuracies at 12 numbers of classes (normal).
+        "auto" takes the first where ranks are known.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class BayesianExtrapolator(MixtureModel):
     Examples
     --------
     >>> from classex_bayes.task.source_task import SourceTask
-    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = BayesianExtrapolator().fit(
     ...     task, draws=1000, tune=1000, chains=2, random_seed=1, progressbar=False
     ... )
@@ -161,7 +161,7 @@ class BayesianExtrapolator(MixtureModel):
         Raises
         ------
         DataError
-            The likelihood needs losses and the task has accuracies alone; bad settings.
+            The likelihood needs ranks and the task has accuracies alone; bad settings.
         Interrupted
             A `KeyboardInterrupt` while sampling. The model is fitted to the draws so far, if there
             are any, and its predictions say so.
@@ -325,11 +325,11 @@ class BayesianExtrapolator(MixtureModel):
         notes = json.loads(attributes.get("doubts", "[]"))
         notes += self._sampling_notes()
         notes += json.loads(attributes.get("pool_notes", "[]"))
-        if "losses" in kinds:
+        if "ranks" in kinds:
             notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")
         if "accuracies" in kinds:
             notes.append(
-                "losses unknown: fitted to accuracies with design effect "
+                "ranks unknown: fitted to accuracies with design effect "
                 f"{attributes['design_effect']:g}"
             )
         return tuple(notes)
@@ -419,7 +419,7 @@ class BayesianExtrapolator(MixtureModel):
         -------
         DataTree
             `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
-            losses are known, accuracy (chain, draw, k) at the observed numbers of classes.
+            ranks are known, accuracy (chain, draw, k) at the observed numbers of classes.
         """
         rng = stage_rng(self.idata.attrs, _POSTERIOR_PREDICTIVE, random_seed)
         group = predictive_group(self.weights_, self.idata, self._basis, rng)

@@ -83,7 +83,7 @@ def data_groups(
 ) -> xr.DataTree:
     """Groups observed_data and constant_data of a task, with its size as attributes.
 
-    observed_data holds the accuracies on a grid of k and the histogram of losses (coordinate: the
+    observed_data holds the accuracies on a grid of k and the histogram of ranks (coordinate: the
     largest loss of each bin) or the whitened accuracies; constant_data the matrix whose product
     with the weights is their expectation.
     """

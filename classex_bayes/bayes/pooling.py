@@ -113,7 +113,7 @@ def pooled_data(
     basis : RadialBasis
         Basis of the weights.
     likelihood : {"auto", "bernstein", "power"}
-        One form for all; "auto" is the power form where the losses of one task are not known.
+        One form for all; "auto" is the power form where the ranks of one task are not known.
     shared : {"nothing", "classes", "instances"}
         What tasks have in common; see `BayesianExtrapolator.fit`.
 
@@ -165,8 +165,8 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
 
     Examples
     --------
-    >>> large = SourceTask.from_losses([0] * 30 + [1] * 10, range(40), n_classes=40)
-    >>> small = SourceTask.from_losses([0] * 15 + [1] * 5, range(20), n_classes=20)
+    >>> large = SourceTask.from_ranks([1] * 30 + [2] * 10, range(40), n_classes=40)
+    >>> small = SourceTask.from_ranks([1] * 15 + [2] * 5, range(20), n_classes=20)
     >>> pool_weights([large, small], "nothing").tolist()
     [1.0, 1.0]
     >>> pool_weights([large, small], "instances").round(6).tolist()

@@ -112,7 +112,7 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     Parameters
     ----------
     models : mapping from str to BayesianExtrapolator
-        At least two models fitted to the same task with its losses known.
+        At least two models fitted to the same task with its ranks known.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     Notes
     -----
     A left-out class is met among k1 - 1 others: the weights say which prior fits the law of
-    losses that k1 classes resolve. They say nothing of how accuracy goes on beyond, where priors
+    ranks that k1 classes resolve. They say nothing of how accuracy goes on beyond, where priors
     that fit alike may differ. In a trial on 80 tasks (six laws of the zoo, kanji; k1 of 50 to 200)
     a stack was about as good as `MixturePrior` alone at 4 and 20 k1, with slightly lower coverage.
     It guards against a prior that cannot fit: a two-parameter family of two groups gets no weight.
@@ -193,7 +193,7 @@ class StackedExtrapolator(Parameters):
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> priors = {"two": MixturePrior(deviation=0), "mixture": MixturePrior()}
     >>> stacked = StackedExtrapolator(priors).fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
@@ -230,7 +230,7 @@ class StackedExtrapolator(Parameters):
         Parameters
         ----------
         task : SourceTask
-            The tested classes, with losses.
+            The tested classes, with ranks.
         draws, tune, chains, target_accept
             As for `BayesianExtrapolator.fit`.
         random_seed : int, SeedSequence or None
@@ -245,7 +245,7 @@ class StackedExtrapolator(Parameters):
         Raises
         ------
         DataError
-            Fewer than two priors, or a task without losses.
+            Fewer than two priors, or a task without ranks.
 
         Warns
         -----

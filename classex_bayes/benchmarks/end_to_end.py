@@ -113,27 +113,27 @@ def sampling(small: bool) -> list[Measurement]:
 
 @benchmark("size")
 def size(small: bool) -> list[Measurement]:
-    """A fit to 10^7 losses of 1,000 classes against one to 1,000 losses, a task each."""
+    """A fit to 10^7 ranks of 1,000 classes against one to 1,000 ranks, a task each."""
     few, many, n_classes = (200, 2_000, 100) if small else (1_000, 10_000_000, 1_000)
     found = []
     for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
         to_many, to_few = (
-            partial(BayesianExtrapolator().fit, _losses(n, n_classes, share), **_SETTINGS)
+            partial(BayesianExtrapolator().fit, _ranks(n, n_classes, share), **_SETTINGS)
             for n in (many, few)
         )
         ratio = time_ratio(to_many, to_few, repeats=1 if small else 5)
-        text = f"fit to {many:,} losses, {name}"
+        text = f"fit to {many:,} ranks, {name}"
         found.append(Measurement(text, ratio, 1.3, f"that to {few:,}", True))
     return found
 
 
-def _losses(n: int, n_classes: int, share: float) -> SourceTask:
+def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
     """Losses whose favorabilities have a standard deviation of 1, a share of it by class."""
     rng = np.random.default_rng(5)
     y = np.arange(n) % n_classes
     z = 2 + np.sqrt(share) * rng.standard_normal(n_classes)[y]
     z += np.sqrt(1 - share) * rng.standard_normal(n)
-    return SourceTask.from_losses(rng.binomial(n_classes - 1, ndtr(-z)), y, n_classes=n_classes)
+    return SourceTask.from_ranks(rng.binomial(n_classes - 1, ndtr(-z)) + 1, y, n_classes=n_classes)
 
 
 @benchmark("density")

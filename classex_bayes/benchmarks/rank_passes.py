@@ -1,4 +1,4 @@
-"""From scores and embeddings to losses: shares of what the machine can do."""
+"""From scores and embeddings to ranks: shares of what the machine can do."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -55,8 +55,8 @@ def products(small: bool) -> list[Measurement]:
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
         share = n * n_classes * _DIM / size**3
         for what, reach, work in (
-            ("losses", 0.7, lambda s=source, y=y: count_losses(s, y)),
-            ("losses and covariance", 0.45, lambda s=source, y=y: _covariance(s, y)),
+            ("ranks", 0.7, lambda s=source, y=y: count_losses(s, y)),
+            ("ranks and covariance", 0.45, lambda s=source, y=y: _covariance(s, y)),
         ):
             ratio = share * time_ratio(lambda: np.matmul(square, square, out=out), work)
             found.append(
@@ -83,8 +83,8 @@ def bandwidth(small: bool) -> list[Measurement]:
 
         source = ScoreMatrix(scores)
         for what, work in (
-            ("losses", lambda s=source: count_losses(s, y)),
-            ("losses and covariance", lambda s=source: _covariance(s, y)),
+            ("ranks", lambda s=source: count_losses(s, y)),
+            ("ranks and covariance", lambda s=source: _covariance(s, y)),
         ):
             name = f"{what} of a matrix, {n:,} x {n:,} {np.dtype(dtype)}"
             found.append(Measurement(name, time_ratio(read, work), 0.7, "memory bandwidth"))
@@ -115,7 +115,7 @@ def memory(small: bool) -> list[Measurement]:
 
 @benchmark("devices")
 def devices(small: bool) -> list[Measurement]:
-    """Share of losses that are those of NumPy where JAX holds the embeddings."""
+    """Share of ranks that are those of NumPy where JAX holds the embeddings."""
     try:
         import jax.numpy as jnp
     except ImportError:
@@ -126,5 +126,5 @@ def devices(small: bool) -> list[Measurement]:
     there = SourceTask.from_embeddings(
         jnp.asarray(probes), jnp.asarray(gallery), y, untested="competitors"
     )
-    equal = float(np.mean(here.losses == there.losses))
-    return [Measurement("losses from JAX arrays", equal, 1.0, "equal to NumPy's")]
+    equal = float(np.mean(here.ranks == there.ranks))
+    return [Measurement("ranks from JAX arrays", equal, 1.0, "equal to NumPy's")]

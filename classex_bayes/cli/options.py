@@ -38,7 +38,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILES",
-        help="Scores, embeddings or losses: .npz, .npy (with --labels), .csv, .parquet, .zarr or "
+        help="Scores, embeddings or ranks: .npz, .npy (with --labels), .csv, .parquet, .zarr or "
         "HDF5. Several files: parts of the test instances.",
         show_default=False,
     ),

@@ -67,7 +67,7 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
 
     Parameters
     ----------
-    tasks : sequence of m tasks
+    tasks : sequence of m of what tests have shown, such as `SourceTask.evidence`
         Tests on the same classes; the instances may differ.
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1.
@@ -85,9 +85,9 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
     Examples
     --------
     >>> from classex_bayes.task.source_task import SourceTask
-    >>> wrong = [0, 0, 1, 3], [0, 1, 1, 3]
-    >>> tests = [SourceTask.from_losses(lost, range(4), n_classes=4) for lost in wrong]
-    >>> joint_covariance(tests, np.array([4])).round(4).tolist()
+    >>> ranks = [1, 1, 2, 4], [1, 2, 2, 4]
+    >>> tests = [SourceTask.from_ranks(rank, range(4), n_classes=4) for rank in ranks]
+    >>> joint_covariance([test.evidence for test in tests], np.array([4])).round(4).tolist()
     [[0.0833, 0.0417], [0.0417, 0.0625]]
     """
     clustered = _clustered(tasks, k)

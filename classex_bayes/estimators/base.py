@@ -118,7 +118,7 @@ class PointEstimator(Parameters, ABC):
     >>> class Guessing(PointEstimator):
     ...     def _fit(self, task): ...
     ...     def _curve(self, k): return 1 / k
-    >>> task = SourceTask.from_losses([0, 1, 2], [0, 1, 2], n_classes=3)
+    >>> task = SourceTask.from_ranks([1, 2, 3], [0, 1, 2], n_classes=3)
     >>> Guessing().fit(task).predict([2, 10]).mean.tolist()
     [0.5, 0.1]
     """
@@ -251,11 +251,11 @@ def require_scores(task: SourceTask, user: str) -> ScoreSource:
     return task.source
 
 
-def require_losses(task: SourceTask, user: str, remedy: str) -> None:
-    """Raise where only accuracies of a task are known, and name what needs losses."""
+def require_ranks(task: SourceTask, user: str, remedy: str) -> None:
+    """Raise where only accuracies of a task are known, and name what needs ranks."""
     if task.kind == "accuracies":
         raise DataError(
-            f"task: it was made from accuracies alone and has no losses, which {user} needs; "
+            f"task: it was made from accuracies alone and has no ranks, which {user} needs; "
             f"{remedy}"
         )
 

@@ -53,14 +53,14 @@ def bootstrap(
     competitors contribute, and :math:`\Sigma^{test}` its part due to the test classes, which is
     that of the resamples. Draws outside [0, 1] are moved to its ends.
 
-    From losses alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
-    curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k. Resamples have losses and no
-    scores, so an estimator that works on halves of the classes thins their losses at random.
+    From ranks alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
+    curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k. Resamples have ranks and no
+    scores, so an estimator that works on halves of the classes thins their ranks at random.
 
     Parameters
     ----------
     estimator : estimator
-        One that can be fitted to losses (or to accuracies, for a bare curve); left as it is.
+        One that can be fitted to ranks (or to accuracies, for a bare curve); left as it is.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
@@ -80,7 +80,7 @@ def bootstrap(
     Raises
     ------
     DataError
-        The estimator cannot be fitted to the task, or to losses alone, as `KDE`.
+        The estimator cannot be fitted to the task, or to ranks alone, as `KDE`.
 
     Notes
     -----
@@ -104,8 +104,8 @@ def bootstrap(
     Examples
     --------
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-    >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
-    >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+    >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
+    >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     >>> result = bootstrap(ClassExReg(0.5), task, 80, progressbar=False, random_seed=1)
     >>> result.summary(0.9, "eti").round(2).iloc[0].tolist()
     [0.58, 0.17, 0.3, 0.86]
@@ -165,7 +165,9 @@ class _Resampling(NamedTuple):
 def _test_classes(task: SourceTask) -> _Resampling:
     k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
     total = np.diag(task.accuracy_cov(k))
-    clustered = clustered_covariance(task.losses, task.y, task.n_classes, k, task.class_weight)
+    clustered = clustered_covariance(
+        task.evidence.losses, task.y, task.n_classes, k, task.class_weight
+    )
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested
     # Equal chances differ by rounding, whose ratios mean nothing.
     varies = of_resamples > _ROUNDING

@@ -83,8 +83,8 @@ class MixedExponential(PointEstimator):
 
     Examples
     --------
-    >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
-    >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+    >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
+    >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     >>> MixedExponential().fit(task).predict([20, 80, 400]).mean.round(2).tolist()
     [0.7, 0.52, 0.12]
     """

@@ -1,4 +1,4 @@
-"""Tasks on some of the classes, and on classes drawn with replacement, with losses alone."""
+"""Tasks on some of the classes, and on classes drawn with replacement, with ranks alone."""
 
 from collections.abc import Iterable
 
@@ -53,7 +53,7 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
 def subtasks(
     task: SourceTask, subsets: Iterable[IntArray], rng: np.random.Generator
 ) -> list[SourceTask]:
-    """Tasks on some of the classes, with losses alone.
+    """Tasks on some of the classes, with ranks alone.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def subtasks(
     subsets : iterable of int arrays
         Positions of the classes of each task, without repetition.
     rng : Generator
-        Thins losses whose scores are unknown (`SourceTask.subsample`), after each subset is taken.
+        Thins ranks whose scores are unknown (`SourceTask.subsample`), after each subset is taken.
 
     Returns
     -------
@@ -90,8 +90,8 @@ def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
     new_position[kept] = np.arange(kept.size)
     y = new_position[task.y]
     rows = np.flatnonzero(y >= 0)
-    return SourceTask.from_losses(
-        losses[rows],
+    return SourceTask.from_ranks(
+        losses[rows] + 1,
         y[rows],
         n_classes=kept.size,
         class_weight=task.class_weight[kept],
@@ -102,7 +102,7 @@ def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
 def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
     """Task whose test classes are drawn with replacement from the tested ones.
 
-    A drawn class brings its instances with the losses that they have, and its weight; each copy
+    A drawn class brings its instances with the ranks that they have, and its weight; each copy
     is a test class of its own. The competitors stay as they are.
 
     Parameters
@@ -115,13 +115,13 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     Returns
     -------
     SourceTask
-        With losses alone.
+        With ranks alone.
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0, 3, 1, 0], [0, 1, 2, 3], n_classes=4)
-    >>> redraw_test_classes(task, np.random.default_rng(1)).losses.tolist()
-    [3, 1, 0, 0]
+    >>> task = SourceTask.from_ranks([1, 4, 2, 1], [0, 1, 2, 3], n_classes=4)
+    >>> redraw_test_classes(task, np.random.default_rng(1)).ranks.tolist()
+    [4, 2, 1, 1]
     """
     tested = np.flatnonzero(task.class_weight)
     drawn = tested[:1]
@@ -134,8 +134,8 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     rows = np.argsort(task.y, kind="stable")[np.repeat(first[drawn], sizes) + within]
     weight = np.zeros(task.n_classes)
     weight[tested] = task.class_weight[drawn]
-    return SourceTask.from_losses(
-        task.losses[rows],
+    return SourceTask.from_ranks(
+        task.ranks[rows],
         np.repeat(tested, sizes),
         n_classes=task.n_classes,
         class_weight=weight,

@@ -174,14 +174,14 @@ def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
     Parameters
     ----------
     task : SourceTask
-        Its losses are known.
+        Its ranks are known.
 
     Returns
     -------
     tuple of arrays of shape (n_losses,)
         Losses and shares, which are positive and sum to 1.
     """
-    losses, place = np.unique(task.losses, return_inverse=True)
+    losses, place = np.unique(task.evidence.losses, return_inverse=True)
     share = np.bincount(place, weights=task.instance_weight)
     losses, share = losses[share > 0], share[share > 0]
     return losses, share / share.sum()

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator, require_losses, sizes_text
+from classex_bayes.estimators.base import LawEstimator, require_ranks, sizes_text
 from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
@@ -40,7 +40,7 @@ class TwoParameter(LawEstimator):
     ----------
     method : {"least_squares", "pseudolikelihood"}
         Least squares on the average test accuracies, :math:`\sum_k (ATA_k - E[U^{*\,k-1}])^2`; or
-        the largest product of the probabilities of the losses, as if instances were independent:
+        the largest product of the probabilities of the ranks, as if instances were independent:
         :math:`\sum_v n_v \log \int \frac1\nu \varphi(\frac{z - \mu}{\nu})
         \binom{k_1 - 1}{v} \Phi(z)^{v} \Phi(-z)^{k_1 - 1 - v} dz` with :math:`n_v` instances
         (every class weighing the same, or as `class_weight` of the task says) that beat v
@@ -69,7 +69,7 @@ class TwoParameter(LawEstimator):
     sd then is 1, for want of a better one. :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
 
     Predictions are in [0, 1] and fall with k. The cost of the pseudolikelihood grows with the
-    number of distinct losses: a second for 50,000 classes, minutes for a million.
+    number of distinct ranks: a second for 50,000 classes, minutes for a million.
 
     References
     ----------
@@ -78,8 +78,8 @@ class TwoParameter(LawEstimator):
 
     Examples
     --------
-    >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
-    >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+    >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
+    >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     >>> model = TwoParameter("pseudolikelihood").fit(task)
     >>> round(model.mean_, 2), round(model.sd_, 2), model.predict([20, 80]).mean.round(2).tolist()
     (2.5, 1.2, [0.69, 0.53])
@@ -99,8 +99,8 @@ class TwoParameter(LawEstimator):
             self.mean_, self.sd_ = _nearest_curve(training_curve(task, k))
         else:
             if self.k is not None:
-                raise DataError("k: the pseudolikelihood takes all losses; leave k out")
-            require_losses(task, "the pseudolikelihood", "pass method='least_squares'")
+                raise DataError("k: the pseudolikelihood takes all ranks; leave k out")
+            require_ranks(task, "the pseudolikelihood", "pass method='least_squares'")
             self.mean_, self.sd_ = _likeliest(task)
 
     def _curve(self, k: IntArray) -> FloatArray:

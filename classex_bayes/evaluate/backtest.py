@@ -103,7 +103,7 @@ def backtest(
     estimators : sequence of estimators, or mapping from names to estimators
         Extrapolate from every pilot.
     task : SourceTask
-        The large task, from scores or embeddings. (From losses alone, pilots have thinned losses,
+        The large task, from scores or embeddings. (From ranks alone, pilots have thinned ranks,
         independent between instances.)
     n_source : int or sequence of int
         Sizes of the pilots, each a row of cells in the result.

@@ -293,7 +293,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
         if task.kind == "accuracies":
             raise DataError(
                 f"tasks: {name!r} was made from accuracies alone, which cannot be paired; make it "
-                "with from_scores, from_embeddings or from_losses, or pass paired=False"
+                "with from_scores, from_embeddings or from_ranks, or pass paired=False"
             )
     (one, first), *others = tasks.items()
     for name, task in others:

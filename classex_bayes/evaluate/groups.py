@@ -157,7 +157,7 @@ def extrapolate_groups(
     Raises
     ------
     DataError
-        A task without losses; not one label an instance, or a missing one; fewer than two groups,
+        A task without ranks; not one label an instance, or a missing one; fewer than two groups,
         or one whose instances are of fewer than 3 classes; a mix as in `with_mix`.
 
     Notes
@@ -190,7 +190,7 @@ def extrapolate_groups(
     if task.kind == "accuracies":
         raise DataError(
             "task: it was made from accuracies alone and has no instances to group; make it with "
-            "from_scores, from_embeddings or from_losses"
+            "from_scores, from_embeddings or from_ranks"
         )
     rows = _rows_of_groups(groups, task.n_test)
     tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
@@ -261,7 +261,7 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             f"{task.n_classes} classes, expected at least {FEWEST_CLASSES}; join it with another"
         )
     source = None if task.source is None else task.source.subset(rows, np.arange(task.n_classes))
-    losses = task.losses[rows] if source is None else None
+    losses = task.evidence.losses[rows] if source is None else None
     evidence = LossEvidence(
         task.n_classes, y, weight / weight.sum(), losses, source, task.ties, task.tie_seed
     )

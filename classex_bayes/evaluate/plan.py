@@ -193,7 +193,7 @@ def plan(
     r"""Find how many classes and repeats a pilot needs for an interval of a given width.
 
     For each design (k1, r), pilots are simulated: favorabilities from what is guessed, a histogram
-    of losses with the information of k1 r / d independent instances, d = 1 + (r - 1) rho + r c the
+    of ranks with the information of k1 r / d independent instances, d = 1 + (r - 1) rho + r c the
     design effect (`classex_bayes.core.dependence.AnswerDependence`), and the posterior fitted to
     it.
 

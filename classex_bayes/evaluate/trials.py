@@ -138,8 +138,8 @@ def run_trials(
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> def draw(mean, seed):
     ...     law = FavorabilityLaw(means=(mean,), sds=(1.0,))
-    ...     losses, y, n_classes = law.sample(50, random_seed=seed)
-    ...     return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(100))
+    ...     ranks, y, n_classes = law.sample(50, random_seed=seed)
+    ...     return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(100))
     >>> table = run_trials([ClassExReg(0.5)], draw, [2.0, 3.0], 100, n_simulations=2)
     >>> table.shape, table["truth"].unique().round(3).tolist()
     ((4, 12), [0.323, 0.678])

@@ -146,8 +146,8 @@ def identification_task(
     --------
     >>> predictions = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> task = identification_task(predictions + 0.1, predictions, np.eye(2))
-    >>> task.losses.tolist()
-    [0, 0, 0]
+    >>> task.ranks.tolist()
+    [1, 1, 1]
     """
     measured, predicted = _whitened(responses, predictions, covariance)
     if y is None:

@@ -159,7 +159,7 @@ def bayes_accuracy_bound(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0] * 380 + [1] * 20, np.arange(400), n_classes=400)
+    >>> task = SourceTask.from_ranks([1] * 380 + [2] * 20, np.arange(400), n_classes=400)
     >>> round(bayes_accuracy_bound(task).bound, 3)
     0.863
     >>> round(bayes_accuracy_bound(task, method="cantelli").bound, 3)
@@ -232,7 +232,7 @@ def information_bound(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0] * 380 + [1] * 20, np.arange(400), n_classes=400)
+    >>> task = SourceTask.from_ranks([1] * 380 + [2] * 20, np.arange(400), n_classes=400)
     >>> round(information_bound(task, unit="bits"), 2)
     9.69
     """

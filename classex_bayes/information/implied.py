@@ -178,7 +178,7 @@ def implied_information(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], np.arange(50), n_classes=50)
+    >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], np.arange(50), n_classes=50)
     >>> implied_information(task)
     implied information 6.299 nats (standard error 1.109), from SourceTask at k = 2..50
     """

@@ -13,7 +13,7 @@ from classex_bayes.io.stacked_rows import StackedRows
 from classex_bayes.task import validation
 
 # One row for each test instance; all else is the same in every file.
-_BY_INSTANCE = ("scores", "probes", "losses", "y")
+_BY_INSTANCE = ("scores", "probes", "ranks", "y")
 
 
 def refuse_mixed(layouts: Sequence[tuple[str, ...]], files: Sequence[Path]) -> None:
@@ -82,7 +82,7 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
         for name in part.keys() & {"scores", "probes"}:
             validation.numeric_type(part[name], name)
             validation.matrix_shape(part[name], name)
-        for name in part.keys() & {"y", "losses"}:
+        for name in part.keys() & {"y", "ranks"}:
             if np.ndim(part[name]) != 1:
                 raise DataError(f"{name}: expected one axis, found shape {np.shape(part[name])}")
     except DataError as error:

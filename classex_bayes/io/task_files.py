@@ -31,7 +31,7 @@ type AnyPath = str | os.PathLike[str]
 _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("scores", "y"): SourceTask.from_scores,
     ("probes", "gallery", "y"): SourceTask.from_embeddings,
-    ("losses", "y", "n_classes"): SourceTask.from_losses,
+    ("ranks", "y", "n_classes"): SourceTask.from_ranks,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
 _KNOWN = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
@@ -68,7 +68,7 @@ def read_task(
         One of
 
         - .npz with arrays ``scores, y``; or ``probes, gallery, y`` (and ``gallery_y``); or
-          ``losses, y, n_classes``; or ``k, accuracy, n_test, n_classes``; ``classes`` names the
+          ``ranks, y, n_classes``; or ``k, accuracy, n_test, n_classes``; ``classes`` names the
           classes in the first three, and any other argument of the constructor may be there;
         - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
           such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
@@ -86,7 +86,7 @@ def read_task(
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
     n_classes, n_test, design_effect
-        As in `SourceTask.from_losses` and `SourceTask.from_accuracies`, for files that do not say.
+        As in `SourceTask.from_ranks` and `SourceTask.from_accuracies`, for files that do not say.
     random_seed : int, SeedSequence or None
         Seed of the tie-breaking noise.
 
@@ -113,8 +113,8 @@ def read_task(
     ...     for number, rows in enumerate(([0, 1], [2, 3])):
     ...         np.savez(Path(folder) / f"part{number}.npz", scores=scores[rows], y=y[rows])
     ...     task = read_task(sorted(Path(folder).glob("*.npz")))
-    >>> task.n_test, task.n_classes, task.losses.tolist()
-    (4, 4, [0, 0, 0, 0])
+    >>> task.n_test, task.n_classes, task.ranks.tolist()
+    (4, 4, [1, 1, 1, 1])
     """
     files, label_files = _paths(paths, "paths"), _paths(labels, "labels")
     options = {
@@ -226,6 +226,11 @@ def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple
     for needed in _LAYOUTS:
         if all(key in arrays or key in options for key in needed):
             return needed
+    if "losses" in arrays:
+        raise DataError(
+            f"{name}: found losses, expected ranks: the rank of the true class, 1 is best; write "
+            "losses + 1 as ranks"
+        )
     wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
     example = _EXAMPLES.get(Path(name).suffix.lower())
     raise DataError(

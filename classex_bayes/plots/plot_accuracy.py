@@ -67,7 +67,7 @@ def plot_accuracy(
     ------
     DataError
         Nothing to draw, two predictions of the same name, accuracies beside risks, a task beside
-        risks, different m of top-m accuracy, or m above 1 beside a task without losses.
+        risks, different m of top-m accuracy, or m above 1 beside a task without ranks.
     NotFittedError
         An estimator that was not fitted.
 
@@ -77,7 +77,7 @@ def plot_accuracy(
     >>> plot_accuracy(pred, truth={100: 0.82}, backend="none").backend
     'none'
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-    >>> task = SourceTask.from_losses([0] * 14 + [1, 1, 2, 3, 5, 9], np.arange(20), n_classes=20)
+    >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
     """
     given: Any = predictions if isinstance(predictions, Sequence) else [predictions]

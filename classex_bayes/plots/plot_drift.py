@@ -49,7 +49,7 @@ def plot_drift(
     --------
     >>> from classex_bayes.assumptions.drift import measure_drift
     >>> from classex_bayes.task.source_task import SourceTask
-    >>> task = SourceTask.from_losses(np.arange(200) % 25, np.arange(200) % 100, n_classes=100)
+    >>> task = SourceTask.from_ranks(np.arange(200) % 25 + 1, np.arange(200) % 100, n_classes=100)
     >>> draws = np.random.default_rng(1).uniform(0.3, 0.4, (1, 500, 2)) / [1, 2]
     >>> fixed = Extrapolation.from_draws([20, 200], draws, "example", "credible", 100)
     >>> plot_drift(measure_drift(task, {20: 0.5}), fixed, backend="none").backend

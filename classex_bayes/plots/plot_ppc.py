@@ -1,4 +1,4 @@
-"""Predictive checks: what the model makes of a task, after and before it saw the losses."""
+"""Predictive checks: what the model makes of a task, after and before it saw the ranks."""
 
 from typing import Literal
 
@@ -28,7 +28,7 @@ def plot_ppc(
     model: BayesianExtrapolator,
     task: SourceTask | None = None,
     *,
-    kind: Literal["losses", "accuracy", "classes"] = "losses",
+    kind: Literal["ranks", "accuracy", "classes"] = "ranks",
     group: Group = "posterior",
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -44,10 +44,10 @@ def plot_ppc(
     task : SourceTask, optional
         Task whose data are drawn as observed, of the size of the fitted one (the default). Of
         several fitted tasks, the one to draw.
-    kind : {"losses", "accuracy", "classes"}
-        Share of instances with at most so many losses; average test accuracy against k; or
-        accuracies of the single classes at k1, worst first, for classes as alike as the task's
-        are on average (`classex_bayes.bayes.predict.predictive.predictive_class_accuracy`).
+    kind : {"ranks", "accuracy", "classes"}
+        Share of instances whose true class has at most this rank; average test accuracy against
+        k; or accuracies of the single classes at k1, worst first, for classes as alike as the
+        task's are on average (`classex_bayes.bayes.predict.predictive.predictive_class_accuracy`).
     group : {"posterior", "prior"}
         Whose replicates.
     ci_prob, ci_kind : optional
@@ -64,14 +64,14 @@ def plot_ppc(
     Raises
     ------
     DataError
-        kind="losses" for a model fitted in the power form; kind="classes" where they are not known
+        kind="ranks" for a model fitted in the power form; kind="classes" where they are not known
         or have one instance each; a task of another size.
 
     See Also
     --------
     classex_bayes.posterior_checks : The same in numbers.
     """
-    one_of(kind, ("losses", "accuracy", "classes"), "kind")
+    one_of(kind, ("ranks", "accuracy", "classes"), "kind")
     one_of(group, ("posterior", "prior"), "group")
     prob, interval = interval_settings(ci_prob, ci_kind)
     draws, seen, x, texts, log_x = compared(model, task, kind, group, random_seed)
@@ -165,8 +165,7 @@ def compared(
         return drawn["accuracy"], observed["accuracy"].values, observed["k"].values, texts, True
     if "loss_histogram" not in observed:
         raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
-    # One more than the losses, so that none has a place on the logarithmic axis.
-    texts = "Losses", "1 + losses", "share of instances with at most so many"
+    texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
     return (
         _share_up_to(drawn),
         _share_up_to(observed).values,

@@ -261,9 +261,9 @@ def _short(number: float) -> str:
 
 
 def predictive(findings: Findings) -> Chart:
-    """Losses of the task, or its accuracies where these are all that is known, and replicates."""
-    kind, unit = "losses", "losses, plus one"
-    x_title, y_title = f"at most so many {unit}", "share of instances"
+    """Ranks of the task, or its accuracies where these are all that is known, and replicates."""
+    kind, unit = "ranks", "rank of the true class"
+    x_title, y_title = f"{unit} at most", "share of instances"
     if findings.task.kind == "accuracies":
         kind, unit, x_title, y_title = "accuracy", "classes", "number of classes", "accuracy"
     draws, seen, x, _, _ = compared(findings.model, findings.task, kind)

@@ -133,7 +133,7 @@ def fingerprint(task: SourceTask) -> str:
     grid = task.grid()
     seen: tuple[Any, ...] = (grid, task.accuracy(grid))
     if task.kind != "accuracies":
-        seen = task.y, task.losses, task.class_weight
+        seen = task.y, task.evidence.losses, task.class_weight
     digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
     for array in seen:
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -37,7 +37,7 @@ def pilot_sentence(task: SourceTask) -> str:
 
     Examples
     --------
-    >>> pilot_sentence(SourceTask.from_losses([0, 2, 0, 1], [0, 0, 1, 2], n_classes=3))[-47:]
+    >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-47:]
     'got 50.0% right, all classes weighing the same.'
     """
     largest = int(task.grid()[-1])
@@ -63,13 +63,13 @@ def errors_sentence(task: SourceTask) -> str:
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0, 3, 1, 0, 2, 0], [0, 1, 1, 2, 2, 3], n_classes=4)
+    >>> task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], [0, 1, 1, 2, 2, 3], n_classes=4)
     >>> errors_sentence(task)
     'One class carries 67% of the 3 errors: 1.'
     """
     if task.kind == "accuracies":
         return "Errors of single classes are not known: the pilot is a bare accuracy curve."
-    errors = np.bincount(task.y, weights=task.losses > 0, minlength=task.n_classes)
+    errors = np.bincount(task.y, weights=task.ranks > 1, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."

@@ -26,8 +26,9 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
 
     .. math:: AvTestRisk_k = \sum_j q_j(k) \sum_i \omega_i \, cost[y_i, c_j(i)] \, 1\{j < L_i\}
 
-    with :math:`c_j(i)` the class at rank j of instance i, L_i its losses and :math:`\omega_i` its
-    weight. Unbiased for the average risk on k classes; with costs of 1 it is 1 - ATA_k.
+    with :math:`c_j(i)` the class at rank j of instance i, L_i its rank less 1 and
+    :math:`\omega_i` its weight. Unbiased for the average risk on k classes; with costs of 1 it is
+    1 - ATA_k.
 
     Parameters
     ----------

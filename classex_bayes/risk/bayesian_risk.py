@@ -40,7 +40,7 @@ class BayesianRisk(MixtureModel):
     with D the discriminability function, a mixture of radial-basis CDFs as in
     `BayesianExtrapolator`, and :math:`\rho` between the smallest and the largest cost of an error,
     in units of the largest: a logistic function of a smooth Gaussian process of
-    :math:`\Phi^{-1}(u)`. The losses tell D; the average test risks at 12 numbers of classes,
+    :math:`\Phi^{-1}(u)`. The ranks tell D; the average test risks at 12 numbers of classes,
     divided by the error rates, tell rho.
 
     Parameters
@@ -53,7 +53,7 @@ class BayesianRisk(MixtureModel):
         Prior on the weights of the mixture.
     monotone : bool
         Whether the conditional risk rises with u. Then it is a constant times a mixture of the
-        same form, fitted to the average test risks alone, which the losses do not help to know.
+        same form, fitted to the average test risks alone, which the ranks do not help to know.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ def ranked_errors(
 ) -> Iterator[RankedErrors]:
     """Walk through the instances in blocks and rank the competitors that beat them.
 
-    Which competitors beat the true class is decided as for the losses; among them, higher scores
+    Which competitors beat the true class is decided as for the ranks; among them, higher scores
     in double precision come first, and equal scores in the order of the tie-breaking noise.
 
     Parameters
@@ -72,7 +72,7 @@ def costs_by_rank(
 ) -> FloatArray:
     r"""Expected cost of the competitor at each rank, in one pass and O(block) memory.
 
-    With :math:`c_j(i)` the class at rank j of instance i and L_i its losses,
+    With :math:`c_j(i)` the class at rank j of instance i and L_i its rank less 1,
 
     .. math:: S_j = \sum_i \omega_i \, cost[y_i, c_j(i)] \, 1\{j < L_i\}, \qquad j = 0..k_1 - 2.
 

@@ -1,7 +1,7 @@
 r"""Losses regressed on margins: a beta-binomial law whose mean and spread follow the margin.
 
 Instance i is beaten by a random competitor with probability :math:`p_i`, of which its margin
-:math:`c_i` (at most 5.2) and its losses :math:`L_i` tell:
+:math:`c_i` (at most 5.2) and its rank less 1, :math:`L_i`, tell:
 
 .. math::
 
@@ -13,7 +13,7 @@ Instance i is beaten by a random competitor with probability :math:`p_i`, of whi
 
     \log v_i = \mathrm{spread} + \mathrm{spread\_slope} (c_i - 2.3) + \mathrm{spread\_beyond}\ e_i
 
-:math:`e_i = (c_i + \Phi^{-1}(1/k_1))_+` lies beyond what losses show. :math:`T_i` is the
+:math:`e_i = (c_i + \Phi^{-1}(1/k_1))_+` lies beyond what ranks show. :math:`T_i` is the
 regression to the mean of a noisy margin (Tweedie's formula): noise that gives :math:`p_i` the
 spread :math:`v_i` has variance about :math:`\log(1 + v_i) / c_i^2` in margins, and pulls the
 margin towards where margins are dense, which changes :math:`\log m_i` by
@@ -47,7 +47,7 @@ _SMALLEST_SPREAD, _LARGEST_SPREAD = 0.005, 50.0
 
 
 class Regressors(NamedTuple):
-    """What the law of each instance's losses depends on; arrays of shape (n,)."""
+    """What the law of each instance's ranks depends on; arrays of shape (n,)."""
 
     log_share: FloatArray
     level: FloatArray

@@ -54,7 +54,7 @@ class ScoreInformedExtrapolator(Parameters):
     class) stands out more than the true class of instance i does (see
     `classex_bayes.score_informed.margins.measure_margins`); it knows nothing of the unit of the
     scores: every increasing transform, the same for all instances, gives the same posterior.
-    Functions r and s have priors and are linear, but for a bend beyond what losses show and, in r,
+    Functions r and s have priors and are linear, but for a bend beyond what ranks show and, in r,
     regression to the mean (`classex_bayes.score_informed.margin_regression`). Classes are resampled
     with weights from a gamma law, whose shape is one over what shared competitors add to the
     variance.
@@ -81,7 +81,7 @@ class ScoreInformedExtrapolator(Parameters):
     posterior_ : Dataset
         Independent draws of the parameters of r and s, one chain, for `arviz_stats.summary`:
         "level" and "level_slope" of r; "regression" towards where margins are dense (about 1);
-        "spread" and "spread_slope" of s; what may change beyond the margins that losses show,
+        "spread" and "spread_slope" of s; what may change beyond the margins that ranks show,
         "level_beyond" and "spread_beyond".
     margins_ : array of shape (n_test,)
         Margin of each test instance.
@@ -306,17 +306,17 @@ class _ScorePosterior:
 
 
 def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _ScorePosterior:
-    """Posterior of the regression of losses on margins."""
+    """Posterior of the regression of ranks on margins."""
     assert task.source is not None
     margins = measure_margins(task.source, task.y)
     instance_weight = task.n_test * task.instance_weight
-    known = Regressors.of(margins, task.losses, instance_weight, task.n_classes)
+    known = Regressors.of(margins, task.evidence.losses, instance_weight, task.n_classes)
     telling = np.flatnonzero(margins.margin > -ndtri(_share_of_interest(task.n_classes)))
     theta, pareto_k = draw_posterior(
         known.select(telling), priors(margins.unevenness), task.design_effect(), draws, rng
     )
     classes, tested, repeats = np.unique(task.y, return_inverse=True, return_counts=True)
-    shape = 1 / task.loss_evidence.competitor_effect
+    shape = 1 / task.evidence.competitor_effect
     weight = _resampled(task.class_weight[classes], shape, draws, rng) / repeats
     advice = _note_on_probabilities(task.source)
     return _ScorePosterior(theta, weight, known, tested, margins.margin, pareto_k, advice)
@@ -347,7 +347,7 @@ def _note_on_probabilities(source: ScoreSource) -> str:
 
 
 def _share_of_interest(n_classes: int) -> float:
-    """Largest share of pairs at which losses are regressed on margins."""
+    """Largest share of pairs at which ranks are regressed on margins."""
     some = min(_FEWEST_LOSSES / (n_classes - 1), _LARGEST_SHARE_OF_ALL)
     return max(_LARGEST_SHARE, some)
 

@@ -8,7 +8,7 @@ from classex_bayes.simulate.gaussian import (
     GaussianNearestNeighbor,
 )
 from classex_bayes.simulate.hierarchy import HierarchicalNormal
-from classex_bayes.simulate.laws import FavorabilityLaw, KnownLaw, LossSample
+from classex_bayes.simulate.laws import FavorabilityLaw, KnownLaw, RankSample
 from classex_bayes.simulate.scorers import (
     lda_scores,
     logistic_scores,
@@ -30,7 +30,7 @@ __all__ = [
     "GaussianNearestNeighbor",
     "HierarchicalNormal",
     "KnownLaw",
-    "LossSample",
+    "RankSample",
     "StudentLaw",
     "UniformSphere",
     "VonMisesFisher",

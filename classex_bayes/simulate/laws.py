@@ -14,10 +14,10 @@ from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
-class LossSample(NamedTuple):
-    """How many wrong classes beat the true one (n,), the class of every instance (n,), and k1."""
+class RankSample(NamedTuple):
+    """Ranks of the true classes (n,), 1 is best; the true classes (n,); and k1."""
 
-    losses: IntArray
+    ranks: IntArray
     y: IntArray
     n_classes: int
 
@@ -100,8 +100,8 @@ class IndependentInstances(KnownLaw):
 
     def sample(
         self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
-    ) -> LossSample:
-        """Draw losses: U* from the law, then L ~ Binomial(n_classes - 1, 1 - U*).
+    ) -> RankSample:
+        """Draw ranks: U* from the law, then rank - 1 ~ Binomial(n_classes - 1, 1 - U*).
 
         Parameters
         ----------
@@ -110,12 +110,12 @@ class IndependentInstances(KnownLaw):
         n_test : int, optional
             Number of instances, at least and by default `n_classes`; classes take turns.
         random_seed : int, SeedSequence or None
-            The same seed gives the same losses.
+            The same seed gives the same ranks.
 
         Returns
         -------
-        LossSample
-            Losses, y and n_classes, as `SourceTask.from_losses` takes them.
+        RankSample
+            Ranks, y and n_classes, as `SourceTask.from_ranks` takes them.
 
         Raises
         ------
@@ -131,8 +131,8 @@ class IndependentInstances(KnownLaw):
         n_test = n_classes if n_test is None else n_test
         require_count("n_test", n_test, n_classes)
         rng = np.random.default_rng(seed_sequence(random_seed))
-        losses = rng.binomial(n_classes - 1, self._chances_to_lose(n_test, rng))
-        return LossSample(losses, np.arange(n_test) % n_classes, int(n_classes))
+        ranks = 1 + rng.binomial(n_classes - 1, self._chances_to_lose(n_test, rng))
+        return RankSample(ranks, np.arange(n_test) % n_classes, int(n_classes))
 
     @abstractmethod
     def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:

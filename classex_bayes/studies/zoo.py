@@ -37,10 +37,10 @@ class ZooTrials:
     def __call__(self, law: str, seed: np.random.SeedSequence) -> Trial:
         """Draw a task of the law with this name."""
         drawn = zoo()[law]
-        losses, y, n_classes = drawn.sample(
+        ranks, y, n_classes = drawn.sample(
             self.n_classes, n_test=REPEATS_PER_CLASS * self.n_classes, random_seed=seed
         )
-        task = SourceTask.from_losses(losses, y, n_classes=n_classes)
+        task = SourceTask.from_ranks(ranks, y, n_classes=n_classes)
         return Trial(task, drawn.accuracy(self.k))
 
 

@@ -28,7 +28,7 @@ def doubt_of_answers(task: SourceTask) -> Doubt:
 
     Examples
     --------
-    >>> doubt_of_answers(SourceTask.from_losses([39] * 40, range(40), n_classes=40))
+    >>> doubt_of_answers(SourceTask.from_ranks([40] * 40, range(40), n_classes=40))
     'reversed'
     """
     if task.kind == "accuracies":

@@ -40,14 +40,14 @@ def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind,
             )
         if task.kind == "accuracies":
             raise DataError(
-                f"parts: part {number} was made from accuracies alone and has no losses; make it "
-                "with from_scores, from_embeddings or from_losses"
+                f"parts: part {number} was made from accuracies alone and has no ranks; make it "
+                "with from_scores, from_embeddings or from_ranks"
             )
         for what in ("n_classes", "classes", "ties"):
             _same(what, getattr(task, what), getattr(tasks[0], what), number)
     classes, kinds = tasks[0].classes, {task.kind for task in tasks}
-    evidence = _joined([task.loss_evidence for task in tasks], classes, class_weight)
-    kind: Kind = "losses" if "losses" in kinds else tasks[0].kind
+    evidence = _joined([task.evidence for task in tasks], classes, class_weight)
+    kind: Kind = "ranks" if "ranks" in kinds else tasks[0].kind
     return evidence, kind, classes
 
 

@@ -23,8 +23,8 @@ Untested = Literal["error", "competitors"]
 class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
-    Make one by `from_scores`, `from_embeddings`, `from_losses` or `from_accuracies`, or from files
-    by `classex_bayes.read_task`. Losses and the covariance of ATA_k at 12 log-spaced k are computed
+    Make one by `from_scores`, `from_embeddings`, `from_ranks` or `from_accuracies`, or from files
+    by `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k are computed
     once, in one pass over the scores; the task keeps a reference to what it was made from, never a
     copy.
 
@@ -34,8 +34,8 @@ class SourceTask(TaskStatistics):
         k1, the number of source classes.
     n_test : int
         Number of test instances.
-    losses : int array of shape (n_test,)
-        Number of wrong classes that score above the true class (ties broken).
+    ranks : int array of shape (n_test,)
+        Rank of the true class of each instance, 1 is best (ties broken).
     y : int array of shape (n_test,)
         Position of the true class of each instance.
     classes : list or None
@@ -109,8 +109,8 @@ class SourceTask(TaskStatistics):
         --------
         >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
         >>> task = SourceTask.from_scores(scores, [0, 1, 2])
-        >>> task.losses.tolist(), task.accuracy([2, 3]).round(3).tolist()
-        ([0, 1, 0], [0.833, 0.667])
+        >>> task.ranks.tolist(), task.accuracy([2, 3]).round(3).tolist()
+        ([1, 2, 1], [0.833, 0.667])
         """
         higher_is_better = validation.truth_value(higher_is_better, "higher_is_better")
         source: ScoreSource
@@ -153,7 +153,7 @@ class SourceTask(TaskStatistics):
         """Make a task from embeddings of test instances and class templates.
 
         The score matrix is never formed: blocks of rows are compared in single precision, and
-        pairs too close to call are decided by the formula in double precision, so the losses are
+        pairs too close to call are decided by the formula in double precision, so the ranks are
         those of double precision.
 
         Parameters
@@ -192,8 +192,8 @@ class SourceTask(TaskStatistics):
         --------
         >>> gallery = np.eye(3)
         >>> task = SourceTask.from_embeddings(gallery + 0.1, gallery, [0, 1, 2])
-        >>> task.losses.tolist()
-        [0, 0, 0]
+        >>> task.ranks.tolist()
+        [1, 1, 1]
         """
         frames.refuse_disorder(probes, y, ("probes", "y"))
         frames.refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
@@ -263,9 +263,9 @@ class SourceTask(TaskStatistics):
         return cls(evidence, kind, classes)
 
     @classmethod
-    def from_losses(
+    def from_ranks(
         cls,
-        losses: Any,
+        ranks: Any,
         y: Any,
         *,
         n_classes: int,
@@ -273,16 +273,16 @@ class SourceTask(TaskStatistics):
         class_weight: Any = None,
         untested: Untested = "error",
     ) -> "SourceTask":
-        """Make a task from losses: for each instance, how many wrong classes scored higher.
+        """Make a task from the rank of the true class of each test instance.
 
-        Losses are all that the model needs; without the scores the competitors' part of the
+        Ranks are all that the model needs; without the scores the competitors' part of the
         variance is set by a factor of 1.25 on the class-clustered variance, and `KDE` is
         unavailable.
 
         Parameters
         ----------
-        losses : array-like of int, shape (n,)
-            Losses in 0..n_classes - 1.
+        ranks : array-like of int, shape (n,)
+            1 (best) to n_classes: one more than the number of wrong classes that scored higher.
         y : array-like of shape (n,)
             True classes: positions 0..n_classes - 1, or names.
         n_classes : int
@@ -297,22 +297,22 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            Losses that are not whole numbers in 0..n_classes - 1; labels as in `from_scores`.
+            Ranks that are not whole numbers in 1..n_classes; labels as in `from_scores`.
 
         Examples
         --------
-        >>> SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
+        >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
         """
-        frames.refuse_disorder(losses, y, ("losses", "y"))
+        frames.refuse_disorder(ranks, y, ("ranks", "y"))
         n_classes = validation.class_count(n_classes, "n_classes")
         validation.enough_classes(n_classes, "n_classes")
         names = validation.class_names(classes, n_classes)
-        counts = validation.loss_counts(losses, n_classes)
-        labels = validation.encode_labels(y, counts.size, n_classes, names)
+        losses = validation.whole_ranks(ranks, n_classes) - 1
+        labels = validation.encode_labels(y, losses.size, n_classes, names)
         validation.tested_classes(labels, n_classes, names, untested)
         weight = validation.class_weights(class_weight, labels, n_classes, names)
-        return cls(LossEvidence(n_classes, labels, weight, losses=counts), "losses", names)
+        return cls(LossEvidence(n_classes, labels, weight, losses=losses), "ranks", names)
 
     @classmethod
     def from_accuracies(
@@ -369,7 +369,7 @@ class SourceTask(TaskStatistics):
     def merge(cls, parts: Iterable["SourceTask"], class_weight: Any = None) -> "SourceTask":
         """Put tasks on shards of the test instances together: one test, scored in parts.
 
-        The result is that of the whole test: losses in the order of the parts, and the exact
+        The result is that of the whole test: ranks in the order of the parts, and the exact
         covariance, from the sums that each part keeps. Merging is associative.
 
         Parameters
@@ -384,8 +384,8 @@ class SourceTask(TaskStatistics):
         Returns
         -------
         SourceTask
-            With scores if all parts have them. If a part was made from losses, the whole counts
-            as made from losses.
+            With scores if all parts have them. If a part was made from ranks, the whole counts
+            as made from ranks.
 
         Raises
         ------
@@ -413,7 +413,7 @@ class SourceTask(TaskStatistics):
         ...     for rows in (slice(0, 4), slice(4, 6))
         ... ]
         >>> merged, whole = SourceTask.merge(parts), SourceTask.from_scores(scores, y)
-        >>> bool(np.all(merged.losses == whole.losses))
+        >>> bool(np.all(merged.ranks == whole.ranks))
         True
         >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
         True

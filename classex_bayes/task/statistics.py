@@ -15,7 +15,7 @@ from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-Kind = Literal["scores", "embeddings", "losses", "accuracies"]
+Kind = Literal["scores", "embeddings", "ranks", "accuracies"]
 
 
 class TaskStatistics:
@@ -28,24 +28,24 @@ class TaskStatistics:
         self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
 
     @property
-    def losses(self) -> IntArray:
-        """Losses of the test instances, shape (n_test,)."""
-        return self.loss_evidence.losses
+    def ranks(self) -> IntArray:
+        """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
+        return self.evidence.losses + 1
 
     @property
     def y(self) -> IntArray:
         """Positions of the true classes, shape (n_test,)."""
-        return self.loss_evidence.y
+        return self.evidence.y
 
     @property
     def class_weight(self) -> FloatArray:
         """Weights of the test classes, summing to 1, shape (n_classes,)."""
-        return self.loss_evidence.class_weight
+        return self.evidence.class_weight
 
     @property
     def instance_weight(self) -> FloatArray:
         """Weights of the test instances, summing to 1: class weight / repeats of the class."""
-        return self.loss_evidence.instance_weight
+        return self.evidence.instance_weight
 
     @property
     def source(self) -> ScoreSource | None:
@@ -55,12 +55,12 @@ class TaskStatistics:
     @property
     def ties(self) -> Ties:
         """How competitors with the true class's score were ordered."""
-        return self.loss_evidence.ties
+        return self.evidence.ties
 
     @property
     def tie_seed(self) -> int:
         """Seed of the noise that broke ties."""
-        return self.loss_evidence.tie_seed
+        return self.evidence.tie_seed
 
     @property
     def n_tied(self) -> int:
@@ -73,12 +73,12 @@ class TaskStatistics:
         return isinstance(self._evidence, LossEvidence) and self._evidence.statistics is not None
 
     @property
-    def loss_evidence(self) -> LossEvidence:
-        """Losses and what is known of them; refused where only accuracies are known."""
+    def evidence(self) -> LossEvidence:
+        """What the ranks and scores tell; refused if only accuracies are known."""
         if isinstance(self._evidence, AccuracyCurve):
             raise DataError(
-                "task: it was made from accuracies alone and has no losses; make it with "
-                "from_scores, from_embeddings or from_losses"
+                "task: it was made from accuracies alone and has no ranks; make it with "
+                "from_scores, from_embeddings or from_ranks"
             )
         return self._evidence
 
@@ -130,17 +130,17 @@ class TaskStatistics:
         if isinstance(self._evidence, AccuracyCurve):
             raise DataError(
                 f"top: found {best}, expected 1; the task was made from accuracies alone and has "
-                "no losses; make it with from_scores, from_embeddings or from_losses"
+                "no ranks; make it with from_scores, from_embeddings or from_ranks"
             )
         weights = self.instance_weight
-        return average_top_accuracy(self.losses, self.n_classes, counts, weights, best)
+        return average_top_accuracy(self.evidence.losses, self.n_classes, counts, weights, best)
 
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.
 
         Dyadic-cluster-robust where scores are known (one more pass over them, but for `grid()`;
         interpolated in log k between `grid()` once they are let go); 1.25 times the
-        class-clustered covariance where only losses are known;
+        class-clustered covariance if only ranks are known;
         Cov(k <= k') = a_k' (1 - a_k) deff / n for a bare curve.
 
         Parameters
@@ -182,7 +182,7 @@ class TaskStatistics:
         return self._evidence.dependence
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
-        """Number of instances in each bin of losses, every class weighing the same: sums to n_test.
+        """Number of instances in each bin of losses = rank - 1; classes weigh the same.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class TaskStatistics:
                 "last_loss: expected increasing whole numbers >= 0, the last of them "
                 f"{self.n_classes - 1}, found {last_loss!r}"
             )
-        return self.loss_evidence.histogram(last.astype(np.int64))
+        return self.evidence.histogram(last.astype(np.int64))
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.
@@ -224,9 +224,9 @@ class TaskStatistics:
 
         Notes
         -----
-        A task made from losses alone has forgotten who beat whom. There each instance keeps a
-        hypergeometric share of its losses, which is right for every ATA_k on average but loses
-        the dependence between instances.
+        A task made from ranks alone has forgotten who beat whom. There each instance keeps a
+        hypergeometric share of the wrong classes above its own, which is right for every ATA_k on
+        average but loses the dependence between instances.
         """
         few, many = validation.FEWEST_CLASSES, self.n_classes
         size = validation.class_count(n_classes, "n_classes", many, few)
@@ -235,14 +235,14 @@ class TaskStatistics:
         return self.select(kept, rng)
 
     def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
-        """Task on given classes; see `subsample` for tasks made from losses.
+        """Task on given classes; see `subsample` for tasks made from ranks.
 
         Parameters
         ----------
         kept : int array
             Positions of the classes to keep, without repetition, at least 3.
         rng : Generator, optional
-            Thins losses whose scores are unknown.
+            Thins ranks whose scores are unknown.
 
         Returns
         -------
@@ -257,16 +257,16 @@ class TaskStatistics:
         validation.enough_classes(places.size, "kept")
         if np.unique(places).size < places.size:
             raise DataError(f"kept: expected different positions, found {places.tolist()}")
-        evidence = self.loss_evidence.select(places, rng or np.random.default_rng())
+        evidence = self.evidence.select(places, rng or np.random.default_rng())
         names = None if self.classes is None else [self.classes[j] for j in places]
         return type(self)(evidence, self.kind, names)
 
     def without_scores(self) -> Self:
         """Task that has let go of its scores and keeps the statistics of the pass over them.
 
-        Small enough to pickle and send: losses, labels, and the sums behind the covariance at
+        Small enough to pickle and send: ranks, labels, and the sums behind the covariance at
         `grid()`, 24 numbers for each class. What looks at scores again (`KDE`, costs, diagnosis) is
-        not available, and `subsample` treats it like a task made from losses.
+        not available, and `subsample` treats it like a task made from ranks.
 
         Returns
         -------
@@ -276,7 +276,7 @@ class TaskStatistics:
         --------
         classex_bayes.SourceTask.merge : Puts shards of a test together again.
         """
-        return type(self)(self.loss_evidence.without_source(), self.kind, self.classes)
+        return type(self)(self.evidence.without_source(), self.kind, self.classes)
 
     def _accuracy_text(self) -> str:
         """Accuracy at k1, or at the largest known k, with its standard error."""

@@ -271,17 +271,17 @@ def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -
     return template_class
 
 
-def loss_counts(losses: Any, n_classes: int) -> IntArray:
-    """Losses as whole numbers in 0..n_classes - 1."""
-    array = as_numeric(as_vector(losses, "losses"), "losses")
+def whole_ranks(ranks: Any, n_classes: int) -> IntArray:
+    """Ranks as whole numbers in 1..n_classes."""
+    array = as_numeric(as_vector(ranks, "ranks"), "ranks")
     if array.ndim != 1:
-        raise DataError(f"losses: expected one number per test instance, found shape {array.shape}")
-    bad = ~((array >= 0) & (array < n_classes) & (array == np.floor(array)))
+        raise DataError(f"ranks: expected one number per test instance, found shape {array.shape}")
+    bad = ~((array >= 1) & (array <= n_classes) & (array == np.floor(array)))
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"losses: found {array[row]} at row {row}; expected whole numbers in "
-            f"0..{n_classes - 1}, how many of the {n_classes - 1} wrong classes scored higher"
+            f"ranks: found {array[row]} at row {row}; expected whole numbers in 1..{n_classes}, "
+            "the rank of the true class, where 1 is best; add 1 if 0 is best"
         )
     return array.astype(np.int64)
 

@@ -21,7 +21,7 @@ def squared_distances(glyphs, probe: int) -> np.ndarray:
 
 def favorability(glyphs) -> None:
     """Scores of two probes, their favorability, and what it makes of more classes."""
-    beaten = 1 - glyphs.task().losses / (len(glyphs.classes) - 1)
+    beaten = 1 - (glyphs.task().ranks - 1) / (len(glyphs.classes) - 1)
     easy, hard = (int(np.argmin(np.abs(beaten - level))) for level in (0.9993, 0.9))
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     k = np.geomspace(2, 2965, 200)
@@ -51,7 +51,7 @@ def favorability(glyphs) -> None:
 def random_classes(glyphs) -> None:
     """Predictions from a random pilot and from one of well-read characters."""
     everything = glyphs.task()
-    order = np.argsort(np.bincount(everything.y, weights=everything.losses))
+    order = np.argsort(np.bincount(everything.y, weights=everything.ranks - 1))
     rng = np.random.default_rng(2)
     pilots = {
         "pilot of random classes": rng.choice(2965, 200, replace=False),

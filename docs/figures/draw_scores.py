@@ -119,8 +119,8 @@ class Embeddings(NamedTuple):
     def accuracy(self, k):
         """Accuracy of many instances among many classes: the U-statistic, errors of 0.005."""
         lost = self._losses()
-        task = cb.SourceTask.from_losses(
-            lost, np.arange(lost.size), n_classes=REFERENCE_CLASSES + 1, untested="competitors"
+        task = cb.SourceTask.from_ranks(
+            lost + 1, np.arange(lost.size), n_classes=REFERENCE_CLASSES + 1, untested="competitors"
         )
         return task.accuracy(k)
 

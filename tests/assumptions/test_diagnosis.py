@@ -121,7 +121,7 @@ def test_ties():
     task = SourceTask.from_scores(np.round(scores / 4), y, random_seed=1)
     check = diagnose(task)["ties"]
     assert check.passed is False
-    assert check.value == task.n_tied / (task.n_tied + task.losses.sum())
+    assert check.value == task.n_tied / (task.n_tied + task.evidence.losses.sum())
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -142,7 +142,7 @@ def test_probabilities_bring_a_hint(log):
 
 def test_tasks_without_scores():
     task = SourceTask.from_scores(*scores_of(50, 2))
-    bare = SourceTask.from_losses(task.losses, task.y, n_classes=50)
+    bare = SourceTask.from_ranks(task.ranks, task.y, n_classes=50)
     report = diagnose(bare)
     unknown = {check.name for check in report if check.passed is None}
     assert unknown == {*SHAPES, "ties", "normalised scores"}
@@ -159,9 +159,9 @@ def test_a_curve_of_one_point_and_below_chance():
 
 
 def test_few_classes_and_few_errors():
-    task = SourceTask.from_losses([0, 1, 0, 2] * 5, np.arange(20) % 4, n_classes=4)
+    task = SourceTask.from_ranks([1, 2, 1, 3] * 5, np.arange(20) % 4, n_classes=4)
     assert failed(task) >= {"few classes", "few errors"}
-    many = SourceTask.from_losses(np.arange(5000) % 3, np.arange(5000) % 500, n_classes=500)
+    many = SourceTask.from_ranks(np.arange(5000) % 3 + 1, np.arange(5000) % 500, n_classes=500)
     check = diagnose(many)["few classes"]
     assert check.passed
     assert check.value <= 100
@@ -177,7 +177,9 @@ def test_influences_are_those_of_deletion(repeats):
         facts = stream(task, k, np.random.default_rng(0))
         without = [task.select(np.delete(np.arange(12), j)).accuracy(k)[0] for j in range(12)]
         assert_allclose(facts.influence, 11 * (np.mean(without) - without), atol=1e-5)
-    assert facts.as_rival.sum() == pytest.approx(task.instance_weight @ task.losses, rel=1e-5)
+    assert facts.as_rival.sum() == pytest.approx(
+        task.instance_weight @ task.evidence.losses, rel=1e-5
+    )
 
 
 edge_lists = st.lists(
@@ -251,9 +253,7 @@ def test_marginality_without_what_it_needs():
     large = SourceTask.from_accuracies([2, 50], [0.99, 0.9], n_test=100, n_classes=50)
     small = SourceTask.from_scores(*scores_of(20))
     assert check_marginality(large, small).checks[0].passed is None
-    perfect = [
-        SourceTask.from_losses(np.zeros(k, int), np.arange(k), n_classes=k) for k in (20, 10)
-    ]
+    perfect = [SourceTask.from_ranks(np.ones(k, int), np.arange(k), n_classes=k) for k in (20, 10)]
     assert check_marginality(*perfect).checks[0].passed is None
 
 

@@ -116,9 +116,7 @@ def test_accuracies_alone(task):
 
 
 def test_perfect_tasks_and_one_size_twice():
-    perfect = [
-        SourceTask.from_losses(np.zeros(k, int), range(k), n_classes=k) for k in (60, 20, 20)
-    ]
+    perfect = [SourceTask.from_ranks(np.ones(k, int), range(k), n_classes=k) for k in (60, 20, 20)]
     drift = measure_drift(perfect[0], perfect[1:])
     assert drift.table.index.tolist() == [20, 20]
     assert np.isfinite(drift.table.to_numpy()).all()
@@ -153,8 +151,8 @@ def test_applied_on_the_probit_scale(task, prediction):
 
 
 def test_a_certain_measurement_is_reproduced():
-    many = SourceTask.from_losses(
-        np.arange(400_000) % 7 // 5, np.arange(400_000) % 80, n_classes=80
+    many = SourceTask.from_ranks(
+        np.arange(400_000) % 7 // 5 + 1, np.arange(400_000) % 80, n_classes=80
     )
     drift = measure_drift(
         SourceTask.from_accuracies([20, 80], many.accuracy([20, 80]), n_test=10**8, n_classes=80),

@@ -74,11 +74,9 @@ def test_correlation_of_errors():
 
 
 def test_few_errors_do_not_tell_a_correlation():
-    lost = np.arange(30) % 7
-    perfect, others = np.zeros(30, dtype=int), (lost, lost // 2)
-    tasks = [
-        SourceTask.from_losses(losses, range(30), n_classes=30) for losses in (perfect, *others)
-    ]
+    wrong = np.arange(30) % 7
+    perfect, others = np.ones(30, dtype=int), (wrong + 1, wrong // 2 + 1)
+    tasks = [SourceTask.from_ranks(ranks, range(30), n_classes=30) for ranks in (perfect, *others)]
     found = sampling_correlation(tasks)
     assert_array_equal(found[0], [1, 0.25, 0.25])
     assert found[1, 2] != 0.25

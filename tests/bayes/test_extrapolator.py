@@ -67,7 +67,7 @@ def test_dirichlet_prior_holds_the_observed(fitted_dirichlet, pilot):
 
 def test_perfect_pilot(fit):
     # No error among n independent instances: a rate above 3/n has a chance of 5% at most.
-    task = SourceTask.from_losses([0] * 100, range(100), n_classes=100)
+    task = SourceTask.from_ranks([1] * 100, range(100), n_classes=100)
     model = BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
     low = model.predict([100, 300, 1000, 10_000]).interval(0.9, "eti")["lower"]
     assert 0.96 < low[100] < 0.995
@@ -76,8 +76,8 @@ def test_perfect_pilot(fit):
 
 
 def test_hopeless_pilot(fit):
-    losses = np.random.default_rng(1).integers(0, 100, 200)
-    task = SourceTask.from_losses(losses, np.arange(200) % 100, n_classes=100)
+    ranks = np.random.default_rng(1).integers(1, 101, 200)
+    task = SourceTask.from_ranks(ranks, np.arange(200) % 100, n_classes=100)
     predicted = fit(task).predict([10, 100])
     interval = predicted.interval(0.95, "eti")
     for k in (10, 100):

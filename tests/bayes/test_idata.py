@@ -34,7 +34,9 @@ def test_groups_and_attributes(fit, pilot):
     observed = model.idata["observed_data"].to_dataset()
     assert observed["loss_histogram"].dims == ("bin",) and observed["accuracy"].dims == ("k",)
     assert_array_equal(observed["accuracy"], pilot.task.accuracy(observed["k"].values))
-    expected = np.histogram(pilot.task.losses, np.append(-1, observed["bin"].values) + 0.5)[0]
+    expected = np.histogram(
+        pilot.task.evidence.losses, np.append(-1, observed["bin"].values) + 0.5
+    )[0]
     assert_allclose(observed["loss_histogram"], expected)
     assert model.idata["constant_data"]["matrix"].dims == ("bin", "knot")
     attributes = model.idata.attrs
@@ -133,14 +135,14 @@ def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
     total = np.log(np.maximum(share, 1e-300)) @ observed["loss_histogram"].values / deff
     assert_allclose(group.sum("class"), total, rtol=1e-10)
     # A class of two instances of the 400.
-    bins = np.searchsorted(observed["bin"].values, pilot.task.losses[pilot.task.y == 3])
+    bins = np.searchsorted(observed["bin"].values, pilot.task.evidence.losses[pilot.task.y == 3])
     assert_allclose(group.sel({"class": 3}), np.log(share[..., bins]).sum(axis=-1) / deff)
 
 
 def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
-    losses, y = [0, 3, 1, 0, 2, 0], list("aabcdd")
-    task = SourceTask.from_losses(
-        losses, y, n_classes=5, classes=list("dxcba"), class_weight=[1, 0, 2, 3, 4],
+    ranks, y = [1, 4, 2, 1, 3, 1], list("aabcdd")
+    task = SourceTask.from_ranks(
+        ranks, y, n_classes=5, classes=list("dxcba"), class_weight=[1, 0, 2, 3, 4],
         untested="competitors",
     )  # fmt: skip
     model = fit(task, draws=20, tune=50)

@@ -38,8 +38,8 @@ BASIS = RadialBasis.regular(-4, 8, 0.5)
 
 def independent(k1, n_errors, names=None):
     """One instance of each class, so that the information is the same for each of them."""
-    losses = [1] * n_errors + [0] * (k1 - n_errors)
-    return SourceTask.from_losses(losses, names or range(k1), n_classes=k1, classes=names)
+    ranks = [2] * n_errors + [1] * (k1 - n_errors)
+    return SourceTask.from_ranks(ranks, names or range(k1), n_classes=k1, classes=names)
 
 
 def information(tasks):
@@ -165,7 +165,7 @@ def test_bare_curves_put_all_in_the_power_form(tasks):
     ).assign_coords(chain=[0], draw=range(3))
     group = predictive_group(weights, tree, BASIS, np.random.default_rng(1))
     assert task_part(group, 1)["k"].values.tolist() == [10, 50]
-    with pytest.raises(DataError, match="likelihood: 'bernstein' needs losses"):
+    with pytest.raises(DataError, match="likelihood: 'bernstein' needs ranks"):
         pooled_groups([tasks[1], curve], BASIS, "bernstein", "nothing")
 
 

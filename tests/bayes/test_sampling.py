@@ -20,7 +20,7 @@ from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import ConvergenceWarning, DataError
 from classex_bayes.task.source_task import SourceTask
 
-TASK = SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
+TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 
 
 def assert_same_draws(model, other):
@@ -272,7 +272,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.task.source_task import SourceTask
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
-task = SourceTask.from_losses(np.arange(400) % 9, np.arange(400) % 200, n_classes=200)
+task = SourceTask.from_ranks(np.arange(400) % 9 + 1, np.arange(400) % 200, n_classes=200)
 model = BayesianExtrapolator()
 model.fit(task, draws=20, tune=50, chains=2, progressbar=False)  # compiles
 threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()

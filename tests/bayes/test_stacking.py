@@ -73,10 +73,8 @@ def test_shares_add_up(parts, total):
 
 def test_high_pareto_k_is_counted(fit):
     # Classes with very different numbers of instances: one of them decides much.
-    losses = np.append(np.zeros(40, dtype=int), [9, 8, 9])
-    task = SourceTask.from_losses(
-        losses, [0] * 40 + [1, 2, 2], n_classes=10, untested="competitors"
-    )
+    ranks = np.append(np.ones(40, dtype=int), [10, 9, 10])
+    task = SourceTask.from_ranks(ranks, [0] * 40 + [1, 2, 2], n_classes=10, untested="competitors")
     models = {"a": fit(task), "b": fit(task, DirichletPrior())}
     found = stack(models)
     assert found.table["high_k"].sum() == sum(int(n.split()[1]) for n in found.notes)
@@ -126,8 +124,8 @@ def test_as_an_estimator(small_task):
 @pytest.mark.slow
 def test_a_family_that_cannot_fit_gets_no_weight():
     for law in ("two narrow groups", "bimodal"):
-        losses, y, n = zoo()[law].sample(200, n_test=600, random_seed=1)
-        task = SourceTask.from_losses(losses, y, n_classes=n)
+        ranks, y, n = zoo()[law].sample(200, n_test=600, random_seed=1)
+        task = SourceTask.from_ranks(ranks, y, n_classes=n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = StackedExtrapolator().fit(

@@ -61,7 +61,7 @@ def test_json_of_a_single_chain(run, embeddings, strict):
 
 
 def test_infinite_answers_are_null(run, tmp_path, strict):
-    np.savez(tmp_path / "easy.npz", losses=np.zeros(300, int), y=np.arange(300), n_classes=300)
+    np.savez(tmp_path / "easy.npz", ranks=np.ones(300, int), y=np.arange(300), n_classes=300)
     code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
     until = strict(out)["classes_until"]
     assert code == 0 and until["median"] is None and until["largest"] == 10**12
@@ -396,7 +396,7 @@ def test_study_zoo(run, monkeypatch, tmp_path, strict):
     options = ["--k1", "20", "--repeats", "2", "--quiet", "--out", tmp_path / "z"]
     code, out, _ = run("study", "zoo", *options, "--json")
     rows = strict(out)["rows"]
-    # KDE cannot be fitted to losses, and is left out.
+    # KDE cannot be fitted to ranks, and is left out.
     assert (
         code == 0
         and len(rows) == 10 * 4
@@ -454,7 +454,7 @@ def test_version(run):
 
 def test_streams_that_are_closed_full_or_without_letters(tmp_path):
     name = tmp_path / "nämé.npz"
-    np.savez(name, losses=np.arange(40) % 7, y=np.arange(40), n_classes=40)
+    np.savez(name, ranks=np.arange(40) % 7 + 1, y=np.arange(40), n_classes=40)
     options = [name, "--k", "99", "--draws", "50", "--chains", "1", "--out", tmp_path]
     closed = "import sys; sys.stderr = None; from classex_bayes.cli import main; main()"
     command = [sys.executable, "-c", closed, "extrapolate", *map(str, options)]

@@ -46,7 +46,7 @@ def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
 
 
 def test_output_that_is_piped_has_no_colours(tmp_path):
-    np.savez(tmp_path / "s.npz", losses=np.arange(40) % 7, y=np.arange(40), n_classes=40)
+    np.savez(tmp_path / "s.npz", ranks=np.arange(40) % 7 + 1, y=np.arange(40), n_classes=40)
     for arguments in (
         ["--help"],
         ["extrapolate", "--help"],

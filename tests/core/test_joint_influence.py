@@ -41,6 +41,14 @@ class Scored:
     def losses(self):
         return self.n_classes - 1 - self.wins.sum(axis=1)
 
+    @property
+    def evidence(self):
+        return self
+
+
+def covariance_of(tests, k):
+    return joint_covariance([test.evidence for test in tests], k)
+
 
 def random_test(rng, difficulty, most_repeats, untested=0):
     """Difficulty of the classes is common to the tests, so that they err together."""
@@ -100,7 +108,7 @@ def test_covariance_is_the_written_formula(seed, most_repeats, untested, monkeyp
         random_test(rng, difficulty, most_repeats),
     ]
     k = np.array([2, 4, 9])
-    found = joint_covariance(tests, k)
+    found = covariance_of(tests, k)
     np.testing.assert_allclose(found, written_out(tests, k), rtol=1e-5, atol=1e-6)
 
 
@@ -113,7 +121,7 @@ def two_views():
 
 def test_own_blocks_are_the_covariances_of_the_tasks(two_views):
     k = two_views[0].grid()
-    joint = joint_covariance(two_views, k)
+    joint = covariance_of(two_views, k)
     for place, task in enumerate(two_views):
         part = slice(place * k.size, (place + 1) * k.size)
         scale = np.diag(task.accuracy_cov(k)).max()
@@ -124,7 +132,7 @@ def test_own_blocks_are_the_covariances_of_the_tasks(two_views):
 
 def test_a_test_agrees_with_itself(two_views):
     k = np.array([5, 40])
-    joint = joint_covariance([two_views[0], two_views[0]], k)
+    joint = covariance_of([two_views[0], two_views[0]], k)
     np.testing.assert_allclose(joint[:2, 2:], joint[:2, :2], rtol=1e-6)
 
 
@@ -136,18 +144,18 @@ def test_block_layout_does_not_matter(two_views, monkeypatch):
         two_views[1].y[60:],
         np.repeat([0.0, 0.05], 20),
     )
-    whole = joint_covariance([two_views[0], half], k)
+    whole = covariance_of([two_views[0], half], k)
     for elements in (1, 500):
         monkeypatch.setattr(losses_module, "_BLOCK_ELEMENTS", elements)
-        np.testing.assert_allclose(joint_covariance([two_views[0], half], k), whole, rtol=1e-4)
+        np.testing.assert_allclose(covariance_of([two_views[0], half], k), whole, rtol=1e-4)
 
 
 def test_losses_alone_are_compared_between_classes(two_views):
     k, scored = np.array([10, 40]), two_views[1]
-    bare = SourceTask.from_losses(two_views[0].losses, two_views[0].y, n_classes=40)
-    joint = joint_covariance([bare, scored], k)
+    bare = SourceTask.from_ranks(two_views[0].ranks, two_views[0].y, n_classes=40)
+    joint = covariance_of([bare, scored], k)
     means = [
-        accuracy_given_losses(task.losses, 40, k).reshape(40, 3, 2).mean(axis=1)
+        accuracy_given_losses(task.evidence.losses, 40, k).reshape(40, 3, 2).mean(axis=1)
         for task in (bare, scored)
     ]
     np.testing.assert_allclose(joint, np.cov(np.hstack(means).T) / 40, rtol=1e-9)
@@ -161,7 +169,7 @@ def correlations(n_classes, repeats, n_simulations):
         probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=seed)
         tasks = [SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y) for d in (10, 6)]
         accuracy.append([task.accuracy(k)[0] for task in tasks])
-        joint = joint_covariance(tasks, k)
+        joint = covariance_of(tasks, k)
         moments.append([joint[0, 0], joint[0, 1], joint[1, 1]])
     first, cross, second = np.mean(moments, axis=0)
     return np.corrcoef(np.transpose(accuracy))[0, 1], cross / np.sqrt(first * second)
@@ -183,10 +191,10 @@ def test_losses_alone_leave_each_test_the_covariance_it_has_by_itself():
     rng = np.random.default_rng(3)
     y, k = np.repeat(np.arange(6), 2), np.array([2, 5, 10])
     tasks = [
-        SourceTask.from_losses(rng.integers(0, 10, 12), y, n_classes=10, untested="competitors")
+        SourceTask.from_ranks(rng.integers(0, 10, 12) + 1, y, n_classes=10, untested="competitors")
         for _ in range(2)
     ]
-    found = joint_covariance(tasks, k).reshape(2, 3, 2, 3)
+    found = covariance_of(tasks, k).reshape(2, 3, 2, 3)
     for place, task in enumerate(tasks):
-        alone = clustered_covariance(task.losses, y, 10, k, task.class_weight)
+        alone = clustered_covariance(task.evidence.losses, y, 10, k, task.class_weight)
         np.testing.assert_allclose(found[place, :, place], alone, rtol=1e-12)

@@ -65,7 +65,9 @@ def test_draws_of_the_accuracies_have_their_covariance(repeats):
     np.testing.assert_allclose(result.mean, task.accuracy(k), atol=1e-12)
     variance, expected = draws_of(result).var(axis=0), np.diag(task.accuracy_cov(k))
     # The median of the ratios over k is 1; the resamples' clustered variance sets how they differ.
-    clustered = np.diag(clustered_covariance(task.losses, task.y, 60, k, task.class_weight))
+    clustered = np.diag(
+        clustered_covariance(task.evidence.losses, task.y, 60, k, task.class_weight)
+    )
     factor = np.median(expected / clustered)
     np.testing.assert_allclose(variance, factor * clustered, rtol=0.2)
     assert np.median(variance / expected) == pytest.approx(1, abs=0.2)
@@ -75,8 +77,8 @@ def test_weighted_and_untested_classes():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 2)
     weight = rng.exponential(size=50)
-    task = SourceTask.from_losses(
-        rng.binomial(49, rng.beta(0.5, 5, 80)),
+    task = SourceTask.from_ranks(
+        rng.binomial(49, rng.beta(0.5, 5, 80)) + 1,
         y,
         n_classes=50,
         class_weight=weight,
@@ -89,8 +91,8 @@ def test_weighted_and_untested_classes():
 
 
 def test_losses_alone_stand_in_for_the_competitors():
-    losses, y, k1 = FavorabilityLaw((2.0,), (1.0,)).sample(80, random_seed=1)
-    task = SourceTask.from_losses(losses, y, n_classes=k1)
+    ranks, y, k1 = FavorabilityLaw((2.0,), (1.0,)).sample(80, random_seed=1)
+    task = SourceTask.from_ranks(ranks, y, n_classes=k1)
     result = quiet(Observed(), task, [2, 20, 80], n_resamples=800, random_seed=1)
     variance = np.diag(task.accuracy_cov([2, 20, 80]))
     np.testing.assert_allclose(draws_of(result).var(axis=0), variance, rtol=0.2)
@@ -134,7 +136,7 @@ def test_the_choice_of_bandwidth_adds_to_the_spread():
 
 
 def test_no_errors_no_spread():
-    task = SourceTask.from_losses(np.zeros(20, int), np.arange(20), n_classes=20)
+    task = SourceTask.from_ranks(np.ones(20, int), np.arange(20), n_classes=20)
     result = quiet(ClassExReg(0.5), task, [20, 200], n_resamples=5, random_seed=1)
     np.testing.assert_allclose(draws_of(result), 1.0, atol=1e-9)
     assert "do not differ" in result.notes[0]
@@ -167,7 +169,7 @@ def test_seeds_of_the_fits():
     assert first is task and own == 7
     states = [seed.generate_state(1)[0] for _, seed in resamples]
     assert len(set(states)) == 3
-    assert all(one.n_classes == 20 and one.kind == "losses" for one, _ in resamples)
+    assert all(one.n_classes == 20 and one.kind == "ranks" for one, _ in resamples)
 
 
 def test_progress_is_shown_on_request(capsys):
@@ -182,7 +184,7 @@ def test_progress_is_shown_on_request(capsys):
 
 
 def test_estimators_that_need_scores():
-    with pytest.raises(DataError, match=r"KDE\(ucv\) cannot be fitted to a resample.*losses"):
+    with pytest.raises(DataError, match=r"KDE\(ucv\) cannot be fitted to a resample.*ranks"):
         quiet(KDE(), embedding_task(k1=20), 40, n_resamples=3)
     bare = SourceTask.from_accuracies([2, 10], [0.9, 0.8], n_test=50, n_classes=10)
     with pytest.raises(DataError, match="pass bandwidth="):

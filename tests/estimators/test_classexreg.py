@@ -53,8 +53,8 @@ def random_task(seed=0, k1=15, repeats=2):
 
 
 def losses_task(k1=40, seed=0):
-    losses = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1)
-    return SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+    ranks = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1) + 1
+    return SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
 
 
 # The R package's numbers
@@ -63,7 +63,7 @@ def losses_task(k1=40, seed=0):
 @GAUSSIANS
 def test_losses_and_accuracies_equal_r(stored, name):
     task = gaussian_task(stored, name)
-    np.testing.assert_array_equal(task.losses, stored[f"{name}_rank_top"] - 1)
+    np.testing.assert_array_equal(task.evidence.losses, stored[f"{name}_rank_top"] - 1)
     np.testing.assert_allclose(
         task.accuracy(np.arange(2, 61)), stored[f"{name}_ata"][1:], rtol=0, atol=1e-13
     )
@@ -133,8 +133,8 @@ def test_without_an_atom_there_is_a_coefficient_per_knot():
 @pytest.mark.parametrize("atom", [0, 1])
 def test_atoms_are_where_they_should_be(atom):
     """Instances that never or always win go to the atom, whatever k."""
-    losses = np.repeat([0, 29], 15)
-    task = SourceTask.from_losses(losses, np.arange(30), n_classes=30)
+    ranks = np.repeat([1, 30], 15)
+    task = SourceTask.from_ranks(ranks, np.arange(30), n_classes=30)
     model = ClassExReg(0.5, atom=atom).fit(task)
     if atom == 1:
         np.testing.assert_allclose(model.predict([30, 10**9]).mean, 0.5, atol=0.01)
@@ -172,21 +172,21 @@ def test_truth_inside_the_model_is_recovered():
 
 
 def test_a_perfect_classifier_stays_perfect():
-    task = SourceTask.from_losses(np.zeros(20, int), np.arange(20), n_classes=20)
+    task = SourceTask.from_ranks(np.ones(20, int), np.arange(20), n_classes=20)
     result = ClassExReg(random_seed=0).fit(task).predict([2, 20, 2000])
     np.testing.assert_allclose(result.mean, 1.0, atol=1e-9)
     assert result.notes == ()
 
 
 def test_a_hopeless_classifier_stays_hopeless():
-    task = SourceTask.from_losses(np.full(20, 19), np.arange(20), n_classes=20)
+    task = SourceTask.from_ranks(np.full(20, 20), np.arange(20), n_classes=20)
     result = ClassExReg(random_seed=0).fit(task).predict([2, 20, 10**12])
     np.testing.assert_allclose(result.mean, 0.0, atol=1e-9)
 
 
 def test_leaving_the_unit_interval_is_noted():
-    losses = np.random.default_rng(0).binomial(99, 0.2, size=100)
-    task = SourceTask.from_losses(losses, np.arange(100), n_classes=100)
+    ranks = np.random.default_rng(0).binomial(99, 0.2, size=100) + 1
+    task = SourceTask.from_ranks(ranks, np.arange(100), n_classes=100)
     result = ClassExReg(0.5, atom=0, k=[90, 100]).fit(task).predict([100, 10_000])
     outside = (result.mean < -1e-9) | (result.mean > 1 + 1e-9)
     assert bool(result.notes) == outside.any()
@@ -293,7 +293,7 @@ def test_a_new_fit_has_a_new_covariance():
 
 
 def test_no_errors_no_standard_error():
-    task = SourceTask.from_losses(np.zeros(20, int), np.arange(20), n_classes=20)
+    task = SourceTask.from_ranks(np.ones(20, int), np.arange(20), n_classes=20)
     np.testing.assert_allclose(ClassExReg(0.5).fit(task).standard_error([20, 200]), 0, atol=1e-12)
 
 
@@ -349,8 +349,8 @@ def test_names_of_the_classes_do_not_matter(seed, bandwidth):
 )
 def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
     rng = np.random.default_rng(seed)
-    losses = rng.binomial(k1 - 1, rng.beta(0.5, 2, size=k1))
-    task = SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+    ranks = rng.binomial(k1 - 1, rng.beta(0.5, 2, size=k1)) + 1
+    task = SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
     model = ClassExReg(bandwidth, n_resamples=2, random_seed=0).fit(task)
     predicted = model.predict([2, 3, k1 + 1, 100, 10**5, 10**12]).mean
     assert model.coef_.min() >= 0 and predicted.min() >= 0
@@ -398,7 +398,7 @@ def test_bare_curve():
 
 
 def test_three_classes_need_a_bandwidth():
-    task = SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3)
+    task = SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
     with pytest.raises(DataError, match="at least 4 classes"):
         ClassExReg().fit(task)
     assert 0 < ClassExReg(0.5).fit(task).predict(10).mean.item() < 1

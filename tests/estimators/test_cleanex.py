@@ -413,9 +413,9 @@ def test_says_that_training_diverged(gaussian):
 
 
 def test_needs_scores():
-    losses = SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3)
+    losses = SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
     curve = SourceTask.from_accuracies([2, 3], [0.9, 0.8], n_test=10, n_classes=3)
-    with pytest.raises(DataError, match="made from losses and has no scores"):
+    with pytest.raises(DataError, match="made from ranks and has no scores"):
         CleaneX().fit(losses)
     with pytest.raises(DataError, match="made from accuracies and has no scores"):
         CleaneX().fit(curve)

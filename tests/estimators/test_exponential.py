@@ -29,8 +29,8 @@ def exact_curve(favorability, probability, k1=40):
 def random_task(seed, k1, repeats=2, **options):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(k1), repeats)
-    losses = rng.binomial(k1 - 1, rng.beta(0.3, rng.uniform(0.5, 20), y.size))
-    return SourceTask.from_losses(losses, y, n_classes=k1, **options)
+    ranks = rng.binomial(k1 - 1, rng.beta(0.3, rng.uniform(0.5, 20), y.size)) + 1
+    return SourceTask.from_ranks(ranks, y, n_classes=k1, **options)
 
 
 def test_recovers_a_law_on_the_grid():
@@ -58,8 +58,8 @@ def test_default_grid_recovers_two_rates(rate, slow, share, k1):
 def test_recovers_from_many_instances():
     rng = np.random.default_rng(1)
     favorability = rng.choice([1.0, np.exp(-0.01), np.exp(-0.2)], 50_000, p=[0.5, 0.3, 0.2])
-    losses = rng.binomial(99, 1 - favorability)
-    task = SourceTask.from_losses(losses, np.arange(50_000) % 100, n_classes=100)
+    ranks = rng.binomial(99, 1 - favorability) + 1
+    task = SourceTask.from_ranks(ranks, np.arange(50_000) % 100, n_classes=100)
     k = np.array([150, 200, 300])
     truth = 0.5 + 0.3 * np.exp(-0.01 * (k - 1)) + 0.2 * np.exp(-0.2 * (k - 1))
     # Standard error of the test accuracy alone: 0.002.
@@ -126,8 +126,8 @@ def test_one_class_pulls_the_coefficients_to_one():
 
 @pytest.mark.parametrize("right", [True, False])
 def test_nothing_or_all_right(right):
-    losses = [0] * 6 if right else [5] * 6
-    model = MixedExponential().fit(SourceTask.from_losses(losses, np.arange(6), n_classes=6))
+    ranks = [1] * 6 if right else [6] * 6
+    model = MixedExponential().fit(SourceTask.from_ranks(ranks, np.arange(6), n_classes=6))
     assert model.predict([2, 6, 7, 1000, 10**12]).mean.tolist() == pytest.approx([float(right)] * 5)
 
 
@@ -142,10 +142,10 @@ def test_the_slowest_rate_decides_far_out():
 @given(seed=st.integers(0, 10**6))
 def test_order_of_instances_does_not_matter(seed):
     rng = np.random.default_rng(seed)
-    losses, y = rng.binomial(11, 0.1, 24), np.arange(24) % 12
+    ranks, y = rng.binomial(11, 0.1, 24) + 1, np.arange(24) % 12
     order = rng.permutation(24)
     tasks = [
-        SourceTask.from_losses(losses[rows], y[rows], n_classes=12) for rows in (order, slice(None))
+        SourceTask.from_ranks(ranks[rows], y[rows], n_classes=12) for rows in (order, slice(None))
     ]
     first, second = (MixedExponential().fit(task).predict([24, 300]).mean for task in tasks)
     np.testing.assert_allclose(first, second, atol=1e-6)

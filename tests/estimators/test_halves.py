@@ -24,8 +24,8 @@ def score_task(k1=15, repeats=2, seed=0):
 
 
 def losses_task(k1=40, seed=0):
-    losses = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1)
-    return SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+    ranks = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1) + 1
+    return SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
 
 
 def test_sizes():
@@ -39,11 +39,11 @@ def test_halves_are_subsamples(task):
     rng = np.random.default_rng(np.random.SeedSequence(5))
     for half in halve(task, 4, random_seed=5):
         kept = np.sort(rng.choice(task.n_classes, task.n_classes // 2, replace=False))
-        np.testing.assert_array_equal(half.losses, task.select(kept, rng).losses)
+        np.testing.assert_array_equal(half.ranks, task.select(kept, rng).ranks)
 
 
 def test_halves_without_tested_classes_are_drawn_again():
-    task = SourceTask.from_losses([0, 5], [3, 70], n_classes=80, untested="competitors")
+    task = SourceTask.from_ranks([1, 6], [3, 70], n_classes=80, untested="competitors")
     assert all(half.n_test == 2 for half in halve(task, 20, random_seed=0))
 
 
@@ -51,7 +51,7 @@ def test_given_subsets():
     task = score_task()
     subsets = np.array([[9, 2, 4, 0], [1, 2, 3, 14]])
     for kept, half in zip(subsets, halve(task, subsets=subsets), strict=True):
-        np.testing.assert_array_equal(half.losses, task.select(kept).losses)
+        np.testing.assert_array_equal(half.ranks, task.select(kept).ranks)
         np.testing.assert_array_equal(half.y, task.select(kept).y)
 
 
@@ -75,7 +75,7 @@ def test_refuses_subsets(subsets, message):
 
 
 def test_refuses_a_subset_without_tested_classes():
-    task = SourceTask.from_losses([0, 5], [3, 7], n_classes=10, untested="competitors")
+    task = SourceTask.from_ranks([1, 6], [3, 7], n_classes=10, untested="competitors")
     with pytest.raises(DataError, match="row 1 has fewer than 2 tested classes"):
         halve(task, subsets=[[3, 7, 1], [3, 2, 1]])
 
@@ -98,8 +98,8 @@ def test_the_choice_follows_the_errors(monkeypatch):
 
 def test_a_half_of_everything_predicts_what_it_saw():
     """Without extrapolation the fits return the accuracy they were trained on."""
-    losses, y, _ = FavorabilityLaw((1.5,), (1.2,)).sample(200, random_seed=1)
-    task = SourceTask.from_losses(losses, y, n_classes=200)
+    ranks, y, _ = FavorabilityLaw((1.5,), (1.2,)).sample(200, random_seed=1)
+    task = SourceTask.from_ranks(ranks, y, n_classes=200)
     predicted = extrapolate_halves(task, [task], BANDWIDTHS)
     np.testing.assert_allclose(predicted, np.tile(task.accuracy(200), (1, 10)), atol=0.02)
 

@@ -21,7 +21,9 @@ def curve(accuracy, k=SIZES, n_test=10**6):
 
 
 def losses_task(losses, n_classes):
-    return SourceTask.from_losses(losses, np.arange(len(losses)) % n_classes, n_classes=n_classes)
+    return SourceTask.from_ranks(
+        np.asarray(losses) + 1, np.arange(len(losses)) % n_classes, n_classes=n_classes
+    )
 
 
 # Recovery
@@ -48,8 +50,8 @@ def test_default_extrapolates_the_accuracy_on_all_classes():
 
 def test_the_law_is_found_again_in_losses():
     law = FavorabilityLaw(means=(2.5,), sds=(1.0,))
-    losses, y, k1 = law.sample(200, n_test=20_000, random_seed=1)
-    task = SourceTask.from_losses(losses, y, n_classes=k1)
+    ranks, y, k1 = law.sample(200, n_test=20_000, random_seed=1)
+    task = SourceTask.from_ranks(ranks, y, n_classes=k1)
     for k in (None, "all"):
         model = HighDimensional(k).fit(task)
         # The signal's standard deviation is about that of Z, 1, over the root of 20,000.

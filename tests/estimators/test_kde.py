@@ -155,8 +155,8 @@ def test_names_the_row_without_a_bandwidth(rule, row, wrong):
 
 
 def test_needs_scores():
-    task = SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3)
-    with pytest.raises(DataError, match="made from losses and has no scores"):
+    task = SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
+    with pytest.raises(DataError, match="made from ranks and has no scores"):
         KDE().fit(task)
 
 

@@ -27,7 +27,9 @@ every_variant = pytest.mark.parametrize(("monotone", "moment"), VARIANTS)
 
 
 def task_of(losses, k1, **options):
-    return SourceTask.from_losses(losses, np.arange(len(losses)) % k1, n_classes=k1, **options)
+    return SourceTask.from_ranks(
+        np.asarray(losses) + 1, np.arange(len(losses)) % k1, n_classes=k1, **options
+    )
 
 
 def random_task(seed, k1, n_test=None):
@@ -35,8 +37,8 @@ def random_task(seed, k1, n_test=None):
     law = FavorabilityLaw(
         means=tuple(rng.normal(1.5, 1.5, 2)), sds=tuple(rng.uniform(0.1, 2, 2)), atom_at_one=0.1
     )
-    losses, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
-    return SourceTask.from_losses(losses, y, n_classes=k1)
+    ranks, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
+    return SourceTask.from_ranks(ranks, y, n_classes=k1)
 
 
 def beta_task(a, k1, n_test, seed):
@@ -58,7 +60,7 @@ def columns(losses, k1, left, monotone):
 
 
 def shares(task):
-    losses, place = np.unique(task.losses, return_inverse=True)
+    losses, place = np.unique(task.evidence.losses, return_inverse=True)
     return losses, np.bincount(place, weights=task.instance_weight)
 
 
@@ -351,12 +353,12 @@ def test_no_instance_right():
 @every_variant
 def test_order_and_repetition_of_instances_do_not_matter(monotone, moment):
     rng = np.random.default_rng(11)
-    losses, y = rng.binomial(19, 0.15, 60), np.arange(60) % 20
+    ranks, y = rng.binomial(19, 0.15, 60) + 1, np.arange(60) % 20
     order = rng.permutation(60)
     rows = (slice(None), order, np.concatenate([order, order, order]))
     first, *others = (
         PseudoLikelihood(monotone, moment)
-        .fit(SourceTask.from_losses(losses[row], y[row], n_classes=20))
+        .fit(SourceTask.from_ranks(ranks[row], y[row], n_classes=20))
         .predict([5, 20, 60])
         .mean
         for row in rows
@@ -369,12 +371,12 @@ def test_order_and_repetition_of_instances_do_not_matter(monotone, moment):
 def test_weights_count_like_repetitions(monotone, moment):
     losses, weight = np.array([0, 0, 1, 0, 2, 0]), np.array([1, 3, 2, 1, 2, 3])
     y = np.arange(6)
-    weighted = SourceTask.from_losses(losses, y, n_classes=6, class_weight=weight)
+    weighted = SourceTask.from_ranks(losses + 1, y, n_classes=6, class_weight=weight)
     repeated = task_of(np.repeat(losses, weight), 6)
     # A class without weight may lose to any number of others.
     unweighted = [
-        SourceTask.from_losses([0, 0, 1, 0, 2, last], y, n_classes=6, class_weight=[1] * 5 + [0])
-        for last in (0, 5)
+        SourceTask.from_ranks([1, 1, 2, 1, 3, last], y, n_classes=6, class_weight=[1] * 5 + [0])
+        for last in (1, 6)
     ]
     for first, second in ((weighted, repeated), unweighted):
         found, expected = (
@@ -382,8 +384,8 @@ def test_weights_count_like_repetitions(monotone, moment):
             for task in (first, second)
         )
         np.testing.assert_allclose(found, expected, atol=1e-6)
-    only_error = SourceTask.from_losses(
-        [0, 0, 4], range(3), n_classes=6, class_weight=[1, 1, 0, 0, 0, 0], untested="competitors"
+    only_error = SourceTask.from_ranks(
+        [1, 1, 5], range(3), n_classes=6, class_weight=[1, 1, 0, 0, 0, 0], untested="competitors"
     )
     assert PseudoLikelihood(monotone, moment).fit(only_error).predict(10**6).mean.item() == 1
 
@@ -428,7 +430,7 @@ def test_range_holds_the_prediction(monotone, moment, seed, k1):
 
 def test_needs_losses():
     curve = SourceTask.from_accuracies([2, 10], [0.99, 0.95], n_test=50, n_classes=10)
-    with pytest.raises(DataError, match="made from accuracies alone and has no losses"):
+    with pytest.raises(DataError, match="made from accuracies alone and has no ranks"):
         PseudoLikelihood().fit(curve)
 
 

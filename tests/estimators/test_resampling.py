@@ -34,7 +34,7 @@ def test_ties_are_broken_as_in_the_task(ties):
     _, _, task = score_task(rng, 20, 3, decimals=0, ties=ties, random_seed=4)
     assert task.n_tied > 0
     once = losses_among(task, np.ones((20, 1)))[:, 0]
-    np.testing.assert_array_equal(once, task.losses)
+    np.testing.assert_array_equal(once, task.evidence.losses)
 
 
 def test_embeddings():
@@ -44,7 +44,7 @@ def test_embeddings():
     kept = np.sort(rng.choice(30, 11, replace=False))
     (part,) = subtasks(task, [kept], rng)
     expected = task.select(kept)
-    np.testing.assert_array_equal(part.losses, expected.losses)
+    np.testing.assert_array_equal(part.ranks, expected.ranks)
     np.testing.assert_array_equal(part.y, expected.y)
 
 
@@ -58,20 +58,20 @@ def test_subtasks_are_tasks_on_the_subset(seed, k1):
     subsets = [np.sort(rng.choice(k1, size, replace=False)) for size in (3, k1 - 1)]
     for kept, part in zip(subsets, subtasks(task, subsets, rng), strict=True):
         expected = task.select(kept)
-        assert part.kind == "losses" and part.n_classes == kept.size
-        np.testing.assert_array_equal(part.losses, expected.losses)
+        assert part.kind == "ranks" and part.n_classes == kept.size
+        np.testing.assert_array_equal(part.ranks, expected.ranks)
         k = np.arange(2, kept.size + 1)
         np.testing.assert_allclose(part.accuracy(k), expected.accuracy(k), rtol=1e-12)
 
 
 def test_unknown_scores_are_thinned():
-    task = SourceTask.from_losses([0, 5, 9, 2], [0, 1, 2, 3], n_classes=10, untested="competitors")
+    task = SourceTask.from_ranks([1, 6, 10, 3], [0, 1, 2, 3], n_classes=10, untested="competitors")
     subsets = [np.arange(6), np.arange(4)]
     found = subtasks(task, subsets, np.random.default_rng(1))
     rng = np.random.default_rng(1)
     for kept, part in zip(subsets, found, strict=True):
-        np.testing.assert_array_equal(part.losses, task.select(kept, rng).losses)
-    with pytest.raises(DataError, match="made from losses and has no scores"):
+        np.testing.assert_array_equal(part.ranks, task.select(kept, rng).ranks)
+    with pytest.raises(DataError, match="made from ranks and has no scores"):
         losses_among(task, np.ones((10, 1)))
 
 
@@ -81,27 +81,27 @@ def test_redrawn_classes_keep_their_instances(seed, k1):
     rng = np.random.default_rng(seed)
     repeats = np.append(rng.integers(0, 4, k1 - 2), [1, 2])
     y = rng.permutation(np.repeat(np.arange(k1), repeats))
-    # The loss tells the class.
-    losses = y
+    # The rank tells the class.
+    ranks = y + 1
     weight = rng.exponential(size=k1)
-    task = SourceTask.from_losses(
-        losses, y, n_classes=k1, class_weight=weight, untested="competitors"
+    task = SourceTask.from_ranks(
+        ranks, y, n_classes=k1, class_weight=weight, untested="competitors"
     )
     drawn = redraw_test_classes(task, rng)
     tested = np.flatnonzero(repeats)
     assert drawn.n_classes == k1
     np.testing.assert_array_equal(np.unique(drawn.y), tested)
-    origin = np.array([drawn.losses[drawn.y == label][0] for label in tested])
+    origin = np.array([drawn.ranks[drawn.y == label][0] - 1 for label in tested])
     assert np.unique(origin).size >= 2
     for label, source in zip(tested, origin, strict=True):
-        assert drawn.losses[drawn.y == label].tolist() == [source] * repeats[source]
+        assert drawn.ranks[drawn.y == label].tolist() == [source + 1] * repeats[source]
     expected = weight[origin] / weight[origin].sum()
     np.testing.assert_allclose(drawn.class_weight[tested], expected)
 
 
 def test_every_class_is_drawn_as_often():
-    task = SourceTask.from_losses(np.arange(6), np.arange(6), n_classes=6)
+    task = SourceTask.from_ranks(np.arange(6) + 1, np.arange(6), n_classes=6)
     rng = np.random.default_rng(0)
-    drawn = np.concatenate([redraw_test_classes(task, rng).losses for _ in range(2000)])
-    share = np.bincount(drawn) / drawn.size
+    drawn = np.concatenate([redraw_test_classes(task, rng).ranks for _ in range(2000)])
+    share = np.bincount(drawn - 1) / drawn.size
     assert np.abs(share - 1 / 6).max() < 5 * np.sqrt(1 / 6 / drawn.size)

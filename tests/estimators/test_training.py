@@ -15,8 +15,8 @@ from classex_bayes.task.source_task import SourceTask
 
 
 def losses_task(k1=40, seed=0):
-    losses = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1)
-    return SourceTask.from_losses(losses, np.arange(k1), n_classes=k1)
+    ranks = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1) + 1
+    return SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
 
 
 CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
@@ -147,8 +147,8 @@ def test_factor_of_a_curve_with_a_gap_is_exact():
 @pytest.mark.parametrize("last", [60, 250, 299, 300])
 def test_factor_across_a_gap(last):
     law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
-    losses, y, n_classes = law.sample(300, random_seed=1)
-    task = SourceTask.from_losses(losses, y, n_classes=n_classes)
+    ranks, y, n_classes = law.sample(300, random_seed=1)
+    task = SourceTask.from_ranks(ranks, y, n_classes=n_classes)
     k = np.concatenate([np.arange(1, 40), np.arange(40, 60), [last], [80, 90]])
     k = np.unique(np.append(k, np.arange(100, 120)))
     factor = accuracy_factor(task, k)

@@ -38,7 +38,7 @@ def test_predictions_are_those_from_the_pilots(found, task):
     pilots = Pilots(task, (150,))
     trial = pilots(30, np.random.SeedSequence(5))
     assert trial.task.n_classes == 30 and trial.truth == task.accuracy(150)
-    others = [pilots(30, np.random.SeedSequence(seed)).task.losses for seed in range(3)]
+    others = [pilots(30, np.random.SeedSequence(seed)).task.ranks for seed in range(3)]
     assert not any(np.array_equal(one, others[0]) for one in others[1:])
     # A fit to the pilot of its own trial: the truth at k1 is that of all classes, not the pilot's.
     own = found.trials.query("cell == 30 and k == 30 and estimator == 'ClassExReg(0.5)'")

@@ -40,7 +40,7 @@ def test_same_seed_same_ranks_for_any_number_of_workers(ranks):
 
 
 def test_posterior_sbc(fit):
-    task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     model = fit(task, **FEW)
     found = posterior_sbc(
         model, n_simulations=3, sampler=FEW, random_seed=1, progressbar=False, k=[50, 60]

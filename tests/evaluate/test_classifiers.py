@@ -173,12 +173,12 @@ def test_crossing_summary():
 def test_other_instances_are_refused():
     tasks = views(12)
     first = tasks["d10"]
-    shuffled = SourceTask.from_losses(first.losses[::-1], first.y[::-1], n_classes=12)
-    weighted = SourceTask.from_losses(
-        first.losses, first.y, n_classes=12, class_weight=[2.0] + [1.0] * 11
+    shuffled = SourceTask.from_ranks(first.ranks[::-1], first.y[::-1], n_classes=12)
+    weighted = SourceTask.from_ranks(
+        first.ranks, first.y, n_classes=12, class_weight=[2.0] + [1.0] * 11
     )
     named = [
-        SourceTask.from_losses(first.losses, first.y, n_classes=12, classes=None) for _ in range(2)
+        SourceTask.from_ranks(first.ranks, first.y, n_classes=12, classes=None) for _ in range(2)
     ]
     named[0].classes, named[1].classes = list("abcdefghijkl"), list("abdcefghijkl")
     curve = SourceTask.from_accuracies([2, 12], [0.9, 0.5], n_test=24, n_classes=12)

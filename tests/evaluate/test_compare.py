@@ -159,7 +159,7 @@ def test_what_is_not_a_list_of_estimators(pilot, estimators):
 
 def test_estimators_that_cannot_be_fitted_are_left_out(pilot):
     y = np.sort(pilot.task.y)
-    task = SourceTask.from_losses(pilot.task.losses, y, n_classes=200)
+    task = SourceTask.from_ranks(pilot.task.ranks, y, n_classes=200)
     result = compare([KDE("ucv"), ClassExReg(random_seed=1)], task, K)
     assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
     assert len(result.predictions) == 1 and list(result.skipped) == ["KDE(ucv)"]

@@ -29,13 +29,13 @@ EDGES = {
         np.ones((9, 9)), range(9), ties="pessimistic"
     ),
     "only ties, broken": lambda: SourceTask.from_scores(np.ones((40, 40)), range(40)),
-    "equal losses": lambda: SourceTask.from_losses([7] * 30, range(30), n_classes=30),
-    "chance": lambda: SourceTask.from_losses(range(50), range(50), n_classes=50),
-    "a million classes": lambda: SourceTask.from_losses(
-        np.arange(300) ** 2, np.arange(300) * 3000, n_classes=10**6, untested="competitors"
+    "equal ranks": lambda: SourceTask.from_ranks([8] * 30, range(30), n_classes=30),
+    "chance": lambda: SourceTask.from_ranks(range(1, 51), range(50), n_classes=50),
+    "a million classes": lambda: SourceTask.from_ranks(
+        np.arange(300) ** 2 + 1, np.arange(300) * 3000, n_classes=10**6, untested="competitors"
     ),
-    "one instance each of few classes among many": lambda: SourceTask.from_losses(
-        [0, 0, 1, 40, 900], [5, 6, 7, 8, 9], n_classes=1000, untested="competitors"
+    "one instance each of few classes among many": lambda: SourceTask.from_ranks(
+        [1, 1, 2, 41, 901], [5, 6, 7, 8, 9], n_classes=1000, untested="competitors"
     ),
     "accuracies of 1": lambda: SourceTask.from_accuracies(
         [2, 5, 10], [1, 1, 1], n_test=50, n_classes=10

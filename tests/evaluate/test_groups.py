@@ -52,7 +52,7 @@ def test_each_group_is_fitted_to_its_instances(cameras, found):
     weight = task.instance_weight
     for name, prediction in found.by_group.items():
         own = camera == name
-        measured = weight[own] @ (task.losses[own] == 0) / weight[own].sum()
+        measured = weight[own] @ (task.ranks[own] == 1) / weight[own].sum()
         assert prediction.mean[60] == pytest.approx(measured, abs=0.05)
         assert prediction.estimator == name and prediction.n_classes == 60
     assert found.by_group["a"].mean[600] > found.by_group["b"].mean[600]
@@ -92,18 +92,18 @@ def test_summary(found):
 
 
 def test_groups_that_lack_classes():
-    """Losses alone, class weights, labels that are numbers, instances of few classes."""
+    """Ranks alone, class weights, labels that are numbers, instances of few classes."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 2)
-    losses = rng.binomial(39, rng.beta(1, 9, size=80))
+    ranks = rng.binomial(39, rng.beta(1, 9, size=80)) + 1
     groups = np.where(y < 25, 1, 2)
     weight = np.where(np.arange(40) < 25, 1.0, 3.0)
-    task = SourceTask.from_losses(losses, y, n_classes=40, class_weight=weight)
+    task = SourceTask.from_ranks(ranks, y, n_classes=40, class_weight=weight)
     found = quietly(task, groups)
     assert found.n_tested.to_dict() == {1: 25, 2: 15}
     assert_allclose(found.mix[[1, 2]], [25 / 70, 45 / 70])
     for name in (1, 2):
-        measured = np.mean(losses[groups == name] == 0)
+        measured = np.mean(ranks[groups == name] == 1)
         assert found.by_group[name].mean[60] < measured + 0.05
     assert found.with_mix({2: 1}).overall.n_classes == 40
 

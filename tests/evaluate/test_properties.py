@@ -148,9 +148,9 @@ def test_more_powers_amplify_more_noise(n_classes, degree):
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.lists(st.integers(0, 19), min_size=20, max_size=20), st.sampled_from([1, 0, None]))
-def test_what_leaves_the_bounds_is_noted(losses, atom):
-    task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+@given(st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from([1, 0, None]))
+def test_what_leaves_the_bounds_is_noted(ranks, atom):
+    task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     k = [2, 20, 1000, 10**9]
     for estimator in (ClassExReg(bandwidth=0.5, atom=atom), MixedExponential()):
         found = estimator.fit(task).predict(k)
@@ -159,7 +159,7 @@ def test_what_leaves_the_bounds_is_noted(losses, atom):
 
 
 def test_the_table_repeats_what_leaves_the_bounds():
-    task, k = SourceTask.from_losses([0] * 14 + [1, 1, 2, 3, 5, 9], range(20), n_classes=20), 10**9
+    task, k = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], range(20), n_classes=20), 10**9
     estimator = ClassExReg(bandwidth=0.5, nonnegative=False)
     (mean,) = estimator.fit(task).predict(k).mean
     assert not 0 <= mean <= 1
@@ -172,20 +172,20 @@ def test_the_table_repeats_what_leaves_the_bounds():
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.lists(st.integers(0, 1), min_size=8, max_size=40),
+    st.lists(st.integers(1, 2), min_size=8, max_size=40),
     st.floats(1e-6, 0.5),
     st.sampled_from(METHODS),
     st.integers(0, 2**32 - 1),
 )
-def test_bounds_on_the_bayes_classifier(losses, alpha, method, seed):
-    k = len(losses)
-    task = SourceTask.from_losses(losses, np.arange(k), n_classes=k)
+def test_bounds_on_the_bayes_classifier(ranks, alpha, method, seed):
+    k = len(ranks)
+    task = SourceTask.from_ranks(ranks, np.arange(k), n_classes=k)
     found = bayes_accuracy_bound(task, alpha, method)
     assert 1 / k <= found.bound <= max(found.accuracy, 1 / k)
     assert bayes_accuracy_bound(task, alpha / 2, method).bound <= found.bound + 1e-6
-    better = SourceTask.from_losses([0, *losses[1:]], np.arange(k), n_classes=k)
+    better = SourceTask.from_ranks([1, *ranks[1:]], np.arange(k), n_classes=k)
     assert bayes_accuracy_bound(better, alpha, method).bound >= found.bound
-    twice = SourceTask.from_losses(losses * 2, np.tile(np.arange(k), 2), n_classes=k)
+    twice = SourceTask.from_ranks(ranks * 2, np.tile(np.arange(k), 2), n_classes=k)
     assert bayes_accuracy_bound(twice, alpha, method).bound >= found.bound - 1e-6
     # The best of several is bounded no better than the one alone.
     both = bayes_accuracy_bound([task, task], alpha, method)
@@ -194,7 +194,7 @@ def test_bounds_on_the_bayes_classifier(losses, alpha, method, seed):
     assert nats >= 0
     assert information_bound(task, alpha, method, "bits") == pytest.approx(nats / np.log(2))
     order = np.random.default_rng(seed).permutation(k)
-    moved = SourceTask.from_losses(np.array(losses)[order], order, n_classes=k)
+    moved = SourceTask.from_ranks(np.array(ranks)[order], order, n_classes=k)
     assert bayes_accuracy_bound(moved, alpha, method).bound == pytest.approx(found.bound)
     assert implied_information(moved).mean == pytest.approx(implied_information(task).mean)
 

@@ -24,8 +24,8 @@ ESTIMATORS = {"25 halves": ClassExReg(), "2 halves": ClassExReg(n_resamples=2, r
 
 def draw(mean, seed):
     law = FavorabilityLaw(means=(mean,), sds=(1.0,))
-    losses, y, n_classes = law.sample(40, random_seed=seed)
-    return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(K))
+    ranks, y, n_classes = law.sample(40, random_seed=seed)
+    return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(K))
 
 
 def run(**options):
@@ -169,8 +169,8 @@ def test_a_store_holds_one_study(tmp_path):
 
 def scaled(mean, seed, sd):
     law = FavorabilityLaw(means=(mean,), sds=(sd,))
-    losses, y, n_classes = law.sample(40, random_seed=seed)
-    return Trial(SourceTask.from_losses(losses, y, n_classes=n_classes), law.accuracy(K))
+    ranks, y, n_classes = law.sample(40, random_seed=seed)
+    return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(K))
 
 
 def test_arguments_of_the_draws_and_long_parameters_tell_studies_apart(tmp_path):

@@ -46,7 +46,7 @@ def test_the_task_has_the_losses_of_the_scores():
     scores = decoding_scores(responses, predictions, covariance)
     task = identification_task(responses, predictions, covariance)
     assert task.kind == "embeddings" and task.n_classes == 60
-    assert task.losses.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
+    assert task.evidence.losses.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 6])
@@ -92,7 +92,7 @@ def test_repeated_and_named_stimuli():
     named = identification_task(
         responses[order], predictions, covariance, [names[i] for i in order], classes=names
     )
-    assert named.classes == names and named.losses.tolist() == task.losses.tolist()
+    assert named.classes == names and named.ranks.tolist() == task.ranks.tolist()
     in_order = identification_task(responses, predictions, covariance, classes=names)
     assert in_order.y.tolist() == [0, 1, 2, 3, 4]
 

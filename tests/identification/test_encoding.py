@@ -125,7 +125,7 @@ def test_repeated_presentations():
     assert task.n_classes == 10 and task.n_test == 20
     names = [f"s{i}" for i in range(10)]
     named = encoding.task(*test, np.repeat(names, 2), classes=names)
-    assert named.classes == names and named.losses.tolist() == task.losses.tolist()
+    assert named.classes == names and named.ranks.tolist() == task.ranks.tolist()
 
 
 def test_no_response_left_out_of_its_own_prediction():

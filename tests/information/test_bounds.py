@@ -24,7 +24,7 @@ BITS = np.log(2)
 
 def losses_task(losses, n_classes, y=None, **options):
     y = np.arange(len(losses)) % n_classes if y is None else y
-    return SourceTask.from_losses(losses, y, n_classes=n_classes, **options)
+    return SourceTask.from_ranks(np.asarray(losses) + 1, y, n_classes=n_classes, **options)
 
 
 # C_k, the largest accuracy

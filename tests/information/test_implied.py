@@ -36,8 +36,8 @@ class FakeModel:
 
 def law_task(signal=2.5, k1=100, n_test=4000, seed=1):
     law = FavorabilityLaw(means=(signal,), sds=(1.0,))
-    losses, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
-    return SourceTask.from_losses(losses, y, n_classes=k1)
+    ranks, y, _ = law.sample(k1, n_test=n_test, random_seed=seed)
+    return SourceTask.from_ranks(ranks, y, n_classes=k1)
 
 
 # Of a task
@@ -69,8 +69,8 @@ def test_standard_error_by_simulation():
     law = FavorabilityLaw(means=(2.2,), sds=(1.0,))
     information, error = [], []
     for seed in range(60):
-        losses, y, k1 = law.sample(60, n_test=240, random_seed=seed)
-        found = implied_information(SourceTask.from_losses(losses, y, n_classes=k1))
+        ranks, y, k1 = law.sample(60, n_test=240, random_seed=seed)
+        found = implied_information(SourceTask.from_ranks(ranks, y, n_classes=k1))
         information.append(found.mean)
         error.append(found.standard_error)
     assert np.mean(information) == pytest.approx(2.2**2 / 2, abs=0.08)
@@ -122,9 +122,11 @@ def test_influence_of_the_delta_method():
         assert found == pytest.approx(influence[place], rel=1e-3)
 
 
-@pytest.mark.parametrize(("losses", "expected"), [(np.zeros(9, int), np.inf), (np.arange(9), 0.0)])
-def test_ends_have_no_standard_error(losses, expected):
-    found = implied_information(SourceTask.from_losses(losses, np.arange(9), n_classes=9))
+@pytest.mark.parametrize(
+    ("ranks", "expected"), [(np.ones(9, int), np.inf), (np.arange(1, 10), 0.0)]
+)
+def test_ends_have_no_standard_error(ranks, expected):
+    found = implied_information(SourceTask.from_ranks(ranks, np.arange(9), n_classes=9))
     assert found.mean == expected and found.standard_error is None
     assert "standard error" not in repr(found)
     with pytest.raises(DataError, match="no standard error"):

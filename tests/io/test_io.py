@@ -24,7 +24,7 @@ def assert_same(task, other):
     np.testing.assert_array_equal(task.accuracy(task.grid()), other.accuracy(task.grid()))
     np.testing.assert_array_equal(task.accuracy_cov(task.grid()), other.accuracy_cov(task.grid()))
     if task.kind != "accuracies":
-        assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+        assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
 
 
 @pytest.fixture
@@ -75,10 +75,10 @@ def test_npz_of_embeddings(npz):
 
 
 @pytest.mark.parametrize("n_classes", [5, np.int32(5), np.array(5.0)])
-def test_npz_of_losses(npz, n_classes):
-    losses = SourceTask.from_scores(SCORES, Y).losses
-    expected = SourceTask.from_losses(losses, Y, n_classes=5)
-    assert_same(read_task(npz(losses=losses, y=Y, n_classes=n_classes)), expected)
+def test_npz_of_ranks(npz, n_classes):
+    ranks = SourceTask.from_scores(SCORES, Y).ranks
+    expected = SourceTask.from_ranks(ranks, Y, n_classes=5)
+    assert_same(read_task(npz(ranks=ranks, y=Y, n_classes=n_classes)), expected)
 
 
 def test_npz_of_accuracies(npz):
@@ -93,7 +93,7 @@ def test_what_a_file_says_of_itself(npz):
     weighted = read_task(npz(scores=SCORES, y=Y, class_weight=[1, 2, 3, 4, 5]))
     np.testing.assert_allclose(weighted.class_weight, np.arange(1, 6) / 15)
     distances = read_task(npz(scores=-SCORES, y=Y, higher_is_better=False))
-    assert distances.losses.tolist() == SourceTask.from_scores(SCORES, Y).losses.tolist()
+    assert distances.ranks.tolist() == SourceTask.from_scores(SCORES, Y).ranks.tolist()
 
 
 def test_npy_of_scores(tmp_path):
@@ -144,8 +144,8 @@ def test_options(npz):
 def test_options_that_do_not_apply(npz, option):
     with pytest.raises(DataError, match=f"{next(iter(option))} does not apply to scores, y"):
         read_task(npz(scores=SCORES, y=Y), **option)
-    losses = npz(losses=[0, 1, 0], y=[0, 1, 2], n_classes=3)
-    assert read_task(losses, random_seed=1).n_classes == 3
+    ranks = npz(ranks=[1, 2, 1], y=[0, 1, 2], n_classes=3)
+    assert read_task(ranks, random_seed=1).n_classes == 3
 
 
 # Bad files
@@ -198,7 +198,7 @@ BAD_CURVE = {
     "accuracy rises": ("k,accuracy\n2,0.1\n5,0.9\n", "accuracy: rises"),
     "no rows": ("k,accuracy\n", "k: "),
 }
-LOSSES = {"losses": [0, 1, 0], "y": [0, 1, 2]}
+RANKS = {"ranks": [1, 2, 1], "y": [0, 1, 2]}
 BAD_NPZ = {
     "nothing": ({}, "found nothing; expected scores, y; or"),
     "scores alone": ({"scores": SCORES}, r"found scores \(8, 5\); expected"),
@@ -207,12 +207,16 @@ BAD_NPZ = {
         r"found x \(8, 5\), labels \(8,\); expected .*, written for instance by np.savez",
     ),
     "probes without gallery": ({"probes": PROBES, "y": Y}, r"found probes \(8, 3\), y \(8,\); exp"),
-    "losses without size": (LOSSES, "expected .*losses, y, n_classes"),
-    "two sizes": ({**LOSSES, "n_classes": [3, 4]}, "n_classes"),
-    "size is text": ({**LOSSES, "n_classes": "three"}, "n_classes: "),
-    "size is broken": ({**LOSSES, "n_classes": 3.5}, "n_classes: .*3.5"),
-    "size is not a number": ({**LOSSES, "n_classes": np.nan}, "n_classes: "),
-    "loss too large": ({**LOSSES, "losses": [0, 3, 0], "n_classes": 3}, "losses: found 3 at row 1"),
+    "losses": (
+        {"losses": [0, 1, 0], "y": [0, 1, 2]},
+        "found losses, expected ranks: .*losses [+] 1",
+    ),
+    "ranks without size": (RANKS, "expected .*ranks, y, n_classes"),
+    "two sizes": ({**RANKS, "n_classes": [3, 4]}, "n_classes"),
+    "size is text": ({**RANKS, "n_classes": "three"}, "n_classes: "),
+    "size is broken": ({**RANKS, "n_classes": 3.5}, "n_classes: .*3.5"),
+    "size is not a number": ({**RANKS, "n_classes": np.nan}, "n_classes: "),
+    "rank too large": ({**RANKS, "ranks": [1, 4, 1], "n_classes": 3}, "ranks: found 4 at row 1"),
     "n_test is text": ({**CURVE, "n_classes": 5, "n_test": "many"}, "n_test: "),
     "n_test is infinite": ({**CURVE, "n_classes": 5, "n_test": np.inf}, "n_test: "),
     "n_test is complex": ({**CURVE, "n_classes": 5, "n_test": 1j}, "n_test: "),

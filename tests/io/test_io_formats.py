@@ -36,7 +36,7 @@ def assert_same(task, other):
     np.testing.assert_array_equal(task.accuracy(k), other.accuracy(k))
     np.testing.assert_allclose(task.accuracy_cov(k), other.accuracy_cov(k), rtol=1e-9, atol=1e-14)
     if task.kind != "accuracies":
-        assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+        assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
 
 
 # Writers: arrays by name to a file, without its ending.
@@ -112,7 +112,7 @@ def write_table(stem, ending, scores, y, names):
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_layouts(write, tmp_path):
-    losses = SourceTask.from_scores(SCORES, Y).losses
+    ranks = SourceTask.from_scores(SCORES, Y).ranks
     twice, twice_y = np.vstack([GALLERY, GALLERY + 1]), NAMES[np.tile(np.arange(5), 2)]
     cases = [
         ({"scores": SCORES, "y": Y}, SourceTask.from_scores(SCORES, Y)),
@@ -133,8 +133,8 @@ def test_layouts(write, tmp_path):
             SourceTask.from_embeddings(PROBES, GALLERY, Y, metric="cosine"),
         ),
         (
-            {"losses": losses, "y": Y, "n_classes": 5},
-            SourceTask.from_losses(losses, Y, n_classes=5),
+            {"ranks": ranks, "y": Y, "n_classes": 5},
+            SourceTask.from_ranks(ranks, Y, n_classes=5),
         ),
         (CURVE | SIZES, SourceTask.from_accuracies(**CURVE, **SIZES)),
     ]
@@ -205,7 +205,7 @@ def test_arguments_go_before_the_file(tmp_path):
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),
-    layout=st.sampled_from(["scores", "probes", "losses"]),
+    layout=st.sampled_from(["scores", "probes", "ranks"]),
     named=st.booleans(),
     n_files=st.integers(2, 5),
 )
@@ -230,9 +230,9 @@ def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory
         arrays, same = {"probes": probes}, options | {"gallery": gallery}
         expected = SourceTask.from_embeddings(probes, gallery, labels, **options, random_seed=3)
     else:
-        lost = rng.integers(0, k1, n)
-        arrays, same = {"losses": lost}, options | {"n_classes": k1}
-        expected = SourceTask.from_losses(lost, labels, n_classes=k1, **options)
+        ranks = rng.integers(1, k1 + 1, n)
+        arrays, same = {"ranks": ranks}, options | {"n_classes": k1}
+        expected = SourceTask.from_ranks(ranks, labels, n_classes=k1, **options)
     ends = np.sort(rng.choice(np.arange(1, n), n_files - 1, replace=False))
     files, label_files = [], []
     for number, rows in enumerate(np.split(np.arange(n), ends)):
@@ -311,8 +311,8 @@ BAD_SHARDS = {
     "more classes": ({"classes": np.append(NAMES, "x")}, r"classes .*shapes \(5,\) and \(6,\)"),
     "no classes": ({"classes": None}, "expected the same arrays in all files"),
     "another kind": (
-        {"losses": np.zeros(4, int), "scores": None, "n_classes": 5},
-        "found scores, y in the one and losses, y, n_classes in the other",
+        {"ranks": np.ones(4, int), "scores": None, "n_classes": 5},
+        "found scores, y in the one and ranks, y, n_classes in the other",
     ),
     "columns": ({"scores": SCORES[HALF, :4]}, "scores have 5 and 4 columns"),
     "labels too few": ({"y": NAMES[:3]}, "part1.npz: found 4 rows of scores and 3 rows of y"),

@@ -63,18 +63,18 @@ def test_a_lost_chunk(kind, chunks, data, tmp_path_factory):
                     for file in filter(lambda file: file.is_file(), path.rglob("*")):
                         archive.write(file, file.relative_to(path))
             whole, part = whole.with_suffix(".zip"), part.with_suffix(".zip")
-    assert read_task(whole).losses.tolist() == EXPECTED.losses.tolist()
+    assert read_task(whole).ranks.tolist() == EXPECTED.ranks.tolist()
     words = "never written" if kind == "hdf5" else "not stored.*write_empty_chunks"
     with pytest.raises(DataError, match=rf"part.* scores: 1 of {rows * columns} chunks .*{words}"):
         read_task(part)
 
 
 @pytest.mark.parametrize("kind", ["zarr", "zarr 2", "zip"])
-@pytest.mark.parametrize("lost", ["losses", "y", "class_weight", "classes", "n_classes"])
+@pytest.mark.parametrize("lost", ["ranks", "y", "class_weight", "classes", "n_classes"])
 def test_a_lost_chunk_of_labels_and_the_like(kind, lost, tmp_path):
     """Of every array that is read, text and single numbers included; else it would be zeros."""
     arrays = {
-        "losses": EXPECTED.losses,
+        "ranks": EXPECTED.ranks,
         "y": NAMES[Y],
         "classes": NAMES,
         "class_weight": np.arange(1.0, 6),
@@ -97,7 +97,7 @@ def test_a_lost_chunk_of_labels_and_the_like(kind, lost, tmp_path):
                 archive.write(file, file.relative_to(path))
         return path.with_suffix(".zip")
 
-    assert read_task(stored()).losses.tolist() == EXPECTED.losses.tolist()
+    assert read_task(stored()).ranks.tolist() == EXPECTED.ranks.tolist()
     next(file for file in (path / lost).rglob("[0-9c]*") if file.is_file()).unlink()
     with pytest.raises(DataError, match=f"a.z.* {lost}: 1 of . chunks are not stored: lost, or"):
         read_task(stored())
@@ -105,7 +105,7 @@ def test_a_lost_chunk_of_labels_and_the_like(kind, lost, tmp_path):
 
 def test_zeros_of_zarr(tmp_path):
     """Zeros are read where they were written, and zarr is asked to write them."""
-    arrays = {"y": np.sort(Y), "losses": np.zeros(8, int)}
+    arrays = {"y": np.sort(Y), "ranks": np.ones(8, int)}
     for written in (True, False):
         group = zarr.open_group(tmp_path / "a.zarr", mode="w")
         for name, array in arrays.items():
@@ -113,7 +113,7 @@ def test_zeros_of_zarr(tmp_path):
             group.create_array(name, data=array, chunks=(1,), **own)
         group.attrs["n_classes"] = 5
         if written:
-            assert read_task(tmp_path / "a.zarr").losses.tolist() == [0] * 8
+            assert read_task(tmp_path / "a.zarr").ranks.tolist() == [1] * 8
         else:
             with pytest.raises(DataError, match=r"[28] of 8 chunks .*write_empty_chunks"):
                 read_task(tmp_path / "a.zarr")
@@ -137,7 +137,7 @@ def test_virtual_datasets(tmp_path, monkeypatch):
             file["scores"] = SCORES[4 * number : 4 * number + 4]
     for names in (["0.h5", "1.h5"], [tmp_path / "0.h5", tmp_path / "1.h5"]):
         path = virtual(tmp_path, *names)
-        assert read_task(path).losses.tolist() == EXPECTED.losses.tolist()
+        assert read_task(path).ranks.tolist() == EXPECTED.ranks.tolist()
     with pytest.raises(DataError, match=r"scores: .* do not cover it"):
         read_task(virtual(tmp_path, "0.h5"))
     with pytest.raises(DataError, match=r"scores: scores in 2.h5, a source .*, is missing"):
@@ -170,7 +170,7 @@ def test_sources_in_the_same_file(tmp_path):
         layout = h5py.VirtualLayout((8, 5), float)
         layout[:] = h5py.VirtualSource(file["parts"])
         file.create_virtual_dataset("scores", layout)
-    assert read_task(tmp_path / "a.h5").losses.tolist() == EXPECTED.losses.tolist()
+    assert read_task(tmp_path / "a.h5").ranks.tolist() == EXPECTED.ranks.tolist()
 
 
 def test_nothing_written(tmp_path):
@@ -224,7 +224,7 @@ def test_a_sum_that_does_not_fit(many, tmp_path):
 @pytest.mark.parametrize("kind", ["npz", "h5", "zarr"])
 def test_numbers_as_matrices(kind, tmp_path):
     path = tmp_path / f"a.{kind}"
-    arrays = {"losses": EXPECTED.losses, "y": Y, "n_classes": np.array([[5]])}
+    arrays = {"ranks": EXPECTED.ranks, "y": Y, "n_classes": np.array([[5]])}
     if kind == "npz":
         np.savez(path, **arrays)
     elif kind == "h5":

@@ -48,7 +48,7 @@ def test_classes(fitted, pilot, backend):
         assert axes.get_xscale() == "linear"
         return
     points, band = marks(plot, "points observed"), marks(plot, f"band {LABEL}")
-    right = [np.mean(pilot.task.losses[pilot.task.y == c] == 0) for c in range(200)]
+    right = [np.mean(pilot.task.ranks[pilot.task.y == c] == 1) for c in range(200)]
     assert_array_equal(points["y"], np.sort(right))
     assert_allclose(points["x"], (np.arange(200) + 0.5) / 200)
     held = (band["y_bottom"] <= points["y"]) & (points["y"] <= band["y_top"])
@@ -56,13 +56,13 @@ def test_classes(fitted, pilot, backend):
 
 
 def test_many_classes_are_thinned(fitted):
-    losses = np.tile([0, 0, 1, 0], 500)
-    task = SourceTask.from_losses(losses, np.arange(2000) % 200, n_classes=200)
+    ranks = np.tile([1, 1, 2, 1], 500)
+    task = SourceTask.from_ranks(ranks, np.arange(2000) % 200, n_classes=200)
     points = marks(plot_ppc(fitted, task, kind="classes", backend="none"), "points observed")
     assert points["y"].size == 200 and points["y"].min() >= 0
 
 
-@pytest.mark.parametrize("kind", ["losses", "accuracy", "classes"])
+@pytest.mark.parametrize("kind", ["ranks", "accuracy", "classes"])
 def test_the_prior_is_wider(fitted, kind):
     widths = {}
     for group, label in (("posterior", LABEL), ("prior", PRIOR)):

@@ -46,7 +46,7 @@ def test_a_task_without_errors():
 
 
 def test_refused(task):
-    bare = SourceTask.from_losses(task.losses, task.y, n_classes=60)
+    bare = SourceTask.from_ranks(task.ranks, task.y, n_classes=60)
     with pytest.raises(DataError, match="report: it has no errors by class"):
         plot_diagnosis(diagnose(bare))
     with pytest.raises(DataError, match="report: expected a TaskReport, found int"):

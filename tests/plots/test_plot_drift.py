@@ -19,7 +19,7 @@ POINTS = ["points subsampled to k", "points measured, retrained on k"]
 
 @pytest.fixture(scope="module")
 def task():
-    return SourceTask.from_losses(np.arange(400) % 25 // 18, np.arange(400) % 100, n_classes=100)
+    return SourceTask.from_ranks(np.arange(400) % 25 // 18 + 1, np.arange(400) % 100, n_classes=100)
 
 
 @pytest.fixture(scope="module")

@@ -254,7 +254,7 @@ def test_discriminability(fitted, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kind", ["losses", "accuracy"])
+@pytest.mark.parametrize("kind", ["ranks", "accuracy"])
 def test_ppc(fitted, pilot, backend, kind):
     plot = plot_ppc(fitted, kind=kind, ci_prob=0.9, ci_kind="eti", random_seed=1, backend=backend)
     label = "replicated, 90% posterior predictive interval"
@@ -266,9 +266,9 @@ def test_ppc(fitted, pilot, backend, kind):
     if kind == "accuracy":
         assert_allclose(points["y"], pilot.task.accuracy(points["x"].astype(int)))
     else:
-        losses = points["x"] - 1
-        assert (losses[0], losses[-1], points["y"][-1]) == (0, 199, 1)
-        shares = [np.mean(pilot.task.losses <= loss) for loss in losses]
+        ranks = points["x"]
+        assert (ranks[0], ranks[-1], points["y"][-1]) == (1, 200, 1)
+        shares = [np.mean(pilot.task.ranks <= rank) for rank in ranks]
         assert_allclose(points["y"], shares)
     band = marks(plot, f"band {label}")
     held = (band["y_bottom"] <= points["y"] + 1e-9) & (points["y"] <= band["y_top"] + 1e-9)
@@ -291,12 +291,12 @@ def test_ppc_draws_replicates_once_or_for_a_seed(fit, pilot):
 
 def test_ppc_of_another_task(fitted, pilot):
     other = SourceTask.from_embeddings(*pilot.law.sample(200, repeats=2, random_seed=2))
-    for kind in ("accuracy", "losses"):
+    for kind in ("accuracy", "ranks"):
         points = marks(plot_ppc(fitted, other, kind=kind, backend="none"), "points observed")
         if kind == "accuracy":
             assert_allclose(points["y"], other.accuracy(points["x"].astype(int)))
         else:
-            assert points["y"][0] == np.mean(other.losses == 0)
+            assert points["y"][0] == np.mean(other.ranks == 1)
     with pytest.raises(DataError, match="task: it has 50 classes, unlike the fitted one"):
         plot_ppc(fitted, pilot.task.subsample(50, random_seed=1), backend="none")
 

@@ -238,7 +238,7 @@ def test_classes_until_has_quantiles_of_the_draws():
 
 
 def test_truth_from_a_task():
-    task = SourceTask.from_losses([0, 0, 1, 3, 2, 0], range(6), n_classes=6)
+    task = SourceTask.from_ranks([1, 1, 2, 4, 3, 1], range(6), n_classes=6)
     known = reference_accuracy(task, np.array([5, 2, 6, 7, 100]))
     assert known.index.tolist() == [5, 2, 6]
     np.testing.assert_array_equal(known, task.accuracy([5, 2, 6]))

@@ -8,14 +8,14 @@ from classex_bayes.task.source_task import SourceTask
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=40),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=40),
 )
 def test_the_classes_that_carry_the_errors_are_fewest(instances):
     # Two right answers, since a task has two tested classes.
-    y, losses = ([pair[place] for pair in [(0, 0), (1, 0), *instances]] for place in (0, 1))
-    task = SourceTask.from_losses(losses, y, n_classes=8, untested="competitors")
+    y, ranks = ([pair[place] for pair in [(0, 1), (1, 1), *instances]] for place in (0, 1))
+    task = SourceTask.from_ranks(ranks, y, n_classes=8, untested="competitors")
     errors = sorted(
-        (sum(c == j and v > 0 for c, v in zip(y, losses, strict=True)) for j in range(8)),
+        (sum(c == j and rank > 1 for c, rank in zip(y, ranks, strict=True)) for j in range(8)),
         reverse=True,
     )
     total = sum(errors)
@@ -31,15 +31,15 @@ def test_the_classes_that_carry_the_errors_are_fewest(instances):
 
 def test_size_and_accuracy_of_the_pilot():
     tested = {"n_classes": 4, "untested": "competitors"}
-    equal = SourceTask.from_losses([0, 0, 1, 2], [0, 1, 0, 1], **tested)
+    equal = SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 0, 1], **tested)
     assert pilot_sentence(equal) == (
         "The pilot tested 4 classes with 4 instances and got 50.0% of them right."
     )
     # Three of four right in one class, one of one in the other: 4 of 5, but 7/8 over classes.
     classes = {"n_classes": 3, "untested": "competitors"}
-    unequal = SourceTask.from_losses([0, 0, 0, 1, 0], [0, 0, 0, 0, 1], **classes)
+    unequal = SourceTask.from_ranks([1, 1, 1, 2, 1], [0, 0, 0, 0, 1], **classes)
     assert pilot_sentence(unequal).endswith("got 87.5% right, all classes weighing the same.")
-    weighed = SourceTask.from_losses([0, 1], [0, 1], **classes, class_weight=[3, 1, 1])
+    weighed = SourceTask.from_ranks([1, 2], [0, 1], **classes, class_weight=[3, 1, 1])
     assert pilot_sentence(weighed).endswith("75.0% right, classes weighing as they were given.")
     curve = SourceTask.from_accuracies([2, 20], [0.9, 0.8], n_test=100, n_classes=50)
     assert pilot_sentence(curve).endswith("got 80.0% right among 20.")

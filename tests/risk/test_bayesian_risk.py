@@ -258,7 +258,7 @@ def test_not_fitted(plane):
 
 def test_bad_arguments(plane):
     task, cost = plane
-    losses = SourceTask.from_losses(task.losses, task.y, n_classes=100)
+    losses = SourceTask.from_ranks(task.ranks, task.y, n_classes=100)
     for model, told, message in (
         (BayesianRisk(cost), losses, "has no scores"),
         (BayesianRisk(cost[:50, :50]), task, "cost: found shape"),

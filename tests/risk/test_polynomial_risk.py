@@ -187,4 +187,4 @@ def test_an_estimator_like_others():
     with pytest.raises(DataError, match="k: "):
         other.predict(1)
     with pytest.raises(DataError, match="has no scores"):
-        other.fit(SourceTask.from_losses([0] * 25, range(25), n_classes=25))
+        other.fit(SourceTask.from_ranks([1] * 25, range(25), n_classes=25))

@@ -265,7 +265,7 @@ def test_shared_competitors_widen_the_weights_and_repeats_do_not():
     hubs[y, y] = scores[y, y]
     again = np.repeat(scores, 10, axis=0) + 0.01 * rng.normal(size=(1500, 150))
     alone, shared, many = (
-        cb.SourceTask.from_scores(*task).loss_evidence
+        cb.SourceTask.from_scores(*task).evidence
         for task in ((scores, y), (hubs, y), (again, np.repeat(y, 10)))
     )
     assert shared.competitor_effect > 1.5 * alone.competitor_effect
@@ -358,8 +358,8 @@ def test_uncertain_weights_are_told(model, monkeypatch):
 
 
 def test_tasks_that_cannot_be_used():
-    lost = cb.SourceTask.from_losses([0] * 60, range(60), n_classes=60)
-    with pytest.raises(DataError, match="made from losses and has no scores"):
+    lost = cb.SourceTask.from_ranks([1] * 60, range(60), n_classes=60)
+    with pytest.raises(DataError, match="made from ranks and has no scores"):
         ScoreInformedExtrapolator().fit(lost)
     curve = cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60)
     with pytest.raises(DataError, match="made from accuracies and has no scores"):

@@ -196,7 +196,7 @@ def test_discriminability_shows_the_atoms():
 def test_atoms_alone():
     law = FavorabilityLaw((0.0,), (1.0,), atom_at_zero=0.25, atom_at_one=0.75)
     assert law.accuracy([2, 10**9]).tolist() == [0.75, 0.75]
-    assert set(law.sample(10, n_test=50, random_seed=0).losses) == {0, 9}
+    assert set(law.sample(10, n_test=50, random_seed=0).ranks) == {1, 10}
 
 
 LAW = st.one_of(
@@ -282,16 +282,16 @@ def test_embeddings_come_in_class_order_with_unequal_repeats():
     assert len(np.unique(sample.probes[:, 0])) == 6
 
 
-def test_losses_follow_the_law():
+def test_ranks_follow_the_law():
     n = 200_000
-    losses, y, n_classes = MIXED.sample(21, n_test=n, random_seed=5)
-    assert n_classes == 21 and losses.min() >= 0 and losses.max() <= 20
+    ranks, y, n_classes = MIXED.sample(21, n_test=n, random_seed=5)
+    assert n_classes == 21 and ranks.min() >= 1 and ranks.max() <= 21
     for simulated, truth in [
-        (1 - losses.mean() / 20, MIXED.accuracy(2)[0]),
-        (np.mean(losses == 0), MIXED.accuracy(21)[0]),
+        (1 - (ranks.mean() - 1) / 20, MIXED.accuracy(2)[0]),
+        (np.mean(ranks == 1), MIXED.accuracy(21)[0]),
     ]:
         assert simulated == pytest.approx(truth, abs=4 * np.sqrt(0.25 / n))
-    assert np.mean(losses == 20) > 0.05
+    assert np.mean(ranks == 21) > 0.05
     assert np.bincount(y).min() == n // 21
 
 

@@ -185,24 +185,24 @@ def test_skewness(name, sign):
 
 
 @EACH
-def test_losses_follow_the_law(name):
+def test_ranks_follow_the_law(name):
     n, n_classes = 100_000, 50
     sample = ZOO[name].sample(n_classes, n_test=n, random_seed=4)
-    losses = sample.losses
-    assert losses.min() >= 0 and losses.max() < n_classes and sample.n_classes == n_classes
+    ranks = sample.ranks
+    assert ranks.min() >= 1 and ranks.max() <= n_classes and sample.n_classes == n_classes
     assert np.bincount(sample.y).tolist() == [n // n_classes] * n_classes
-    wins = n_classes - 1 - losses
+    wins = n_classes - ranks
     two, three = wins / (n_classes - 1), wins * (wins - 1) / ((n_classes - 1) * (n_classes - 2))
-    for k, correct in [(2, two), (3, three), (n_classes, losses == 0)]:
+    for k, correct in [(2, two), (3, three), (n_classes, ranks == 1)]:
         error = np.std(correct) / np.sqrt(n)
         assert np.mean(correct) == pytest.approx(ZOO[name].accuracy(k)[0], abs=4.5 * error)
 
 
 @pytest.mark.parametrize("law", [ZOO["beta"], ZOO["near-duplicates"], ZOO["heavy-tailed"]], ids=str)
 def test_moments_far_out(law):
-    # Losses among many classes show the part of U* that is close to 1.
+    # Ranks among many classes show the part of U* that is close to 1.
     n, n_classes = 50_000, 2000
-    correct = law.sample(n_classes, n_test=n, random_seed=5).losses == 0
+    correct = law.sample(n_classes, n_test=n, random_seed=5).ranks == 1
     error = np.std(correct) / np.sqrt(n)
     assert np.mean(correct) == pytest.approx(law.accuracy(n_classes)[0], abs=4.5 * error)
 
@@ -210,18 +210,18 @@ def test_moments_far_out(law):
 @EACH
 def test_sample_makes_a_task(name):
     sample = ZOO[name].sample(30, random_seed=1)
-    task = SourceTask.from_losses(sample.losses, sample.y, n_classes=sample.n_classes)
+    task = SourceTask.from_ranks(sample.ranks, sample.y, n_classes=sample.n_classes)
     assert task.n_classes == task.n_test == 30
 
 
 @EACH
 def test_seed_fixes_the_sample(name):
-    def losses(seed):
-        return ZOO[name].sample(100, random_seed=seed).losses.tolist()
+    def ranks(seed):
+        return ZOO[name].sample(100, random_seed=seed).ranks.tolist()
 
-    assert losses(1) == losses(1) == losses(np.random.SeedSequence(1))
-    assert losses(1) != losses(2)
-    assert losses(None) != losses(None)
+    assert ranks(1) == ranks(1) == ranks(np.random.SeedSequence(1))
+    assert ranks(1) != ranks(2)
+    assert ranks(None) != ranks(None)
 
 
 # Names

@@ -18,7 +18,7 @@ LAWS = {
 
 def simulated(name, n_classes):
     sample = LAWS[name].sample(n_classes, random_seed=3)
-    return cb.SourceTask.from_losses(sample.losses, sample.y, n_classes=n_classes)
+    return cb.SourceTask.from_ranks(sample.ranks, sample.y, n_classes=n_classes)
 
 
 def tasks():

@@ -27,8 +27,8 @@ def from_embeddings(probes=SCORES, gallery=SCORES[:4], y=Y, **options):
     return SourceTask.from_embeddings(probes, gallery, y, **options)
 
 
-def from_losses(losses=(0, 1, 0, 2, 0), y=Y, n_classes=4, **options):
-    return SourceTask.from_losses(losses, y, n_classes=n_classes, **options)
+def from_ranks(ranks=(1, 2, 1, 3, 1), y=Y, n_classes=4, **options):
+    return SourceTask.from_ranks(ranks, y, n_classes=n_classes, **options)
 
 
 def from_accuracies(k=(2, 3, 4), accuracy=(0.9, 0.8, 0.7), n_test=50, n_classes=4, **options):
@@ -217,21 +217,21 @@ CASES = {
         lambda: from_embeddings(gallery_y=[0, 1, 2, 3], classes=4),
         "classes: ",
     ),
-    # Losses
-    "negative loss": (lambda: from_losses([0, -1, 0, 2, 0]), "losses: found -1 at row 1"),
-    "loss too large": (lambda: from_losses([0, 1, 0, 2, 4]), "losses: found 4 at row 4"),
-    "fractional loss": (lambda: from_losses([0, 0.5, 0, 2, 0]), "losses: found 0.5 at row 1"),
-    "nan loss": (lambda: from_losses([NAN, 1, 0, 2, 0]), "losses: found nan at row 0"),
-    "losses in two axes": (lambda: from_losses(SCORES), "losses: .*shape"),
-    "text losses": (lambda: from_losses(list("01020")), "losses: .*real numbers"),
-    "ragged losses": (lambda: from_losses([[0], [0, 1]]), "losses: "),
-    "no losses": (lambda: from_losses([], []), "(losses|y): "),
-    "losses and labels differ": (lambda: from_losses(y=[0, 1, 2, 3]), "y: found 4 labels for 5"),
-    "two source classes": (lambda: from_losses([0, 1], [0, 1], 2), "n_classes: found 2 classes"),
-    "fractional n_classes": (lambda: from_losses(n_classes=4.5), "n_classes: .*4.5"),
-    "negative n_classes": (lambda: from_losses(n_classes=-4), "n_classes: .*-4"),
-    "several n_classes": (lambda: from_losses(n_classes=[4, 5]), "n_classes: "),
-    "no n_classes": (lambda: from_losses(n_classes=None), "n_classes: "),
+    # Ranks
+    "rank zero": (lambda: from_ranks([1, 0, 1, 3, 1]), "ranks: found 0 at row 1; .*1 is best"),
+    "rank too large": (lambda: from_ranks([1, 2, 1, 3, 5]), "ranks: found 5 at row 4"),
+    "fractional rank": (lambda: from_ranks([1, 1.5, 1, 3, 1]), "ranks: found 1.5 at row 1"),
+    "nan rank": (lambda: from_ranks([NAN, 2, 1, 3, 1]), "ranks: found nan at row 0"),
+    "ranks in two axes": (lambda: from_ranks(SCORES), "ranks: .*shape"),
+    "text ranks": (lambda: from_ranks(list("12131")), "ranks: .*real numbers"),
+    "ragged ranks": (lambda: from_ranks([[1], [1, 2]]), "ranks: "),
+    "no ranks": (lambda: from_ranks([], []), "(ranks|y): "),
+    "ranks and labels differ": (lambda: from_ranks(y=[0, 1, 2, 3]), "y: found 4 labels for 5"),
+    "two source classes": (lambda: from_ranks([1, 2], [0, 1], 2), "n_classes: found 2 classes"),
+    "fractional n_classes": (lambda: from_ranks(n_classes=4.5), "n_classes: .*4.5"),
+    "negative n_classes": (lambda: from_ranks(n_classes=-4), "n_classes: .*-4"),
+    "several n_classes": (lambda: from_ranks(n_classes=[4, 5]), "n_classes: "),
+    "no n_classes": (lambda: from_ranks(n_classes=None), "n_classes: "),
     # Curves
     "accuracy above 1": (lambda: from_accuracies(accuracy=[1.1, 0.8, 0.7]), "accuracy: found 1.1"),
     "percentages": (lambda: from_accuracies(accuracy=[90, 80, 70]), "accuracy: found 90"),
@@ -289,7 +289,7 @@ def test_bad_input_is_a_data_error_that_names_the_argument(case):
 
 
 def test_the_arguments_used_here_are_fine():
-    for make in (from_scores, from_embeddings, from_losses, from_accuracies):
+    for make in (from_scores, from_embeddings, from_ranks, from_accuracies):
         assert make().n_classes == 4
 
 
@@ -304,7 +304,7 @@ def test_odd_but_valid_arguments():
     from_scores(y=list("abcda"), classes=iter(list("abcd")))
     from_scores(y=list("abcda"), classes=pd.Index(list("abcd")))
     from_embeddings(put(SCORES, 2, 0), metric="dot")
-    from_losses(np.array([0.0, 1, 0, 2, 0]), n_classes=np.float64(4))
+    from_ranks(np.array([1.0, 2, 1, 3, 1]), n_classes=np.float64(4))
     from_accuracies(n_test=50.0, n_classes=np.int32(4), design_effect=1)
     assert from_scores(class_weight=[1e308] * 4).class_weight.tolist() == [0.25] * 4
     assert from_scores().accuracy(range(2, 5)).shape == (3,)

@@ -61,7 +61,7 @@ def test_rising_accuracies_warn_or_are_refused():
 def test_a_curve_knows_nothing_else():
     curve = SourceTask.from_accuracies([2, 5], [0.9, 0.8], n_test=10, n_classes=9)
     for use in (
-        lambda: curve.losses,
+        lambda: curve.ranks,
         lambda: curve.y,
         lambda: curve.histogram(loss_bins(9)),
         lambda: curve.subsample(4),

@@ -41,7 +41,7 @@ def assert_same(task, other, names=None):
     np.testing.assert_array_equal(task.accuracy(k), other.accuracy(k))
     np.testing.assert_array_equal(task.accuracy_cov(k), other.accuracy_cov(k))
     if other.kind != "accuracies":
-        assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+        assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
 
 
 @settings(max_examples=40, deadline=None)
@@ -88,8 +88,8 @@ def test_positions_and_every_argument(numbers):
     expected = SourceTask.from_scores(SCORES, Y)
     for frame in (pd.DataFrame(SCORES), pl.DataFrame(SCORES), pd.DataFrame(SCORES, columns=NAMES)):
         assert_same(SourceTask.from_scores(frame, make(Y)), expected)
-    losses = SourceTask.from_losses(expected.losses, Y, n_classes=4)
-    assert_same(SourceTask.from_losses(make(expected.losses), make(Y), n_classes=4), losses)
+    ranks = SourceTask.from_ranks(expected.ranks, Y, n_classes=4)
+    assert_same(SourceTask.from_ranks(make(expected.ranks), make(Y), n_classes=4), ranks)
     curve = {"k": [2, 3, 4], "accuracy": [0.9, 0.8, 0.7]}
     found = SourceTask.from_accuracies(
         **{name: make(np.array(value)) for name, value in curve.items()}, n_test=9, n_classes=4
@@ -205,7 +205,7 @@ def test_names_that_look_like_other_numbers(names):
     with pytest.raises(DataError, match=r"y: found numbers, and class \d is named"):
         SourceTask.from_scores(scores, y, classes=names)
     with pytest.raises(DataError, match=r"y: .*class \d is named .* no classes= if they are pos"):
-        SourceTask.from_losses(y * 0, y, n_classes=k1, classes=names)
+        SourceTask.from_ranks(y * 0 + 1, y, n_classes=k1, classes=names)
     with pytest.raises(DataError, match=r"row \d of gallery is named .* gallery.reset_index"):
         SourceTask.from_embeddings(scores, pd.DataFrame(scores, names), y)
     # As text they are names.
@@ -219,9 +219,9 @@ def test_numbers_beside_names_of_text_are_positions(names):
     expected = SourceTask.from_scores(SCORES, Y)
     assert_same(SourceTask.from_scores(pd.DataFrame(SCORES, columns=names), Y), expected)
     assert_same(SourceTask.from_scores(SCORES, Y, classes=names), expected, names)
-    losses = SourceTask.from_losses(expected.losses, Y, n_classes=4)
-    found = SourceTask.from_losses(expected.losses, Y, n_classes=4, classes=names)
-    assert_same(found, losses, names)
+    ranks = SourceTask.from_ranks(expected.ranks, Y, n_classes=4)
+    found = SourceTask.from_ranks(expected.ranks, Y, n_classes=4, classes=names)
+    assert_same(found, ranks, names)
     plain = SourceTask.from_embeddings(PROBES, GALLERY, Y)
     assert_same(SourceTask.from_embeddings(PROBES, GALLERY, Y, classes=names), plain, names)
     assert_same(SourceTask.from_embeddings(PROBES, pd.DataFrame(GALLERY, names), Y), plain)
@@ -268,7 +268,7 @@ def test_an_index_of_positions_in_disorder():
     with pytest.raises(DataError, match=r"gallery.reset_index\(drop=True\).*classes=gallery.index"):
         SourceTask.from_embeddings(PROBES, shuffled, Y)
     named = SourceTask.from_embeddings(PROBES, shuffled, Y, classes=shuffled.index)
-    assert named.losses.tolist() == expected.losses.tolist()
+    assert named.ranks.tolist() == expected.ranks.tolist()
     with pytest.raises(
         DataError, match="classes: the rows of gallery have the same names in anoth"
     ):

@@ -62,7 +62,7 @@ def test_order_of_instances_and_classes(given_test):
     rows, columns = rng.permutation(len(y)), rng.permutation(scores.shape[1])
     place = np.argsort(columns)
     moved = SourceTask.from_scores(scores[rows][:, columns], place[y[rows]])
-    np.testing.assert_array_equal(moved.losses, task.losses[rows])
+    np.testing.assert_array_equal(moved.ranks, task.ranks[rows])
     same(facts(moved), facts(task))
 
 
@@ -78,7 +78,7 @@ def test_names_of_classes(given_test, kind):
     labels = np.array([names[j] for j in y], dtype=object)
     task = SourceTask.from_scores(scores, labels, classes=names)
     plain = SourceTask.from_scores(scores, y)
-    np.testing.assert_array_equal(task.losses, plain.losses)
+    np.testing.assert_array_equal(task.ranks, plain.ranks)
     same(facts(task), facts(plain), rtol=0)
 
 
@@ -97,12 +97,12 @@ def test_type_and_layout_of_the_scores(given_test, dtype):
     read_only.flags.writeable = False
     for array in (own, np.asfortranarray(own), wide[::2, ::3], own[::-1][::-1], read_only):
         task = SourceTask.from_scores(array, y)
-        np.testing.assert_array_equal(task.losses, plain.losses)
+        np.testing.assert_array_equal(task.ranks, plain.ranks)
         same(facts(task), facts(plain), rtol=0)
     distances = SourceTask.from_scores(
         scores.shape[1] - own.astype("i8"), y, higher_is_better=False
     )
-    np.testing.assert_array_equal(distances.losses, plain.losses)
+    np.testing.assert_array_equal(distances.ranks, plain.ranks)
 
 
 TRANSFORMS = {
@@ -120,7 +120,7 @@ def test_increasing_transforms(given_test, name):
     scores, y, _ = given_test
     task = SourceTask.from_scores(scores, y)
     changed = SourceTask.from_scores(TRANSFORMS[name](scores.astype(float)), y)
-    np.testing.assert_array_equal(changed.losses, task.losses)
+    np.testing.assert_array_equal(changed.ranks, task.ranks)
     same(facts(changed), facts(task), rtol=0)
 
 
@@ -147,13 +147,13 @@ def test_embeddings_are_moved_turned_and_scaled(given_test):
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     for change in (lambda x: x @ turn, lambda x: x + 3.5, lambda x: 0.25 * x, lambda x: x[:, ::-1]):
         moved = SourceTask.from_embeddings(change(probes), change(gallery), y)
-        np.testing.assert_array_equal(moved.losses, task.losses)
+        np.testing.assert_array_equal(moved.ranks, task.ranks)
     cosine = SourceTask.from_embeddings(probes, gallery, y, metric="cosine")
     lengths = rng.uniform(0.5, 2, (len(y), 1)), rng.uniform(0.5, 2, (n_classes, 1))
     scaled = SourceTask.from_embeddings(
         probes * lengths[0], gallery * lengths[1], y, metric="cosine"
     )
-    np.testing.assert_array_equal(scaled.losses, cosine.losses)
+    np.testing.assert_array_equal(scaled.ranks, cosine.ranks)
     assert embeddings_module.EmbeddingScores is type(task.source)
 
 

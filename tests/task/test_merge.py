@@ -44,7 +44,7 @@ def any_rows(rng, y, n_parts):
 
 
 def assert_equal(merged, whole, order):
-    np.testing.assert_array_equal(merged.losses, whole.losses[order])
+    np.testing.assert_array_equal(merged.ranks, whole.ranks[order])
     np.testing.assert_array_equal(merged.y, whole.y[order])
     np.testing.assert_allclose(merged.class_weight, whole.class_weight, rtol=1e-12)
     assert merged.n_tied == whole.n_tied
@@ -74,7 +74,7 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     merged = SourceTask.merge(parts, options["class_weight"])
     assert_equal(merged, whole, np.concatenate(rows))
     walked = count_losses(merged.source, merged.y, merged.ties)
-    np.testing.assert_array_equal(walked[0], merged.losses)
+    np.testing.assert_array_equal(walked[0], merged.evidence.losses)
     assert walked[1] == merged.n_tied
     if shards is whole_classes:
         light = SourceTask.merge([p.without_scores() for p in parts], options["class_weight"])
@@ -93,7 +93,7 @@ def test_merging_is_associative(seed, shards):
     ]
     flat = SourceTask.merge(parts)
     nested = SourceTask.merge([SourceTask.merge(parts[:2]), *parts[2:]])
-    np.testing.assert_array_equal(flat.losses, nested.losses)
+    np.testing.assert_array_equal(flat.ranks, nested.ranks)
     assert flat.n_tied == nested.n_tied == sum(part.n_tied for part in parts)
     for k in (flat.grid(), [3, 7]):
         np.testing.assert_allclose(flat.accuracy_cov(k), nested.accuracy_cov(k), atol=ATOL)
@@ -122,7 +122,7 @@ def test_scores_stay_together(halves):
     kept = np.array([1, 5, 18, 22, 40, 59])
     some, of_whole = merged.select(kept), whole.select(kept)
     rank = np.argsort(order[np.isin(merged.y, kept)])
-    np.testing.assert_array_equal(some.losses[rank], of_whole.losses)
+    np.testing.assert_array_equal(some.ranks[rank], of_whole.ranks)
     np.testing.assert_allclose(some.accuracy_cov([2, 6]), of_whole.accuracy_cov([2, 6]), atol=ATOL)
     pickled = pickle.loads(pickle.dumps([part.without_scores() for part in parts]))
     light = SourceTask.merge(pickled)
@@ -140,20 +140,20 @@ def test_covariance_between_the_grid_is_interpolated(halves):
     np.testing.assert_allclose(near, exact, rtol=0.02)
 
 
-def test_losses_alone():
+def test_ranks_alone():
     rng = np.random.default_rng(5)
-    losses, y = rng.integers(0, 10, 40), np.repeat(np.arange(10), 4)
-    whole = SourceTask.from_losses(losses, y, n_classes=10)
+    ranks, y = rng.integers(1, 11, 40), np.repeat(np.arange(10), 4)
+    whole = SourceTask.from_ranks(ranks, y, n_classes=10)
     parts = [
-        SourceTask.from_losses(losses[rows], y[rows], n_classes=10, untested="competitors")
+        SourceTask.from_ranks(ranks[rows], y[rows], n_classes=10, untested="competitors")
         for rows in (slice(0, 18), slice(18, 40))
     ]
     merged = SourceTask.merge(parts)
-    np.testing.assert_array_equal(merged.losses, losses)
+    np.testing.assert_array_equal(merged.ranks, ranks)
     np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
     assert not merged.knows_competitors
     with_scores = SourceTask.from_scores(np.eye(10), np.arange(10))
-    assert SourceTask.merge([merged, with_scores]).kind == "losses"
+    assert SourceTask.merge([merged, with_scores]).kind == "ranks"
 
 
 def test_bad_parts():
@@ -180,7 +180,7 @@ def test_bad_parts():
 
 
 def test_parts_that_are_none_or_given_twice_are_refused():
-    part = SourceTask.from_losses([0, 1, 2], [0, 1, 2], n_classes=5, untested="competitors")
+    part = SourceTask.from_ranks([1, 2, 3], [0, 1, 2], n_classes=5, untested="competitors")
     with pytest.raises(DataError, match="parts: expected a sequence of tasks, found None"):
         SourceTask.merge(None)
     with pytest.raises(DataError, match="part 1 is part 0 once more"):

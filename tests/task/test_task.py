@@ -32,7 +32,7 @@ def random_scores(seed=0, n_classes=10, most_repeats=4, shift=1.0):
 def assert_same(task, other):
     """Compare all that the estimators see."""
     assert (task.n_classes, task.n_test) == (other.n_classes, other.n_test)
-    assert task.losses.tolist() == other.losses.tolist() and task.y.tolist() == other.y.tolist()
+    assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
     k = task.grid()
     np.testing.assert_allclose(task.instance_weight, other.instance_weight, rtol=1e-12)
     np.testing.assert_allclose(task.accuracy(k), other.accuracy(k), rtol=1e-12)
@@ -57,9 +57,9 @@ def test_all_constructors_see_the_same_task(seed):
     assert_same(task, twice)
 
     k = np.arange(2, 9)
-    from_losses = SourceTask.from_losses(task.losses, y, n_classes=8)
-    np.testing.assert_array_equal(from_losses.accuracy(k), task.accuracy(k))
-    np.testing.assert_array_equal(from_losses.histogram(loss_bins(8)), task.histogram(loss_bins(8)))
+    from_ranks = SourceTask.from_ranks(task.ranks, y, n_classes=8)
+    np.testing.assert_array_equal(from_ranks.accuracy(k), task.accuracy(k))
+    np.testing.assert_array_equal(from_ranks.histogram(loss_bins(8)), task.histogram(loss_bins(8)))
     curve = SourceTask.from_accuracies(k, task.accuracy(k), n_test=16, n_classes=8)
     np.testing.assert_array_equal(curve.accuracy(k), task.accuracy(k))
 
@@ -89,7 +89,7 @@ def test_keeps_a_reference_to_the_scores():
     assert np.shares_memory(SourceTask.from_scores(scores, y).source.matrix, scores)
     task = SourceTask.from_embeddings(scores, np.eye(10), y)
     assert np.shares_memory(task.source.probes, scores)
-    assert SourceTask.from_losses([0, 1, 0], [0, 1, 2], n_classes=3).source is None
+    assert SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3).source is None
 
 
 def test_memory_mapped_scores(tmp_path):
@@ -130,8 +130,8 @@ def test_names_of_classes():
     by_number = SourceTask.from_scores(frame, 10 * y, classes=[0, 10, 20, 30])
     assert by_number.classes == [0, 10, 20, 30]
     assert_same(by_number, plain)
-    losses = SourceTask.from_losses(plain.losses, names[y], n_classes=4, classes=names)
-    assert losses.y.tolist() == y.tolist()
+    ranks = SourceTask.from_ranks(plain.ranks, names[y], n_classes=4, classes=names)
+    assert ranks.y.tolist() == y.tolist()
 
 
 def test_names_of_templates():
@@ -148,7 +148,7 @@ def test_names_of_templates():
         scores, gallery, names[y], metric="dot", classes=["z", "x", "y"]
     )
     assert given_order.classes == ["z", "x", "y"]
-    np.testing.assert_array_equal(given_order.losses, plain.losses)
+    np.testing.assert_array_equal(given_order.ranks, plain.ranks)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u8", "f4", "f8"])
@@ -169,12 +169,12 @@ def test_classes_weigh_the_same_or_as_told(seed, weighted):
     share = np.full(6, 1 / 6) if weight is None else weight / weight.sum()
     np.testing.assert_allclose(task.class_weight, share, rtol=1e-12)
     for k in range(2, 7):
-        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.losses])
+        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.evidence.losses])
         expected = sum(share[j] * f[y == j].mean() for j in range(6))
         assert task.accuracy(k)[0] == pytest.approx(expected, rel=1e-12)
     counts = task.histogram(loss_bins(6))
     expected = [
-        y.size * sum(share[j] * np.mean(task.losses[y == j] == loss) for j in range(6))
+        y.size * sum(share[j] * np.mean(task.ranks[y == j] == loss + 1) for j in range(6))
         for loss in range(6)
     ]
     np.testing.assert_allclose(counts, expected, rtol=1e-12)
@@ -199,7 +199,7 @@ def test_untested_classes_compete():
         SourceTask.from_scores(scores, y)
     task = SourceTask.from_scores(scores, y, untested="competitors")
     own = scores[np.arange(y.size), y][:, None]
-    assert task.losses.tolist() == (scores > own).sum(axis=1).tolist()
+    assert task.evidence.losses.tolist() == (scores > own).sum(axis=1).tolist()
     assert task.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
     right = scores.argmax(axis=1) == y
     balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
@@ -213,14 +213,14 @@ def test_untested_classes_compete():
 def test_tied_pairs_are_reported():
     scores = np.array([[1.0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0], [1, 0, 0, 0]])
     y = [0, 1, 2, 3]
-    for ties, losses in (("optimistic", [0, 0, 0, 1]), ("pessimistic", [2, 1, 0, 3])):
+    for ties, ranks in (("optimistic", [1, 1, 1, 2]), ("pessimistic", [3, 2, 1, 4])):
         task = SourceTask.from_scores(scores, y, ties=ties)
-        assert task.losses.tolist() == losses and task.n_tied == 5
+        assert task.ranks.tolist() == ranks and task.n_tied == 5
         assert f"5 ties ({ties})" in repr(task)
-    random = [SourceTask.from_scores(scores, y, random_seed=1).losses.tolist() for _ in range(2)]
+    random = [SourceTask.from_scores(scores, y, random_seed=1).ranks.tolist() for _ in range(2)]
     assert random[0] == random[1]
     seed = np.random.SeedSequence(1)
-    assert SourceTask.from_scores(scores, y, random_seed=seed).losses.tolist() == random[0]
+    assert SourceTask.from_scores(scores, y, random_seed=seed).ranks.tolist() == random[0]
 
 
 def test_constant_scores_are_guessing():
@@ -251,21 +251,21 @@ def test_covariance_may_be_asked_for_at_any_k():
 def test_losses_alone_give_the_inflated_clustered_covariance():
     scores, y = random_scores(2, n_classes=20)
     with_scores = SourceTask.from_scores(scores, y)
-    task = SourceTask.from_losses(with_scores.losses, y, n_classes=20)
+    task = SourceTask.from_ranks(with_scores.ranks, y, n_classes=20)
     k = np.array([2, 5, 20])
-    clustered = clustered_covariance(task.losses, y, 20, k, task.class_weight)
+    clustered = clustered_covariance(task.evidence.losses, y, 20, k, task.class_weight)
     np.testing.assert_allclose(task.accuracy_cov(k), 1.25 * clustered)
 
 
-@pytest.mark.parametrize("known", ["scores", "losses"])
+@pytest.mark.parametrize("known", ["scores", "ranks"])
 def test_design_effect_is_the_ratio_of_variances(known):
     scores, y = random_scores(3, n_classes=50)
     task = SourceTask.from_scores(scores, y)
-    if known == "losses":
-        task = SourceTask.from_losses(task.losses, y, n_classes=50)
+    if known == "ranks":
+        task = SourceTask.from_ranks(task.ranks, y, n_classes=50)
     k = task.grid()
-    independent = independent_variance(task.losses, 50, k, task.instance_weight)
-    clustered = np.diag(clustered_covariance(task.losses, y, 50, k, task.class_weight))
+    independent = independent_variance(task.evidence.losses, 50, k, task.instance_weight)
+    clustered = np.diag(clustered_covariance(task.evidence.losses, y, 50, k, task.class_weight))
     ratios = np.diag(task.accuracy_cov(k)) / independent
     expected = max(np.median(ratios), np.median(clustered / independent), 1)
     assert task.design_effect() == round(expected, 6)
@@ -273,15 +273,15 @@ def test_design_effect_is_the_ratio_of_variances(known):
 
 def test_design_effect_without_enough_errors_is_the_mean_number_of_repeats():
     y = np.repeat(np.arange(8), [1, 2, 3, 4, 1, 2, 3, 4])
-    losses = np.where(y < 4, 1, 0)
-    assert SourceTask.from_losses(losses, y, n_classes=8).design_effect() == 2.5
-    assert SourceTask.from_losses(0 * losses, y, n_classes=8).design_effect() == 2.5
+    ranks = np.where(y < 4, 2, 1)
+    assert SourceTask.from_ranks(ranks, y, n_classes=8).design_effect() == 2.5
+    assert SourceTask.from_ranks(0 * ranks + 1, y, n_classes=8).design_effect() == 2.5
 
 
-@pytest.mark.parametrize("loss", [1, 5, 9])
-def test_design_effect_where_no_instance_differs(loss):
+@pytest.mark.parametrize("rank", [2, 6, 10])
+def test_design_effect_where_no_instance_differs(rank):
     y = np.repeat(np.arange(10), 3)
-    assert SourceTask.from_losses(np.full(30, loss), y, n_classes=10).design_effect() == 3
+    assert SourceTask.from_ranks(np.full(30, rank), y, n_classes=10).design_effect() == 3
     worst = SourceTask.from_scores(np.ones((30, 10)), y, ties="pessimistic")
     assert worst.design_effect() == 3
 
@@ -326,16 +326,16 @@ def test_subsamples_hold_every_class_equally_often():
     assert sorted(task.subsample(10, random_seed=0).classes) == list(range(10))
 
 
-def test_subsample_of_losses_keeps_the_accuracies_on_average():
-    losses, y = np.arange(30) % 20, np.arange(30)
-    task = SourceTask.from_losses(losses, y, n_classes=30)
+def test_subsample_of_ranks_keeps_the_accuracies_on_average():
+    ranks, y = np.arange(30) % 20 + 1, np.arange(30)
+    task = SourceTask.from_ranks(ranks, y, n_classes=30)
     k, seeds = [2, 5, 10], np.random.SeedSequence(1).spawn(2000)
     found = np.array([task.subsample(10, random_seed=seed).accuracy(k) for seed in seeds])
     error = found.std(axis=0) / np.sqrt(2000)
     assert np.all(np.abs(found.mean(axis=0) - task.accuracy(k)) < 4 * error)
     assert error.max() < 0.005
     whole = task.subsample(30, random_seed=0)
-    assert sorted(whole.losses) == sorted(losses)
+    assert sorted(whole.ranks) == sorted(ranks)
 
 
 def test_subsample_without_weight_is_refused():
@@ -346,9 +346,9 @@ def test_subsample_without_weight_is_refused():
 
 
 def test_repr():
-    task = SourceTask.from_losses([0, 0, 1, 2], [0, 1, 2, 3], n_classes=4)
+    task = SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4)
     assert repr(task) == (
-        "<SourceTask: 4 classes, 4 test instances from losses, accuracy 0.50 (se 0.32)>"
+        "<SourceTask: 4 classes, 4 test instances from ranks, accuracy 0.50 (se 0.32)>"
     )
 
 
@@ -374,7 +374,7 @@ def test_weights_in_a_series_are_told_by_name():
     ],
 )
 def test_classes_to_keep_are_checked(kept, message):
-    task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
+    task = SourceTask.from_ranks([1, 2, 1, 3, 1], range(5), n_classes=5)
     with pytest.raises(DataError, match=message):
         task.select(kept)
 
@@ -389,17 +389,17 @@ def test_accuracy_among_the_best():
     np.testing.assert_array_equal(task.accuracy(k, top=1), task.accuracy(k))
     for top in range(2, 9):
         found = task.accuracy(k, top=top)
-        assert found[-1] == pytest.approx(task.instance_weight @ (task.losses < top), rel=1e-12)
+        assert found[-1] == pytest.approx(task.instance_weight @ (task.ranks <= top), rel=1e-12)
         assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
     # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
-    lost = task.losses[:, None]
+    lost = task.evidence.losses[:, None]
     chance = hypergeom.cdf(2, 7, lost, k[None] - 1)
     np.testing.assert_allclose(task.accuracy(k, top=3), task.instance_weight @ chance, rtol=1e-10)
 
 
 @pytest.mark.parametrize("top", [0, -1, 1.5, True, "2", None, [2], np.nan, np.inf])
 def test_top_is_checked(top):
-    task = SourceTask.from_losses([0, 1, 0, 2, 0], range(5), n_classes=5)
+    task = SourceTask.from_ranks([1, 2, 1, 3, 1], range(5), n_classes=5)
     with pytest.raises(DataError, match="top: "):
         task.accuracy(3, top=top)
 

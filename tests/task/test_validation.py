@@ -119,11 +119,11 @@ def test_a_law_is_no_task():
         validation.source_task(law)
 
 
-def test_losses_are_counts_of_wrong_classes():
-    assert validation.loss_counts([0, 3.0], 4).tolist() == [0, 3]
-    for bad in (-1, 4, 0.5, NAN):
-        with pytest.raises(DataError, match=r"at row 1; expected .* in 0..3, how many of the 3"):
-            validation.loss_counts([0, bad], 4)
+def test_ranks_are_positions_from_one():
+    assert validation.whole_ranks([1, 4.0], 4).tolist() == [1, 4]
+    for bad in (0, 5, 1.5, NAN):
+        with pytest.raises(DataError, match=r"at row 1; expected .* in 1..4, .* 1 is best"):
+            validation.whole_ranks([1, bad], 4)
 
 
 def test_untested_classes_are_counted():

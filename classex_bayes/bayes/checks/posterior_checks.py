@@ -52,7 +52,7 @@ class PredictiveReport(Shown):
     -----
     Predictive p-values are not uniform where the model is right: it was fitted to the same data,
     which draws them towards 0.5 (no false alarm in 60 simulated tasks of 50 to 500 classes). The
-    distance of the losses is compared with that of a replicate from the same draw. The dependence
+    distance of the ranks is compared with that of a replicate from the same draw. The dependence
     between answers of a class is estimated from the same task, so a few hopeless classes among
     almost perfect ones pass: they raise it. `classex_bayes.diagnose` asks who carries the errors.
     """
@@ -95,7 +95,7 @@ def posterior_checks(
 ) -> PredictiveReport:
     r"""Check a fitted model against replicates of its task.
 
-    Three kinds of discrepancies. *Losses*: shares of instances in groups of losses (right answers,
+    Three kinds of discrepancies. *Ranks*: shares of instances in groups of ranks (right answers,
     then two groups to a decade, joined until 5 independent instances are expected in each), and
     Pearson's distance over them, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`, from the
     expectation of each draw. *ATA*: average test accuracy at six k. *Classes*: standard deviation
@@ -134,7 +134,7 @@ def posterior_checks(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = BayesianExtrapolator().fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
     ... )
@@ -150,9 +150,9 @@ def posterior_checks(
     if isinstance(data, PooledData):
         data = data.parts[part]
     if isinstance(data, BernsteinData):
-        found |= _losses(observed, replicated, model.weights_.values, data)
+        found |= _ranks(observed, replicated, model.weights_.values, data)
     else:
-        notes.append("losses: not known to the power form")
+        notes.append("ranks: not known to the power form")
     grid = observed["k"].values
     wanted = np.geomspace(grid[0], grid[-1], _N_K)
     for k in np.unique(grid[np.abs(np.log(grid[:, None] / wanted)).argmin(axis=0)]):
@@ -191,10 +191,10 @@ def _about(classes: ClassAccuracies, table: pd.DataFrame) -> str:
     return f"classes with the lowest accuracy: {shares}"
 
 
-def _losses(
+def _ranks(
     observed: xr.Dataset, replicated: xr.Dataset, weights: FloatArray, data: BernsteinData
 ) -> dict[str, tuple[Any, FloatArray]]:
-    """Shares of instances in groups of losses, and Pearson's distance over the groups."""
+    """Shares of instances in groups of ranks, and Pearson's distance over the groups."""
     seen = observed["loss_histogram"].values
     drawn = replicated["loss_histogram"].transpose(*SAMPLE_DIMS, "bin").values
     drawn = drawn.reshape(-1, seen.size)
@@ -208,18 +208,18 @@ def _losses(
     scale = expected * total / data.effective_sample
     distance = ((groups[:1] - expected) ** 2 / scale).sum(axis=1)
     own = ((groups[1:] - expected) ** 2 / scale).sum(axis=1)
-    found: dict[str, tuple[Any, FloatArray]] = {"losses: distance": (distance, own)}
+    found: dict[str, tuple[Any, FloatArray]] = {"ranks: distance": (distance, own)}
     first = np.append(0, last_loss[:-1] + 1)[starts]
     last = np.append(first[1:] - 1, last_loss[-1])
     for group, (low, high) in enumerate(zip(first, last, strict=True)):
-        label = f"losses: {low}" + (f" to {high}" if high > low else "")
+        label = f"ranks: {low + 1}" + (f" to {high + 1}" if high > low else "")
         values = groups[:, group] / total
         found[label] = float(values[0]), values[1:]
     return found
 
 
 def _groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
-    """First bins of groups of losses, none with too few instances where all have enough."""
+    """First bins of groups of ranks, none with too few instances where all have enough."""
     decade = np.floor(_GROUPS_PER_DECADE * np.log10(last_loss + 1.0) + 1e-9)
     decade[0] = -1  # no losses: a right answer
     starts = [0]

@@ -68,7 +68,7 @@ def seen_and_replicated(
     group: Group = "posterior",
     random_seed: RandomSeed = None,
 ) -> tuple[xr.Dataset, xr.Dataset]:
-    """Histogram of losses and accuracies of a task, and replicates of them from a model.
+    """Histogram of ranks and accuracies of a task, and replicates of them from a model.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def seen_and_replicated(
     Returns
     -------
     observed : Dataset
-        loss_histogram (bin) where losses are known to the model, accuracy (k).
+        loss_histogram (bin) where ranks are known to the model, accuracy (k).
     replicated : Dataset
         The same with dimensions chain and draw before these.
     """
@@ -103,7 +103,7 @@ def seen_and_replicated(
     observed = observed.copy()
     if "loss_histogram" in observed:
         weights = task.n_test * task.instance_weight
-        counts = loss_histogram(task.losses, observed["bin"].values, weights)
+        counts = loss_histogram(task.evidence.losses, observed["bin"].values, weights)
         observed["loss_histogram"] = ("bin", counts)
     observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
     return observed, replicated
@@ -131,7 +131,7 @@ def class_accuracies(
     Raises
     ------
     DataError
-        No losses, or one instance in every class, which says nothing of their spread.
+        No ranks, or one instance in every class, which says nothing of their spread.
     """
     _model(model)
     part = fitted_part(model, task)
@@ -156,7 +156,7 @@ def class_accuracies(
         task.dependence.within,
         stage_rng(model.idata.attrs, _CLASSES, random_seed),
     )
-    right = np.bincount(task.y, weights=task.losses == 0, minlength=task.n_classes)[tested]
+    right = np.bincount(task.y, weights=task.ranks == 1, minlength=task.n_classes)[tested]
     names = tested.tolist() if task.classes is None else [task.classes[j] for j in tested]
     return ClassAccuracies(right / repeats, replicated, task.class_weight[tested], names)
 

@@ -164,8 +164,8 @@ def sensitivity(
     Examples
     --------
     >>> from classex_bayes.task.source_task import SourceTask
-    >>> losses = np.repeat([0, 1, 2, 5, 9, 30], [450, 10, 10, 10, 10, 10])
-    >>> task = SourceTask.from_losses(losses, np.arange(500) % 50, n_classes=50)
+    >>> ranks = np.repeat([1, 2, 3, 6, 10, 31], [450, 10, 10, 10, 10, 10])
+    >>> task = SourceTask.from_ranks(ranks, np.arange(500) % 50, n_classes=50)
     >>> model = BayesianExtrapolator().fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
     ... )

@@ -25,10 +25,10 @@ _SMALLEST_DIRECTION = 1e-3
 
 @dataclass(frozen=True)
 class BernsteinData:
-    r"""Histogram of losses and the matrix of its expectation: the default likelihood.
+    r"""Histogram of ranks and the matrix of its expectation: the default likelihood.
 
     :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
-    Bernstein moments of the basis elements over bins of losses, deff the design effect.
+    Bernstein moments of the basis elements over bins of ranks, deff the design effect.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class BernsteinData:
 
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
-        """Data of a task whose losses are known."""
+        """Data of a task whose ranks are known."""
         last_loss = loss_bins(task.n_classes, N_BINS)
         return cls(
             basis.bin_probabilities(last_loss, task.n_classes),
@@ -208,7 +208,7 @@ def _pooled_random(
 
 @dataclass(frozen=True)
 class PowerData:
-    r"""Accuracies at some k, whitened: for tasks that know no losses.
+    r"""Accuracies at some k, whitened: for tasks that know no ranks.
 
     With Sigma the covariance of ATA on a grid of k and A the accuracy matrix of the basis,
     :math:`T (ATA - A w) \sim N(0, I)` where T whitens Sigma and drops directions that are noise.
@@ -273,7 +273,7 @@ def likelihood_data(
 ) -> BernsteinData | PowerData:
     """Data of a task in the form `likelihood`: "bernstein", "power", or "auto".
 
-    "auto" is the Bernstein form where losses are known and the power form for a bare curve.
+    "auto" is the Bernstein form where ranks are known and the power form for a bare curve.
     """
     one_of(likelihood, ("auto", *LIKELIHOODS), "likelihood")
     curve_only = task.kind == "accuracies"
@@ -281,7 +281,7 @@ def likelihood_data(
         likelihood = PowerData.kind if curve_only else BernsteinData.kind
     if likelihood == BernsteinData.kind and curve_only:
         raise DataError(
-            "likelihood: 'bernstein' needs losses and the task has accuracies alone; use 'power'"
+            "likelihood: 'bernstein' needs ranks and the task has accuracies alone; use 'power'"
         )
     return LIKELIHOODS[likelihood].of(task, basis)
 

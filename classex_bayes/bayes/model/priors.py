@@ -1,4 +1,4 @@
-"""Priors on the weights of the radial basis: what is believed of D(u) before any losses.
+"""Priors on the weights of the radial basis: what is believed of D(u) before any ranks.
 
 PyMC is imported where a graph is built, since a fit does without it.
 """
@@ -123,7 +123,7 @@ class MixturePrior(_OnKnots):
     Chosen by the errors and the coverage of intervals on the laws of `classex_bayes.simulate.zoo`,
     the simulation of JMLR 2018 (Table 1) and the packaged glyphs (docs/calibration.md). The
     bandwidth is fine, since k1 = 1000 classes resolve groups narrower than 0.25. The length scale
-    is fixed: the losses say little about it, and sampling it opened corners of the posterior where
+    is fixed: the ranks say little about it, and sampling it opened corners of the posterior where
     chains got stuck. The weight under which g is orthogonal to the quadratic is as wide as the
     knots (sd 4): a narrower one lets g grow at the ends of the knots.
 

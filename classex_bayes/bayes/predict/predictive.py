@@ -1,4 +1,4 @@
-"""Predictive distributions: what losses and accuracies the weights make us expect."""
+"""Predictive distributions: what ranks and accuracies the weights make us expect."""
 
 import numpy as np
 from scipy.special import ndtr
@@ -20,7 +20,7 @@ _LEAST_MEAN, _LEAST_SIZE = 1e-12, 0.01
 def predictive_histogram(
     weights: FloatArray, data: BernsteinData, rng: np.random.Generator
 ) -> FloatArray:
-    """Histograms of losses: Multinomial(n / deff, B w), rescaled to n.
+    """Histograms of ranks: Multinomial(n / deff, B w), rescaled to n.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def predictive_accuracy(
     """Average test accuracies of replicated tasks.
 
     Each draw simulates as many independent instances as hold the task's information
-    (n / deff): favorability from the mixture, losses ~ Binomial(k1 - 1, 1 - U*), then ATA_k.
+    (n / deff): favorability from the mixture, rank - 1 ~ Binomial(k1 - 1, 1 - U*), then ATA_k.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def predictive_class_accuracy(
 ) -> FloatArray:
     r"""Accuracies of the single classes of replicated tasks.
 
-    The law of losses is marginal and knows no classes; what it lacks is how alike the answers of
+    The law of ranks is marginal and knows no classes; what it lacks is how alike the answers of
     one class are. With that correlation rho, class j of a replicate has right answers
 
     .. math:: Binomial(r_j, p_j), \quad p_j \sim Beta(\varphi A, \varphi (1 - A)), \quad
@@ -180,7 +180,7 @@ def class_log_likelihood(
         Positions of the tested classes.
     """
     last_loss = loss_bins(task.n_classes, data.counts.size)
-    where = np.searchsorted(last_loss, task.losses)
+    where = np.searchsorted(last_loss, task.evidence.losses)
     classes, position = np.unique(task.y, return_inverse=True)
     share = np.zeros((classes.size, data.counts.size))
     np.add.at(share, (position, where), task.instance_weight)

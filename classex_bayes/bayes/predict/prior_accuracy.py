@@ -1,4 +1,4 @@
-"""What a prior believes of accuracy before any losses are seen."""
+"""What a prior believes of accuracy before any ranks are seen."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def prior_accuracy(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0, 1, 0, 2], range(4), n_classes=4)
+    >>> task = SourceTask.from_ranks([1, 2, 1, 3], range(4), n_classes=4)
     >>> prior = prior_accuracy(BayesianExtrapolator(), [4, 400], task, random_seed=1)
     >>> bool(prior.mean[400] < prior.mean[4]), bool(prior.prob_at_least(0.9)[400] > 0.05)
     (True, True)

@@ -114,8 +114,8 @@ class ClassExReg(PointEstimator):
 
     Examples
     --------
-    >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
-    >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+    >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
+    >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     >>> ClassExReg(bandwidth=0.5).fit(task).predict([20, 80]).mean.round(3).tolist()
     [0.7, 0.577]
     """

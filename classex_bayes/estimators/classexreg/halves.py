@@ -30,19 +30,19 @@ def halve(
     Parameters
     ----------
     task : SourceTask
-        Made from scores, embeddings or losses; halves need at least 4 classes.
+        Made from scores, embeddings or ranks; halves need at least 4 classes.
     n_resamples : int
         Number of random halves. A half has half of the classes, rounded down but at least 3, and
         is drawn again where fewer than two of them were tested.
     subsets : int array-like of shape (n_resamples, k0), optional
         Positions of the classes of each subset, 3 <= k0 < k1, in place of random halves.
     random_seed : int, SeedSequence or None
-        Seed of the draws, and of the thinning of losses whose scores are unknown.
+        Seed of the draws, and of the thinning of ranks whose scores are unknown.
 
     Returns
     -------
     list of SourceTask
-        With losses alone.
+        With ranks alone.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def halve(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
+    >>> task = SourceTask.from_ranks([1, 1, 2, 1, 3, 1, 1, 2], np.arange(8), n_classes=8)
     >>> [half.n_classes for half in halve(task, 3, random_seed=1)]
     [4, 4, 4]
     >>> [part.n_classes for part in halve(task, subsets=[[0, 1, 2], [5, 6, 7]], random_seed=1)]
@@ -62,7 +62,7 @@ def halve(
     n_halves = how_many(n_resamples, "n_resamples")
     if task.kind == "accuracies":
         raise DataError(
-            "bandwidth: choosing it needs losses, and the task was made from accuracies alone; "
+            "bandwidth: choosing it needs ranks, and the task was made from accuracies alone; "
             "pass bandwidth="
         )
     rng = np.random.default_rng(seed_sequence(random_seed))
@@ -145,7 +145,7 @@ def choose_bandwidth(
 
     Examples
     --------
-    >>> task = SourceTask.from_losses([0, 0, 1, 0, 2, 0, 0, 1], np.arange(8), n_classes=8)
+    >>> task = SourceTask.from_ranks([1, 1, 2, 1, 3, 1, 1, 2], np.arange(8), n_classes=8)
     >>> choose_bandwidth(task, halve(task, 10, random_seed=1)) in BANDWIDTHS
     True
     """

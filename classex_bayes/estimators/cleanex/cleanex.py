@@ -81,7 +81,7 @@ class CleaneX(PointEstimator):
 
     Notes
     -----
-    Predictions are in [0, 1] and do not increase in k. The estimate needs scores, not only losses,
+    Predictions are in [0, 1] and do not increase in k. The estimate needs scores, not only ranks,
     and depends on their scale: a monotone transform of the scores (distances squared, say) changes
     it, the order of the classes does not.
 

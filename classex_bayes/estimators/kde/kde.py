@@ -53,7 +53,7 @@ class KDE(PointEstimator):
 
     Notes
     -----
-    The estimate needs scores, not only losses, and depends on their scale: a monotone transform
+    The estimate needs scores, not only ranks, and depends on their scale: a monotone transform
     of the scores (distances squared, say) changes it. Cross-validation often ends at a limit of
     its search range: on recognised characters for 35-70% of the instances (UCV), 68-100% (BCV).
 

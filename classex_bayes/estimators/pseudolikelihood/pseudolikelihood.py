@@ -1,4 +1,4 @@
-"""PseudoLikelihood: the law of the favorability that makes the observed losses likeliest."""
+"""PseudoLikelihood: the law of the favorability that makes the observed ranks likeliest."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.special import betainc, xlog1py, xlogy
 
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator, require_losses
+from classex_bayes.estimators.base import LawEstimator, require_ranks
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
@@ -57,7 +57,7 @@ class PseudoLikelihood(LawEstimator):
     weights_ : array of shape (m,)
         Weights of the mixed laws; positive, sum 1.
     log_likelihood_ : float
-        Mean log-probability of the losses, :math:`\sum_v n_v \log P(V = v)`.
+        Mean log-probability of the ranks, :math:`\sum_v n_v \log P(V = v)`.
     optimality_gap_ : float
         Bound, from the duality of convex optimisation, on how far below the maximum over the grid
         it is; at most 1e-6.
@@ -102,8 +102,8 @@ class PseudoLikelihood(LawEstimator):
 
     Examples
     --------
-    >>> losses = [0] * 14 + [1, 1, 2, 3, 5, 9]
-    >>> task = SourceTask.from_losses(losses, np.arange(20), n_classes=20)
+    >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
+    >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     >>> model = PseudoLikelihood().fit(task)
     >>> model.predict([20, 80]).mean.round(2).tolist()
     [0.7, 0.56]
@@ -120,10 +120,10 @@ class PseudoLikelihood(LawEstimator):
     def _fit(self, task: SourceTask) -> None:
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
-        require_losses(
+        require_ranks(
             task,
             "PseudoLikelihood",
-            "make it with from_scores, from_embeddings or from_losses, or use MixedExponential",
+            "make it with from_scores, from_embeddings or from_ranks, or use MixedExponential",
         )
         losses, share = loss_shares(task)
         laws = _Laws(_grid(task.n_classes), monotone)
@@ -166,9 +166,9 @@ class PseudoLikelihood(LawEstimator):
         return np.minimum(self._laws.cdf(u) @ self.weights_, 1.0)
 
     def identified_range(self, k: ClassCounts) -> pd.DataFrame:
-        """Smallest and largest prediction of all laws that make the losses equally likely.
+        """Smallest and largest prediction of all laws that make the ranks equally likely.
 
-        All maxima of the likelihood give the observed losses the same probabilities, so they are
+        All maxima of the likelihood give the observed ranks the same probabilities, so they are
         the laws on the grid that do: two linear programmes for each k.
 
         Parameters
@@ -197,7 +197,7 @@ class PseudoLikelihood(LawEstimator):
         --------
         Losses among three classes tell two moments and no more.
 
-        >>> task = SourceTask.from_losses([0] * 6 + [1, 1, 2], np.arange(9) % 3, n_classes=3)
+        >>> task = SourceTask.from_ranks([1] * 6 + [2, 2, 3], np.arange(9) % 3, n_classes=3)
         >>> model = PseudoLikelihood(monotone=False, moment=False).fit(task)
         >>> model.identified_range([3, 4, 100]).to_numpy().round(2).tolist()
         [[0.67, 0.67], [0.57, 0.61], [0.0, 0.56]]

@@ -88,34 +88,34 @@ def test_a_sound_task_passes(report):
 
 def test_rows_say_what_was_seen(report, fitted, pilot):
     table, task = report.table, pilot.task
-    shares = table["observed"].filter(regex=r"^losses: \d")
+    shares = table["observed"].filter(regex=r"^ranks: \d")
     assert_allclose(shares.sum(), 1)
-    assert shares.iloc[0] == np.mean(task.losses == 0)
+    assert shares.iloc[0] == np.mean(task.ranks == 1)
     for name, row in table.filter(like="ATA", axis=0).iterrows():
         k = int(name.split("=")[1])
         assert row["observed"] == pytest.approx(task.accuracy(k)[0])
         draws = fitted.idata["posterior_predictive"]["accuracy"].sel(k=k).values.ravel()
         assert_array_equal(report.replicated[name], draws)
         assert row["p_value"] == pytest.approx((draws > row["observed"]).mean(), abs=0.02)
-    right = np.array([np.mean(task.losses[task.y == c] == 0) for c in range(200)])
+    right = np.array([np.mean(task.ranks[task.y == c] == 1) for c in range(200)])
     assert table.loc["classes: sd of accuracy", "observed"] == pytest.approx(right.std())
     assert table.loc["classes: lowest accuracy", "observed"] == right.min()
 
 
 def test_distance_is_pearsons_over_the_groups(report, fitted):
     # Its mean over replicates is the number of groups less one.
-    groups = report.table.index.str.match(r"losses: \d").sum()
-    draws = report.replicated["losses: distance"]
+    groups = report.table.index.str.match(r"ranks: \d").sum()
+    draws = report.replicated["ranks: distance"]
     assert abs(draws.mean() - (groups - 1)) < 5 * draws.std() / np.sqrt(draws.size)
 
 
 def test_a_task_of_another_law_is_unusual(fitted):
     law = FavorabilityLaw(means=(1.0, 5.0), sds=(0.3, 0.3))
-    losses, y, _ = law.sample(200, n_test=400, random_seed=1)
-    other = SourceTask.from_losses(losses, y, n_classes=200)
+    ranks, y, _ = law.sample(200, n_test=400, random_seed=1)
+    other = SourceTask.from_ranks(ranks, y, n_classes=200)
     found = posterior_checks(fitted, other)
-    assert not found.passed and "losses: distance" in found.unusual
-    assert "unusual: losses: distance" in repr(found)
+    assert not found.passed and "ranks: distance" in found.unusual
+    assert "unusual: ranks: distance" in repr(found)
     assert found.table.loc["ATA: k = 200", "observed"] == pytest.approx(other.accuracy(200)[0])
     # The replicates are those of the fitted task.
     assert posterior_checks(fitted).passed
@@ -123,8 +123,8 @@ def test_a_task_of_another_law_is_unusual(fitted):
 
 def test_classes_more_alike_than_chance_are_noted(fitted):
     # One of the four instances of every class is wrong: a kind of its own.
-    losses = np.tile([0, 0, 0, 3], 200)
-    task = SourceTask.from_losses(losses, np.repeat(np.arange(200), 4), n_classes=200)
+    ranks = np.tile([1, 1, 1, 4], 200)
+    task = SourceTask.from_ranks(ranks, np.repeat(np.arange(200), 4), n_classes=200)
     found = posterior_checks(fitted, task)
     assert "classes: sd of accuracy" in found.unusual
     assert found.notes[0].startswith("classes are more alike than chance allows")
@@ -132,9 +132,9 @@ def test_classes_more_alike_than_chance_are_noted(fitted):
 
 def test_the_worst_classes_are_named(fitted):
     y = np.repeat(np.arange(200), 20)
-    losses = np.random.default_rng(0).binomial(1, 0.1, y.size)
-    losses[y == 7] = 5
-    found = posterior_checks(fitted, SourceTask.from_losses(losses, y, n_classes=200))
+    ranks = np.random.default_rng(0).binomial(1, 0.1, y.size) + 1
+    ranks[y == 7] = 6
+    found = posterior_checks(fitted, SourceTask.from_ranks(ranks, y, n_classes=200))
     assert "classes: lowest accuracy" in found.unusual
     assert found.notes[-1].startswith("classes with the lowest accuracy: 7 (0.00), ")
 

@@ -21,8 +21,8 @@ LAW = FavorabilityLaw(means=(1.0, 3.0), sds=(0.7, 0.5))
 
 
 def task_of(k1, n_test=None, seed=1):
-    losses, y, _ = LAW.sample(k1, n_test=n_test, random_seed=seed)
-    return SourceTask.from_losses(losses, y, n_classes=k1)
+    ranks, y, _ = LAW.sample(k1, n_test=n_test, random_seed=seed)
+    return SourceTask.from_ranks(ranks, y, n_classes=k1)
 
 
 def curve_of(k1=100, n_test=300, k=(2, 5, 20, 100)):
@@ -104,7 +104,7 @@ def test_histograms_that_the_model_draws():
 
 def test_weights_of_the_classes_reach_the_histogram():
     y = np.repeat(np.arange(4), [1, 1, 2, 4])
-    task = SourceTask.from_losses([0, 1, 2, 3, 0, 0, 0, 0], y, n_classes=4)
+    task = SourceTask.from_ranks([1, 2, 3, 4, 1, 1, 1, 1], y, n_classes=4)
     # Every class weighs 2 instances of 8.
     assert BernsteinData.of(task, BASIS).counts.tolist() == [4, 2, 1, 1]
 
@@ -119,9 +119,9 @@ class Identity(RadialBasis):
         return np.eye(np.size(k))
 
 
-@pytest.mark.parametrize("kind", ["accuracies", "losses", "scores"])
+@pytest.mark.parametrize("kind", ["accuracies", "ranks", "scores"])
 def test_whitening(kind, pilot):
-    task = {"accuracies": curve_of(), "losses": task_of(80), "scores": pilot.task}[kind]
+    task = {"accuracies": curve_of(), "ranks": task_of(80), "scores": pilot.task}[kind]
     whiten = PowerData.of(task, Identity(np.zeros(1), 1.0)).matrix
     k = task.grid()
     sigma = task.accuracy_cov(k)
@@ -148,9 +148,9 @@ def test_power_density():
         assert density == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("losses", [np.zeros(30, int), np.full(30, 29)])
-def test_accuracies_without_variance_still_have_a_likelihood(losses):
-    task = SourceTask.from_losses(losses, range(30), n_classes=30)
+@pytest.mark.parametrize("ranks", [np.ones(30, int), np.full(30, 30)])
+def test_accuracies_without_variance_still_have_a_likelihood(ranks):
+    task = SourceTask.from_ranks(ranks, range(30), n_classes=30)
     data = PowerData.of(task, BASIS)
     assert np.isfinite(data.matrix).all() and np.isfinite(data.whitened).all()
     assert data.matrix.any()
@@ -168,5 +168,5 @@ def test_auto():
 def test_bad_choices():
     with pytest.raises(DataError, match="likelihood: found 'normal', expected one of 'auto'"):
         likelihood_data(task_of(20), BASIS, "normal")
-    with pytest.raises(DataError, match="likelihood: 'bernstein' needs losses"):
+    with pytest.raises(DataError, match="likelihood: 'bernstein' needs ranks"):
         likelihood_data(curve_of(), BASIS, "bernstein")

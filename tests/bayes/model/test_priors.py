@@ -16,7 +16,7 @@ from classex_bayes.core.normal_law import expected_power
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
-TASK = SourceTask.from_losses([0, 0, 1, 2], range(4), n_classes=4)
+TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 
 
 def weights_at(prior, **values):

@@ -92,7 +92,7 @@ def test_draws_are_curves_of_shares(tree, weights):
 
 
 def test_perfect_pilots_stay_within_bounds(weights):
-    task = SourceTask.from_losses([0] * 40, range(40), n_classes=40)
+    task = SourceTask.from_ranks([1] * 40, range(40), n_classes=40)
     tree = task_groups(task, BASIS, "auto")[1]
     sure = np.zeros((1, 5, BASIS.knots.size))
     sure[..., -1] = 1

@@ -114,7 +114,7 @@ def standardised_errors(law, k1, k2, r, n_tasks):
         mine = y < k1
         pilot = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
         variance = float(pilot.accuracy_cov(pilot.grid())[-1, -1])
-        found = answer_dependence(pilot.losses, pilot.y, pilot.class_weight, variance)
+        found = answer_dependence(pilot.evidence.losses, pilot.y, pilot.class_weight, variance)
         draws = nested(true, before, [k2], r, found, draws=500)
         nearest = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
         measured = (nearest.argmax(axis=1) == y).mean()
@@ -146,7 +146,7 @@ def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
         probes, gallery, y = law.sample(400, repeats=2, random_seed=mine)
         task = SourceTask.from_embeddings(probes[y < k1], gallery[:k1], y[y < k1])
         variance = float(task.accuracy_cov(task.grid())[-1, -1])
-        found = answer_dependence(task.losses, task.y, task.class_weight, variance)
+        found = answer_dependence(task.evidence.losses, task.y, task.class_weight, variance)
         draws = fit(task).predict(sizes).accuracy.values
         rng = np.random.default_rng(mine)
         alone = measured_accuracy(draws, sizes, 2, found, rng)[..., 1]
@@ -155,7 +155,7 @@ def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
             ((probes, gallery, y), within),
             (law.sample(400, repeats=2, random_seed=other), alone),
         ):
-            truth = (SourceTask.from_embeddings(*sample).losses == 0).mean()
+            truth = (SourceTask.from_embeddings(*sample).ranks == 1).mean()
             low, high = np.quantile(predicted, [0.05, 0.95])
             held.append(low - 1e-9 <= truth <= high + 1e-9)
     nested_share, alone_share = np.mean(held[::2]), np.mean(held[1::2])

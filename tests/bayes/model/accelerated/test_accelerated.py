@@ -17,7 +17,7 @@ from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.task.source_task import SourceTask
 
 PRIOR = MixturePrior(deviation=0)
-TASK = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
 DATA = likelihood_data(TASK, PRIOR.basis, "auto")
 
 

@@ -15,9 +15,9 @@ from classex_bayes.bayes.model.likelihoods import likelihood_data
 from classex_bayes.bayes.model.priors import SHARPNESS
 from classex_bayes.bayes.pooling import pooled_data
 
-LOSSES = SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
-OTHER = SourceTask.from_losses(
-    [0, 3, 3, 1, 0, 0, 7, 100], range(8), n_classes=200, untested="competitors"
+LOSSES = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+OTHER = SourceTask.from_ranks(
+    [1, 4, 4, 2, 1, 1, 8, 101], range(8), n_classes=200, untested="competitors"
 )
 CURVE = SourceTask.from_accuracies([2, 5, 20], [0.99, 0.95, 0.8], n_test=100, n_classes=20)
 PRIORS = [
