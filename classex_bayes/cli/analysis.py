@@ -181,7 +181,7 @@ def analyse(
     truth: Any = None,
     references: References = "none",
     target: float | None = None,
-    ci_prob: float,
+    ci_prob: float | None,
     seed: int,
     draws: int,
     chains: int,
@@ -213,11 +213,11 @@ def analyse(
     lines = [f"note ({p.estimator}): {note}" for p in comparison.predictions for note in p.notes]
     lines += [f"left out: {which}: {why}" for which, why in comparison.skipped.items()]
     if target is not None:
-        lines.append(model.classes_until(target).describe(ci_prob))
+        lines.append(model.classes_until(target).describe(findings.ci_prob))
     lines += [f"{what} written to {where}" for what, where in files.items()]
     title = f"Expected accuracy, from {task.n_classes} source classes"
     numbers = {**document(findings), "files": files}
-    screen.result(_table(comparison, title, ci_prob), lines, numbers)
+    screen.result(_table(comparison, title, findings.ci_prob), lines, numbers)
     for failure in failures:
         screen.error(failure)
     if interruption:

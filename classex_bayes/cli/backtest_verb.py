@@ -54,7 +54,7 @@ def backtest(
     jobs: Jobs = 1,
     out: Out = Path("classex-bayes-results"),
     seed: Seed = 0,
-    ci_prob: Level = 0.9,
+    ci_prob: Level = None,
     draws: Draws = 500,
     chains: Chains = 2,
     as_json: AsJson = False,
@@ -74,9 +74,11 @@ def backtest(
     )
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
+    from classex_bayes.results import interval_settings
 
     which: References = "slow" if slow else "all" if every else "usual"
     store = out / f"{name_of(files)}-backtest.csv"
+    prob, _ = interval_settings(ci_prob, "eti")
     interruption = ""
     with screen.warnings_as_notes():
         try:
@@ -86,8 +88,8 @@ def backtest(
                 sizes,
                 counts,
                 n_pilots=pilots,
-                ci_prob=ci_prob,
-                levels=(ci_prob,),
+                ci_prob=prob,
+                levels=(prob,),
                 random_seed=seed,
                 sampler={"draws": draws, "tune": draws, "chains": chains},
                 n_jobs=jobs,
@@ -98,7 +100,7 @@ def backtest(
             if stop.partial is None:
                 raise
             found, interruption = stop.partial, str(stop)
-    level = f"{100 * ci_prob:g}"
+    level = f"{100 * prob:g}"
     files_written = {"trials": str(store)}
     try:
         for what, path in _figures(found, out, name_of(files), level):

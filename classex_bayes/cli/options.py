@@ -76,8 +76,12 @@ NClasses = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_FIT)]
 Level = Annotated[
-    float,
-    typer.Option(help="Level of the credible intervals.", callback=_share, rich_help_panel=_FIT),
+    float | None,
+    typer.Option(
+        help="Level of the credible intervals; that of ArviZ's rcParams (0.89) if not given.",
+        callback=_share,
+        rich_help_panel=_FIT,
+    ),
 ]
 Draws = Annotated[
     int, typer.Option(min=1, help="Posterior draws in each chain.", rich_help_panel=_FIT)
