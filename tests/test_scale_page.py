@@ -37,13 +37,13 @@ def test_a_pass_counts_what_the_plan_says(monkeypatch, classes, rows, repeats):
         return found
 
     def counting_sums(*arguments):
-        found = sum_rivals(*arguments)
-        counted["sum_bytes"] += found.as_rival.nbytes + found.pair_sum.nbytes
-        return found
+        sums = sum_competitors(*arguments)
+        counted["sum_bytes"] += sums.as_competitor.nbytes + sums.pair_sum.nbytes
+        return sums
 
-    sum_rivals = blocks.sum_rivals
+    sum_competitors = blocks.sum_competitors
     monkeypatch.setattr(blocks, "embedding_defeats", counting)
-    monkeypatch.setattr(blocks, "sum_rivals", counting_sums)
+    monkeypatch.setattr(blocks, "sum_competitors", counting_sums)
     names = Counter()
     watch = Callback(pretask=lambda key, graph, state: names.update([key_split(key)]))
     with dask.config.set(scheduler="synchronous"), watch:
@@ -57,9 +57,9 @@ def test_a_pass_counts_what_the_plan_says(monkeypatch, classes, rows, repeats):
         assert counted[name] == getattr(layout, name), name
     assert counted["sum_bytes"] == layout.row_blocks * layout.sum_bytes
     ours = {"counting", "count_defeats", "counting_sums", "sum_rows", "without_gain"}
-    ours |= {"own_scores", "add_rivals"}
+    ours |= {"true_scores", "add_competitors"}
     assert sum(names[name] for name in ours) == layout.tasks
-    assert layout.row_blocks <= names["own_templates"] < layout.row_blocks + layout.ranges
+    assert layout.row_blocks <= names["true_templates"] < layout.row_blocks + layout.ranges
 
 
 def test_the_page_holds_the_tables():

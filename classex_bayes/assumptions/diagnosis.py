@@ -93,7 +93,7 @@ def diagnose(
         return TaskReport(tuple(found), title)
     found.append(checks.ties(task.n_tied, task.evidence.losses, task.ties))
     rng = np.random.default_rng(validation.seed_sequence(random_seed))
-    facts = stream(task, task.n_classes - 1, rng)
+    facts = stream(task, rng)
     errors = _class_errors(task, facts)
     found.extend(_of_scores(task, facts, errors, n_draws, rng))
     return TaskReport(tuple(found), title, errors)
@@ -120,9 +120,9 @@ def _of_scores(
 def _class_errors(task: TaskStatistics, facts: ScoreFacts) -> ClassErrors:
     repeats = np.bincount(task.y, minlength=task.n_classes)
     wrong = np.bincount(task.y, task.ranks > 1, minlength=task.n_classes)
-    squares = facts.influence**2
+    squares = task.evidence.class_influence[:, -1] ** 2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
     return ClassErrors(
-        wrong / np.maximum(repeats, 1), facts.as_rival, share, participation(squares)
+        wrong / np.maximum(repeats, 1), facts.as_competitor, share, participation(squares)
     )

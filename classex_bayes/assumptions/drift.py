@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from classex_bayes.assumptions.drift_prior import DriftPosterior, DriftPrior
 from classex_bayes.assumptions.marginality import remeasure, smaller_than
+from classex_bayes.core.influence import class_accuracies, class_clustered
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import Extrapolation, expected_accuracy
@@ -289,19 +290,18 @@ def _class_by_class(
     large = task.select(np.array([position[name] for name in names]))
     weight = np.minimum(small.class_weight, large.class_weight)
     weight = weight / weight.sum()
-    ours, theirs = _right_by_class(small), _right_by_class(large)
+    ours, theirs = _accuracy_by_class(small), _accuracy_by_class(large)
     measured, subsampled = float(weight @ ours), float(weight @ theirs)
     z, slope = _probit(measured, small.n_test)
     expected, large_slope = _probit(subsampled, large.n_test)
     # Each class moves both probits; what moves them alike drops out.
-    part = slope * (ours - measured) - large_slope * (theirs - subsampled)
-    count = np.count_nonzero(weight)
-    variance = _UNSEEN_COMPETITORS * (weight**2) @ part**2 * count / (count - 1)
+    difference = slope * ours - large_slope * theirs
+    variance = _UNSEEN_COMPETITORS * float(class_clustered(difference[:, None], weight)[0, 0])
     floor = _HALF_AN_ANSWER * (slope / small.n_test) ** 2
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 
 
-def _right_by_class(task: TaskStatistics) -> FloatArray:
+def _accuracy_by_class(task: TaskStatistics) -> FloatArray:
     """Share of right answers of each class; 0 where it is not tested."""
-    right = np.bincount(task.y, task.ranks == 1, minlength=task.n_classes)
-    return right / np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)
+    losses, n_classes = task.evidence.losses, task.n_classes
+    return class_accuracies(losses, task.y, n_classes, np.array([n_classes]))[:, 0]

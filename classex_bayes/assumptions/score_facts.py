@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from classex_bayes.core.ranks.defeats import add_gains
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.task.statistics import TaskStatistics
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -20,8 +20,7 @@ _CLOSE = 0.1  # share of the classes; an instance that more classes beat tells n
 class ScoreFacts(NamedTuple):
     """What one pass over the scores leaves behind, in O(k1 + n) memory."""
 
-    influence: FloatArray  # (k1,): psi at one k
-    as_rival: FloatArray  # (k1,): weight of the instances that the class beats
+    as_competitor: FloatArray  # (k1,): weight of the instances that the class beats
     edges: IntArray  # (n_edges, 2): test class, competitor that beat one of its instances
     n_in_graph: int  # classes that the edges may join
     row_hash: IntArray  # (n,): equal for equal rows of scores
@@ -31,12 +30,10 @@ class ScoreFacts(NamedTuple):
     log_sums_to_one: bool  # rows are log probabilities
 
 
-def stream(task: TaskStatistics, k: int, rng: np.random.Generator) -> ScoreFacts:
+def stream(task: TaskStatistics, rng: np.random.Generator) -> ScoreFacts:
     r"""Walk once through the scores of a task that has a source.
 
-    The influence of class j on ATA_k is
-    :math:`\psi_j = (k_1 - 1)(\overline{ATA^{(-\cdot)}} - ATA^{(-j)})`, with j deleted both as a
-    test class and as a competitor. Columns are compared through projections
+    Columns are compared through projections
     :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) / \sqrt n` on standard normal z, whose
     difference between two classes has the mean square of the scores' difference. A random part of
     the classes stands for all in the graph of confusions where these would be too many.
@@ -45,8 +42,6 @@ def stream(task: TaskStatistics, k: int, rng: np.random.Generator) -> ScoreFacts
     ----------
     task : SourceTask
         With scores.
-    k : int
-        Number of classes of the influences, 2..k1 - 1.
     rng : Generator
         Draws projections and the part of the classes.
 
@@ -58,38 +53,21 @@ def stream(task: TaskStatistics, k: int, rng: np.random.Generator) -> ScoreFacts
     assert source is not None
     n_classes = task.n_classes
     y, weight = task.y, task.instance_weight
-    confusions = int(task.evidence.losses[task.evidence.losses <= _most_losses(n_classes)].sum())
+    losses = task.evidence.losses
+    confusions = int(losses[losses <= _most_losses(n_classes)].sum())
     share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
     kept = np.zeros(n_classes, dtype=bool)
     kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
-    counts = np.array([k])
-    as_test, gain_of_rival = np.zeros(n_classes), np.zeros(n_classes)
-    as_rival = np.zeros(n_classes)
+    as_competitor = np.zeros((n_classes, 1))
     edges: list[IntArray] = []
     rows_seen = _Rows(source, rng)
     for block in loss_blocks(source, y, row_groups(y, n_classes), task.ties, task.tie_seed):
-        w, own = weight[block.rows], y[block.rows]
-        remaining = n_classes - 1
-        stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, counts)
-        goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, counts)
-        as_test += np.bincount(own, w * stays[:, 0], n_classes)
-        erring = np.flatnonzero(block.losses)
-        beaten_by = block.beaten_by(erring).astype(np.float32)
-        gains = np.stack([w * (goes - stays)[:, 0], w])[:, erring].astype(np.float32)
-        found = gains @ beaten_by
-        gain_of_rival += found[0]
-        as_rival += found[1]
-        edges.append(_edges(block, own, kept))
+        add_gains(block.defeats, block.losses, weight[block.rows, None], as_competitor)
+        edges.append(_edges(block, y[block.rows], kept))
         rows_seen.add(block.rows)
-    # Not 1 - weight, which is 0 where one class has nearly all the weight.
-    before = np.concatenate([[0.0], np.cumsum(task.class_weight)[:-1]])
-    after = np.concatenate([np.cumsum(task.class_weight[:0:-1])[::-1], [0.0]])
-    deleted = (as_test.sum() - as_test + gain_of_rival) / (before + after)
-    joined = np.unique(np.concatenate(edges), axis=0)
     return ScoreFacts(
-        (n_classes - 1) * (deleted.mean() - deleted),
-        as_rival,
-        joined,
+        as_competitor[:, 0],
+        np.unique(np.concatenate(edges), axis=0),
         int(kept.sum()),
         rows_seen.hash,
         rows_seen.telling,
@@ -103,13 +81,13 @@ def _most_losses(n_classes: int) -> int:
     return max(3, int(_CLOSE * n_classes))
 
 
-def _edges(block: LossBlock, own: IntArray, kept: BoolArray) -> IntArray:
+def _edges(block: LossBlock, y: IntArray, kept: BoolArray) -> IntArray:
     """Pairs (test class, competitor that beat it) among the kept classes, from close defeats."""
-    close = (block.losses > 0) & (block.losses <= _most_losses(kept.size)) & kept[own]
+    close = (block.losses > 0) & (block.losses <= _most_losses(kept.size)) & kept[y]
     rows = np.flatnonzero(close)
-    places, rivals = np.nonzero(block.beaten_by(rows))
-    pairs = np.stack([own[rows[places]], rivals], axis=1)
-    return np.unique(pairs[kept[rivals]], axis=0)
+    places, competitors = np.nonzero(block.beaten_by(rows))
+    pairs = np.stack([y[rows[places]], competitors], axis=1)
+    return np.unique(pairs[kept[competitors]], axis=0)
 
 
 class _Rows:

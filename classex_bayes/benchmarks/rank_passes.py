@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from classex_bayes.benchmarks.registry import Measurement, benchmark, time_ratio
-from classex_bayes.core.influence import stream_losses
+from classex_bayes.core.influence import loss_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.losses import count_losses
 from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -38,9 +38,10 @@ def _embeddings(n: int, n_classes: int, noise: float) -> tuple[FloatArray, Float
 
 def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
     n_classes = source.shape[1]
-    weight = np.bincount(y, minlength=n_classes) / y.size
     k = np.unique(np.rint(np.geomspace(2, n_classes, 12)).astype(np.int64))
-    return stream_losses(source, y, weight, k).losses
+    statistics = loss_statistics(source, y, np.full(y.size, 1 / y.size), k)
+    statistics.influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
+    return statistics.losses
 
 
 @benchmark("products")

@@ -1,51 +1,233 @@
-"""Covariance of average test accuracies: instances share competitors and classes.
+"""What leaving a class out does to a mean over test instances, and the covariances made from it.
 
-A class takes part as a test class and as a competitor. Deleting one class at a time sees both
+A class takes part as a test class and as a competitor. Leaving out one class at a time shows both
 parts but counts every pair (test class, competitor) twice; the dyadic estimate takes the pairs
-off once.
+off once. Accuracies, risks, joint tests and shards differ in one thing only: the value of an
+instance once a competitor is gone.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks import tiles
-from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
+from classex_bayes.core.ranks.defeats import add_defeats
+from classex_bayes.core.ranks.losses import loss_blocks, row_groups
 from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.subsets import accuracy_given_losses, distinct_losses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
-# Up to here the instances of a class are compared in pairs, beyond added up.
-_FEW_REPEATS = 64
-# Words of competitors, and classes, that a thread takes at a time.
-_WORDS, _GROUPS = 16, 64
+
+class Instances(NamedTuple):
+    """Test instances and how their weighted values change when one competitor is deleted."""
+
+    y: IntArray  # (n,): true classes
+    defeats: NumberArray  # uint64 (n, n_words): bit b of word w is set if class 64 w + b beat it
+    losses: IntArray  # (n,): number of competitors that beat the instance
+    contribution: FloatArray  # (n, m): values once a competitor that the instance beat is gone
+    gain: FloatArray  # (n, m): what they gain if the competitor had beaten the instance
+
+    def at(self, places: IntArray | BoolArray) -> "Instances":
+        """Some of the instances."""
+        return Instances._make(field[places] for field in self)
+
+    @classmethod
+    def joined(cls, parts: list["Instances"]) -> "Instances":
+        """Instances of all parts, one part after the other."""
+        return cls._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-class StreamedLosses(NamedTuple):
-    """What one pass over the scores leaves behind."""
+def accuracy_after_deletion(
+    losses: IntArray, weight: FloatArray, n_classes: int, k: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted chances of instances to be right among k classes once one competitor is deleted.
+
+    Parameters
+    ----------
+    losses : int array of shape (n,)
+        Losses among all n_classes.
+    weight : array of shape (n,)
+        Weights of the instances.
+    n_classes : int
+        k1.
+    k : int array of shape (n_k,)
+        Numbers of classes, 2..k1 (k1 is treated as k1 - 1).
+
+    Returns
+    -------
+    contribution : array of shape (n, n_k)
+        f(L; k1 - 1), where the instance beat the competitor.
+    gain : array of shape (n, n_k)
+        f(L - 1; k1 - 1) - f(L; k1 - 1), what is added where the competitor beat the instance.
+    """
+    remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
+    values, place = distinct_losses(losses)
+    beaten = accuracy_given_losses(np.minimum(values, remaining - 1), remaining, sizes)
+    lost_to = accuracy_given_losses(np.maximum(values - 1, 0), remaining, sizes)
+    weights = weight[:, None]
+    return weights * beaten[place], weights * (lost_to - beaten)[place]
+
+
+@dataclass
+class Influence:
+    r"""Sums over test instances that the influence of each class on m means is made of.
+
+    With :math:`\psi_j = (k_1 - 1)(\overline{A^{(-\cdot)}} - A^{(-j)})` the influence of class j on
+    the mean A and :math:`\phi_{lj}` the part of it due to test class l meeting competitor j, the
+    dyadic covariance is
+
+    .. math:: \Sigma = \frac{\sum_j \psi_j \psi_j'}{k_1 (k_1 - 1)} - \sum_{lj} \phi_{lj}\phi_{lj}'.
+
+    Sums of shards add up as long as no class has instances in several of them: the instances of a
+    class meet in `pair_sum`.
+
+    Attributes
+    ----------
+    as_test : array of shape (k1, m)
+        Weighted values of the instances of each class once a competitor that they beat is gone.
+    as_competitor : array of shape (k1, m)
+        Gain of the other classes' instances when the class is gone.
+    pair_sum : array of shape (m, m)
+        :math:`\sum_{lj} \phi_{lj} \phi_{lj}'`.
+
+    References
+    ----------
+    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
+    variance; Efron and Stein (1981), bias of the jackknife variance.
+    """
+
+    as_test: FloatArray
+    as_competitor: FloatArray
+    pair_sum: FloatArray
+
+    @classmethod
+    def zeros(cls, n_classes: int, n_means: int) -> Self:
+        """Influence on means of which no instance has been added yet."""
+        shape = n_classes, n_means
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros((n_means, n_means)))
+
+    def add(self, instances: Instances) -> None:
+        """Add instances, all of each class at once: their gain depends on the number of losses."""
+        if np.any(np.diff(instances.y) < 0):
+            instances = instances.at(np.argsort(instances.y, kind="stable"))
+        self.add_contributions(instances.y, instances.contribution)
+        erring = instances.losses > 0
+        y, defeats, losses, _, gain = instances if erring.all() else instances.at(erring)
+        _, class_gain = class_sums(y, losses[:, None] * gain)
+        self.pair_sum -= centring(class_gain, len(self.as_test))
+        self.pair_sum += add_defeats(defeats, losses, y, gain, self.as_competitor)
+
+    def add_contributions(self, y: IntArray, contribution: FloatArray) -> None:
+        """Add the values of instances, or parts of them, in order of class."""
+        classes, total = class_sums(y, contribution)
+        self.as_test[classes] += total
+
+    def add_pairs(self, y: IntArray, competitor: IntArray, gain: FloatArray) -> None:
+        """Add gains that depend on the competitor, all of each class at once and in order of class.
+
+        Parameters
+        ----------
+        y, competitor : int arrays of shape (n_pairs,)
+            True class of an instance and a competitor that beat it.
+        gain : array of shape (n_pairs, m)
+            What the values of the instance gain when the competitor is gone.
+        """
+        n_classes = len(self.as_test)
+        pairs = y * n_classes + competitor
+        order = np.argsort(pairs, kind="stable")
+        distinct, pair_gain = class_sums(pairs[order], gain[order])
+        classes, competitors = np.divmod(distinct, n_classes)
+        for column, values in enumerate(pair_gain.T):
+            self.as_competitor[:, column] += np.bincount(competitors, values, n_classes)
+        _, class_gain = class_sums(classes, pair_gain)
+        self.pair_sum += pair_gain.T @ pair_gain - centring(class_gain, n_classes)
+
+    def __add__(self, other: Self) -> Self:
+        """Influence of all instances of two shards."""
+        return type(self)(
+            self.as_test + other.as_test,
+            self.as_competitor + other.as_competitor,
+            self.pair_sum + other.pair_sum,
+        )
+
+    def __sub__(self, other: Self) -> Self:
+        """Influence without some of the instances: all of their classes."""
+        return type(self)(
+            self.as_test - other.as_test,
+            self.as_competitor - other.as_competitor,
+            self.pair_sum - other.pair_sum,
+        )
+
+    def scaled(self, factor: float) -> Self:
+        """Influence where the weights of all instances are multiplied by `factor`."""
+        return type(self)(
+            factor * self.as_test, factor * self.as_competitor, factor**2 * self.pair_sum
+        )
+
+    def psi(self, class_weight: FloatArray) -> FloatArray:
+        r"""Influence of each class on the means: what its deletion takes away.
+
+        Parameters
+        ----------
+        class_weight : array of shape (k1,) or (k1, m)
+            Weights of the test classes, summing to 1, where they differ for each mean.
+
+        Returns
+        -------
+        array of shape (k1, m)
+            :math:`\psi_j`.
+        """
+        weight = class_weight.reshape(len(class_weight), -1)
+        nothing = np.zeros_like(weight[:1])
+        # Not 1 - weight, which is 0 where one class has nearly all the weight.
+        before = np.concatenate([nothing, np.cumsum(weight, axis=0)[:-1]])
+        after = np.concatenate([np.cumsum(weight[:0:-1], axis=0)[::-1], nothing])
+        deleted = self.as_test.sum(axis=0) - self.as_test + self.as_competitor
+        deleted /= before + after
+        return (len(weight) - 1) * (deleted.mean(axis=0) - deleted)
+
+    def covariance(self, class_weight: FloatArray) -> FloatArray:
+        """Dyadic covariance of the means, shape (m, m); `repair_covariance` makes it PSD.
+
+        `class_weight` is that of `psi`.
+        """
+        psi = self.psi(class_weight)
+        return psi.T @ psi / (len(psi) * (len(psi) - 1)) - self.pair_sum
+
+
+def class_sums(y: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Sums (n_classes, m) of values (n, m) over runs of equal `y`, and the class of each run."""
+    starts = np.flatnonzero(np.diff(y, prepend=-1))
+    return y[starts], np.add.reduceat(values, starts) if starts.size else values[:0]
+
+
+def centring(class_gain: FloatArray, n_classes: int) -> FloatArray:
+    """Part of the pairs' products that does not depend on which competitor is deleted.
+
+    `class_gain` (n, m) are the gains of each test class, summed over its competitors.
+    """
+    return class_gain.T @ class_gain / (n_classes - 1)
+
+
+class LossStatistics(NamedTuple):
+    """Losses and the influences that their covariance is made of."""
 
     losses: IntArray  # (n,)
     tied: int  # number of tied pairs
-    covariance: FloatArray  # (n_k, n_k), dyadic, before the repair of `repair_covariance`
+    influence: Influence  # of each class on ATA_k
 
 
-def stream_losses(
+def loss_statistics(
     source: ScoreSource,
     y: IntArray,
-    class_weight: FloatArray,
+    weight: FloatArray,
     k: IntArray,
     ties: Ties = "random",
     seed: int = 0,
-) -> StreamedLosses:
-    r"""Losses and the dyadic covariance of ATA_k, in one pass and O(block + k1 n_k) memory.
-
-    With :math:`\psi_j = (k_1 - 1)(\overline{ATA^{(-\cdot)}} - ATA^{(-j)})` the influence of class j
-    and :math:`\phi_{lj}` the part of it due to test class l meeting competitor j,
-
-    .. math:: \Sigma = \frac{\sum_j \psi_j \psi_j'}{k_1 (k_1 - 1)} - \sum_{lj} \phi_{lj}\phi_{lj}'.
+) -> LossStatistics:
+    r"""Losses and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
 
     Deleting competitor j from an instance that it beat raises the instance's chance from
     f(L; k1 - 1) to f(L - 1; k1 - 1), so all deletions come from one product of the matrix of
@@ -54,66 +236,11 @@ def stream_losses(
     Parameters
     ----------
     source : ScoreSource
-        Scores of n instances on k1 classes.
+        Scores of n instances on k1 classes; they may be a shard of a larger test.
     y : int array of shape (n,)
         True classes, 0..k1 - 1.
-    class_weight : array of shape (k1,)
-        Weights of the test classes, summing to 1; 0 for classes without instances.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1 (k1 is treated as k1 - 1 in the deletions).
-    ties, seed
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
-
-    Returns
-    -------
-    StreamedLosses
-
-    References
-    ----------
-    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
-    variance; Efron and Stein (1981), bias of the jackknife variance.
-    """
-    repeats = np.bincount(y, minlength=source.shape[1])
-    found = loss_statistics(source, y, class_weight, repeats, k, ties, seed)
-    covariance = dyadic_covariance(found.as_test, found.as_rival, found.pair_sum, class_weight)
-    return StreamedLosses(found.losses, found.tied, covariance)
-
-
-class LossStatistics(NamedTuple):
-    """Losses and the sums that their covariance is made of.
-
-    Losses of shards of the instances are joined, all else is added up, as long as no class is
-    split between shards: pairs of instances of one class meet in `pair_sum`.
-    """
-
-    losses: IntArray  # (n,)
-    tied: int  # number of tied pairs
-    as_test: FloatArray  # (k1, n_k): weighted accuracy of each class with a beaten rival gone
-    as_rival: FloatArray  # (k1, n_k): gain of the others when the class goes
-    pair_sum: FloatArray  # (n_k, n_k): sum of phi phi' over pairs (test class, competitor)
-
-
-def loss_statistics(
-    source: ScoreSource,
-    y: IntArray,
-    class_weight: FloatArray,
-    repeats: IntArray,
-    k: IntArray,
-    ties: Ties = "random",
-    seed: int = 0,
-) -> LossStatistics:
-    """Losses and the sums behind their covariance, of all instances or of a shard of them.
-
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes.
-    y : int array of shape (n,)
-        True classes, 0..k1 - 1.
-    class_weight : array of shape (k1,)
-        Weights of the test classes over all shards, summing to 1.
-    repeats : int array of shape (k1,)
-        Number of instances of each class over all shards.
+    weight : array of shape (n,)
+        Weights of the instances, summing to 1 over all shards.
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1 (k1 is treated as k1 - 1 in the deletions).
     ties, seed
@@ -122,228 +249,48 @@ def loss_statistics(
     Returns
     -------
     LossStatistics
+        `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
+
+    References
+    ----------
+    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
+    variance.
 
     Examples
     --------
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> scores, y = np.array([[3.0, 1, 2], [3, 1, 2], [0, 5, 4]]), np.arange(3)
-    >>> weight, once = np.full(3, 1 / 3), np.ones(3, int)
-    >>> rest = (weight, once, np.array([2]))
-    >>> whole = loss_statistics(ScoreMatrix(scores), y, *rest)
-    >>> one = loss_statistics(ScoreMatrix(scores[:1]), y[:1], *rest)
-    >>> two = loss_statistics(ScoreMatrix(scores[1:]), y[1:], *rest)
-    >>> whole.losses.tolist(), np.allclose(whole.as_rival, one.as_rival + two.as_rival)
-    ([0, 2, 1], True)
+    >>> weight, k = np.full(3, 1 / 3), np.array([2])
+    >>> whole = loss_statistics(ScoreMatrix(scores), y, weight, k)
+    >>> whole.losses.tolist(), whole.influence.covariance(weight).round(4).tolist()
+    ([0, 2, 1], [[0.2778]])
+    >>> first = loss_statistics(ScoreMatrix(scores[:1]), y[:1], weight[:1], k)
+    >>> second = loss_statistics(ScoreMatrix(scores[1:]), y[1:], weight[1:], k)
+    >>> (first.influence + second.influence).covariance(weight).round(4).tolist()
+    [[0.2778]]
     """
-    n_classes = source.shape[1]
-    influence = _Influence(y, n_classes, class_weight, repeats, k)
-    losses = np.empty(source.shape[0], dtype=np.int64)
+    n, n_classes = source.shape
+    repeats = np.bincount(y, minlength=n_classes)
+    influence = Influence.zeros(n_classes, k.size)
+    losses = np.empty(n, dtype=np.int64)
     tied = done = 0
+    # Instances of classes that a block does not hold whole wait till the end, with packed defeats.
+    waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
     for block in loss_blocks(source, y, groups, ties, seed):
         losses[block.rows] = block.losses
         tied += block.tied
         done += block.rows.size
-        influence.add(block)
-        report_progress(done, losses.size)
-    influence.add_waiting()
-    return LossStatistics(losses, tied, influence.as_test, influence.as_rival, influence.pair_sum)
-
-
-class _Influence:
-    """Accumulates what the covariance needs.
-
-    Instances of classes that a block does not hold whole wait till the end, with their defeats
-    packed.
-    """
-
-    def __init__(
-        self,
-        y: IntArray,
-        n_classes: int,
-        class_weight: FloatArray,
-        repeats: IntArray,
-        k: IntArray,
-    ) -> None:
-        self.y, self.n_classes = y, n_classes
-        self.class_weight, self.repeats = class_weight, repeats
-        self.k = np.minimum(k, n_classes - 1)
-        self.as_test = np.zeros((n_classes, k.size))
-        self.as_rival = np.zeros((n_classes, k.size))
-        self.pair_sum = np.zeros((k.size, k.size))
-        self.here = np.bincount(y, minlength=n_classes)  # instances of each class in this pass
-        self.waiting: list[_Errors] = []
-        self._chance = np.full((n_classes - 1, k.size), np.nan)
-
-    def add(self, block: LossBlock) -> None:
-        y = self.y[block.rows]
-        weight = (self.class_weight[y] / self.repeats[y])[:, None]
-        stays = self._chance_given(np.minimum(block.losses, self.n_classes - 2))
-        goes = self._chance_given(np.maximum(block.losses - 1, 0))
-        self._add_by_class(y, weight * stays)
-        gain = weight * (goes - stays)
-        erring = np.flatnonzero(block.losses)
-        everybody = erring.size == block.rows.size
-        errors = _Errors(
-            y[erring],
-            block.defeats if everybody else block.defeats[erring],
-            block.losses[erring],
-            gain[erring],
-        )
-        add_gains(errors.defeats, errors.losses, errors.gain, self.as_rival)
-        whole = np.bincount(y, minlength=self.n_classes) == self.here
-        if whole[errors.y].all():
-            self._add_pairs(errors)
-        else:
-            self._add_pairs(errors.at(whole[errors.y]))
-            self.waiting.append(errors.at(~whole[errors.y]))
-
-    def _add_by_class(self, y: IntArray, right: FloatArray) -> None:
-        """Add the instances' chances to those of their classes; by far faster than `np.add.at`."""
-        if np.any(np.diff(y) < 0):
-            order = np.argsort(y, kind="stable")
-            y, right = y[order], right[order]
-        starts = np.flatnonzero(np.diff(y, prepend=-1))
-        self.as_test[y[starts]] += np.add.reduceat(right, starts)
-
-    def add_waiting(self) -> None:
-        """Add the pairs of the instances that wait."""
-        if self.waiting:
-            self._add_pairs(_Errors._make(map(np.concatenate, zip(*self.waiting, strict=True))))
-
-    def _add_pairs(self, errors: "_Errors") -> None:
-        """Sum phi phi' over pairs of classes; all erring instances of a class are there."""
-        if np.any(np.diff(errors.y) < 0):
-            errors = errors.at(np.argsort(errors.y, kind="stable"))
-        few = self.here[errors.y] <= _FEW_REPEATS
-        if few.all():
-            self._add_few(*errors)
-            return
-        self._add_few(*errors.at(few))
-        for own in np.unique(errors.y[~few]):
-            start, stop = np.searchsorted(errors.y, [own, own + 1])
-            self._add_many(*errors.at(slice(start, stop)))
-
-    def _chance_given(self, losses: IntArray) -> FloatArray:
-        """Chance of instances to be right without one competitor; each loss is computed once."""
-        new = np.unique(losses[np.isnan(self._chance[losses, 0])])
-        self._chance[new] = accuracy_given_losses(new, self.n_classes - 1, self.k)
-        return self._chance[losses]
-
-    def _add_few(
-        self, y: IntArray, defeats: NumberArray, losses: IntArray, gain: FloatArray
-    ) -> None:
-        """Through the defeats that two instances share."""
-        starts = np.flatnonzero(np.diff(y, prepend=-1))
-        total = np.add.reduceat(losses[:, None] * gain, starts) if starts.size else gain
-        self.pair_sum -= total.T @ total / (self.n_classes - 1)
-        if np.all(self.here[y] == 1):
-            self.pair_sum += (losses[:, None] * gain).T @ gain
-        else:
-            self.pair_sum += common_products(defeats, gain, np.append(starts, y.size))
-
-    def _add_many(
-        self, y: IntArray, defeats: NumberArray, losses: IntArray, gain: FloatArray
-    ) -> None:
-        """For one class of many instances, through the sums of its defeats by each competitor."""
-        phi = np.zeros_like(self.as_rival)
-        add_gains(defeats, losses, gain, phi)
-        total = losses @ gain
-        self.pair_sum += phi.T @ phi - np.outer(total, total) / (self.n_classes - 1)
-
-
-class _Errors(NamedTuple):
-    """Instances that somebody beat."""
-
-    y: IntArray
-    defeats: NumberArray
-    losses: IntArray
-    gain: FloatArray
-
-    def at(self, places: IntArray | BoolArray | slice) -> "_Errors":
-        return _Errors._make(field[places] for field in self)
-
-
-def add_gains(defeats: NumberArray, losses: IntArray, gain: FloatArray, total: FloatArray) -> None:
-    """Add the gains (n, m) of instances to the competitors (k1, m) that beat them.
-
-    Every competitor's sum runs over the instances in order, however many threads share the work.
-    Where most competitors beat an instance, all get its gain and the others give it back.
-    """
-    most = 2 * losses > len(total)
-    total += gain[most].sum(axis=0)
-    flip = np.where(most, ~np.uint64(0), np.uint64(0))
-    signed = np.where(most[:, None], -gain, gain)
-
-    def add(words: slice) -> None:
-        tiles.add_gains(defeats, flip, signed, words.start, words.stop, total)
-
-    for_each(add, ranges(defeats.shape[1], _WORDS))
-
-
-def common_products(defeats: NumberArray, gain: FloatArray, starts: IntArray) -> FloatArray:
-    """Sum over pairs of instances of one class of gain x gain' x number of common competitors.
-
-    The instances of a class follow each other, from each of `starts` to the next.
-    """
-    parts = ranges(starts.size - 1, _GROUPS)
-    sums = np.zeros((len(parts), gain.shape[1], gain.shape[1]))
-
-    def add(part: int) -> None:
-        groups = parts[part]
-        tiles.add_common(defeats, gain, starts, groups.start, groups.stop, sums[part])
-
-    for_each(add, range(len(parts)))
-    return sums.sum(axis=0)
-
-
-def dyadic_covariance(
-    as_test: FloatArray, as_rival: FloatArray, pair_sum: FloatArray, class_weight: FloatArray
-) -> FloatArray:
-    r"""Sum of the outer products of the classes' influences, with pairs counted once.
-
-    Parameters
-    ----------
-    as_test : array of shape (k1, m)
-        Contributions of each test class to m statistics once a competitor is gone.
-    as_rival : array of shape (k1, m)
-        Change of the other classes' contributions when the class is gone.
-    pair_sum : array of shape (m, m)
-        :math:`\sum_{lj} \phi_{lj} \phi_{lj}'`.
-    class_weight : array of shape (k1,)
-        Weights of the test classes, summing to 1.
-
-    Returns
-    -------
-    array of shape (m, m)
-        :math:`\sum_j \psi_j \psi_j' / (k_1 (k_1 - 1)) - \sum_{lj} \phi_{lj} \phi_{lj}'`.
-    """
-    n_classes = class_weight.size
-    psi = class_influence(as_test, as_rival, class_weight)
-    return psi.T @ psi / (n_classes * (n_classes - 1)) - pair_sum
-
-
-def class_influence(
-    as_test: FloatArray, as_rival: FloatArray, class_weight: FloatArray
-) -> FloatArray:
-    r"""Influence of each class on the statistics: what its deletion takes away.
-
-    Parameters
-    ----------
-    as_test, as_rival, class_weight
-        As in `dyadic_covariance`.
-
-    Returns
-    -------
-    array of shape (k1, m)
-        :math:`\psi_j`.
-    """
-    deleted = as_test.sum(axis=0) - as_test + as_rival
-    # Not 1 - weight, which is 0 where one class has nearly all the weight.
-    before = np.concatenate([[0.0], np.cumsum(class_weight)[:-1]])
-    after = np.concatenate([np.cumsum(class_weight[:0:-1])[::-1], [0.0]])
-    deleted /= (before + after)[:, None]
-    return (class_weight.size - 1) * (deleted.mean(axis=0) - deleted)
+        values = accuracy_after_deletion(block.losses, weight[block.rows], n_classes, k)
+        instances = Instances(y[block.rows], block.defeats, block.losses, *values)
+        complete = (np.bincount(instances.y, minlength=n_classes) == repeats)[instances.y]
+        influence.add(instances if complete.all() else instances.at(complete))
+        if not complete.all():
+            waiting.append(instances.at(~complete))
+        report_progress(done, n)
+    if waiting:
+        influence.add(Instances.joined(waiting))
+    return LossStatistics(losses, tied, influence)
 
 
 def clustered_covariance(
@@ -351,9 +298,7 @@ def clustered_covariance(
 ) -> FloatArray:
     r"""Covariance of ATA_k from differences between test classes alone.
 
-    :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - ATA)(m_l - ATA)'` with m_l the mean chance
-    f_k of the instances of class l and c the number of tested classes that have a weight. It
-    misses the competitor part and so is somewhat too small.
+    It misses the competitor part and so is somewhat too small.
 
     Parameters
     ----------
@@ -369,17 +314,61 @@ def clustered_covariance(
     Returns
     -------
     array of shape (n_k, n_k)
+
+    See Also
+    --------
+    class_clustered : The formula.
+    """
+    return class_clustered(class_accuracies(losses, y, n_classes, k), class_weight)
+
+
+def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+    """Mean chance of the instances of each class to be right among k; 0 for untested classes.
+
+    Parameters
+    ----------
+    losses, y, n_classes, k
+        As in `clustered_covariance`.
+
+    Returns
+    -------
+    array of shape (k1, n_k)
     """
     values, where = distinct_losses(losses)
-    repeats = np.bincount(y, minlength=n_classes)
-    tested = np.flatnonzero(repeats)
-    means = np.empty((tested.size, k.size))
+    repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
+    means = np.empty((n_classes, k.size))
     for column, chance in enumerate(accuracy_given_losses(values, n_classes, k).T):
-        means[:, column] = np.bincount(y, chance[where], n_classes)[tested] / repeats[tested]
-    weight = class_weight[tested, None]
+        means[:, column] = np.bincount(y, chance[where], n_classes) / repeats
+    return means
+
+
+def class_clustered(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
+    r"""Covariance of weighted means over classes, from the differences between the classes.
+
+    :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - A)(m_l - A)'` with m_l the means of class l, A the
+    weighted means over classes and c the number of classes that have a weight.
+
+    Parameters
+    ----------
+    class_means : array of shape (k1, m)
+        Means over the instances of each class.
+    class_weight : array of shape (k1,) or (k1, m)
+        Weights of the test classes, summing to 1, where they differ for each mean.
+
+    Returns
+    -------
+    array of shape (m, m)
+
+    Examples
+    --------
+    >>> class_clustered(np.array([[0.0], [1.0], [0.5]]), np.full(3, 1 / 3)).round(4).tolist()
+    [[0.0833]]
+    """
+    weight = class_weight.reshape(len(class_weight), -1)
+    tested = weight.any(axis=1)
+    means, weight = class_means[tested], weight[tested]
     deviation = weight * (means - (weight * means).sum(axis=0))
-    n_tested = int(np.count_nonzero(class_weight))
-    return n_tested / max(n_tested - 1, 1) * deviation.T @ deviation
+    return len(weight) / max(len(weight) - 1, 1) * deviation.T @ deviation
 
 
 def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:

@@ -9,11 +9,17 @@ from typing import Protocol
 
 import numpy as np
 
-from classex_bayes.core.influence import class_influence, repair_covariance
+from classex_bayes.core.influence import (
+    Influence,
+    Instances,
+    accuracy_after_deletion,
+    class_accuracies,
+    class_clustered,
+    repair_covariance,
+)
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
-from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import FloatArray, IntArray
 
 
@@ -90,29 +96,18 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
     >>> joint_covariance([test.evidence for test in tests], np.array([4])).round(4).tolist()
     [[0.0833, 0.0417], [0.0417, 0.0625]]
     """
-    clustered = _clustered(tasks, k)
+    n_classes = tasks[0].n_classes
+    accuracies = [class_accuracies(task.losses, task.y, n_classes, k) for task in tasks]
+    weights = [np.repeat(task.class_weight[:, None], k.size, axis=1) for task in tasks]
+    class_weight = np.hstack(weights)
+    clustered = class_clustered(np.hstack(accuracies), class_weight)
     sources = [task.source for task in tasks if task.source is not None]
     if len(sources) < len(tasks):
         return clustered
-    influence = _JointInfluence(tasks, k)
+    influence = Influence.zeros(n_classes, len(tasks) * k.size)
     for blocks in _blocks_of_classes(tasks, sources):
-        influence.add(blocks)
-    return repair_covariance(influence.covariance(), clustered)
-
-
-def _clustered(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
-    deviations, tested = [], np.zeros(tasks[0].n_classes, dtype=bool)
-    for task in tasks:
-        repeats = np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)
-        means = np.zeros((task.n_classes, k.size))
-        np.add.at(means, task.y, accuracy_given_losses(task.losses, task.n_classes, k))
-        means /= repeats[:, None]
-        weight = task.class_weight[:, None]
-        deviations.append(weight * (means - (weight * means).sum(axis=0)))
-        tested |= task.class_weight > 0
-    joint = np.hstack(deviations)
-    n_tested = int(tested.sum())
-    return n_tested / max(n_tested - 1, 1) * joint.T @ joint
+        influence.add(_instances_of_all_tests(tasks, blocks, k))
+    return repair_covariance(influence.covariance(class_weight), clustered)
 
 
 def _blocks_of_classes(
@@ -120,7 +115,8 @@ def _blocks_of_classes(
 ) -> Iterator[tuple[LossBlock, ...]]:
     """Blocks of every test, side by side: each holds the instances of the same whole classes."""
     ends = np.cumsum([task.y.size for task in tasks])
-    groups = list(row_groups(np.concatenate([t.y for t in tasks]), tasks[0].n_classes))
+    y = np.concatenate([task.y for task in tasks])
+    groups = list(row_groups(y, tasks[0].n_classes, packed=True))
     walks = []
     for task, source, end in zip(tasks, sources, ends, strict=True):
         start = end - task.y.size
@@ -129,55 +125,17 @@ def _blocks_of_classes(
     return zip(*walks, strict=True)
 
 
-class _JointInfluence:
-    """Accumulates what the joint covariance needs; the columns of a test follow each other."""
-
-    def __init__(self, tasks: Sequence[ScoredClasses], k: IntArray) -> None:
-        self.tasks, self.n_classes = tasks, tasks[0].n_classes
-        self.k = np.minimum(k, self.n_classes - 1)
-        shape = (self.n_classes, k.size)
-        self.as_test = [np.zeros(shape) for _ in tasks]
-        self.as_rival = [np.zeros(shape) for _ in tasks]
-        self.pair_sum = np.zeros((len(tasks) * k.size, len(tasks) * k.size))
-        self.repeats = [np.bincount(task.y, minlength=self.n_classes) for task in tasks]
-
-    def add(self, blocks: Sequence[LossBlock]) -> None:
-        """Add the instances of some classes, those of each test in a block of its own."""
-        parts = [self._add_test(test, block) for test, block in enumerate(blocks)]
-        y, losses, beaten_by = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        # An instance moves the statistics of its own test alone.
-        gain = np.zeros((y.size, self.pair_sum.shape[0]))
-        row = 0
-        for test, part in enumerate(parts):
-            own = part[3]
-            gain[row : row + len(own), test * self.k.size : (test + 1) * self.k.size] = own
-            row += len(own)
-        order = np.argsort(y, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
-            common = beaten_by[rows] @ beaten_by[rows].T
-            centred = common - np.outer(losses[rows], losses[rows]) / (self.n_classes - 1)
-            self.pair_sum += gain[rows].T @ centred @ gain[rows]
-
-    def _add_test(
-        self, test: int, block: LossBlock
-    ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """Add the influences; return classes, losses, defeats and gains of those who erred."""
-        task, remaining = self.tasks[test], self.n_classes - 1
+def _instances_of_all_tests(
+    tasks: Sequence[ScoredClasses], blocks: Sequence[LossBlock], k: IntArray
+) -> Instances:
+    """Instances of one block of each test; they move the means of their own test alone."""
+    parts = []
+    for place, (task, block) in enumerate(zip(tasks, blocks, strict=True)):
+        repeats = np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)
         y = task.y[block.rows]
-        weight = (task.class_weight[y] / self.repeats[test][y])[:, None]
-        stays = accuracy_given_losses(np.minimum(block.losses, remaining - 1), remaining, self.k)
-        goes = accuracy_given_losses(np.maximum(block.losses - 1, 0), remaining, self.k)
-        np.add.at(self.as_test[test], y, weight * stays)
-        erring = np.flatnonzero(block.losses)
-        beaten_by = block.beaten_by(erring).astype(np.float32)
-        gain = (weight * (goes - stays))[erring]
-        self.as_rival[test] += beaten_by.T @ gain.astype(np.float32)
-        return y[erring], block.losses[erring], beaten_by, gain
-
-    def covariance(self) -> FloatArray:
-        """Sum of the outer products of the classes' influences, with pairs counted once."""
-        each = zip(self.as_test, self.as_rival, self.tasks, strict=True)
-        psi = np.hstack(
-            [class_influence(own, rival, task.class_weight) for own, rival, task in each]
-        )
-        return psi.T @ psi / (self.n_classes * (self.n_classes - 1)) - self.pair_sum
+        weight = (task.class_weight / repeats)[y]
+        columns = slice(place * k.size, (place + 1) * k.size)
+        values = np.zeros((2, y.size, len(tasks) * k.size))
+        values[:, :, columns] = accuracy_after_deletion(block.losses, weight, task.n_classes, k)
+        parts.append(Instances(y, block.defeats, block.losses, *values))
+    return Instances.joined(parts)

@@ -4,12 +4,12 @@ As for accuracies (`classex_bayes.core.influence`), with one difference: what an
 when a competitor goes depends on the competitor's rank, since those behind it move up by one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.influence import dyadic_covariance
+from classex_bayes.core.influence import Influence, class_clustered, class_sums
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.risk.costs_by_rank import RankedErrors, chance_of_rank, ranked_errors
@@ -70,8 +70,7 @@ def stream_costs(
 ) -> StreamedCosts:
     r"""Costs by rank and the dyadic covariance of statistics linear in them, in one pass.
 
-    The covariance is that of `classex_bayes.core.influence.stream_losses`,
-    :math:`\sum_j \psi_j \psi_j' / (k_1 (k_1 - 1)) - \sum_{lj} \phi_{lj} \phi_{lj}'`. With
+    The covariance is that of `classex_bayes.core.influence.Influence`. With
     :math:`a_j` the coefficients where a class is gone, deleting the competitor at rank p changes
     the cost of an instance by
 
@@ -101,87 +100,50 @@ def stream_costs(
     Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
     variance.
     """
-    influence = _Influence(y, class_weight, costs, statistics)
-    for pairs in ranked_errors(source, y, ties, seed):
-        influence.add(pairs)
-    return StreamedCosts(influence.cost_by_rank, influence.dyadic(), influence.clustered())
-
-
-class _Influence:
-    """Accumulates what the covariance needs; the pairs come in whole classes, in order."""
-
-    def __init__(
-        self,
-        y: IntArray,
-        class_weight: FloatArray,
-        costs: Sequence[NumberArray],
-        statistics: ByRank,
-    ) -> None:
-        n_classes, width = class_weight.size, len(costs) * statistics.every.shape[1]
-        self.y, self.class_weight, self.costs = y, class_weight, costs
-        self.repeats = np.bincount(y, minlength=n_classes)
-        self.every = statistics.every
-        # Behind all that remain there is a rank that nobody has.
-        self.stays = np.vstack([statistics.one_fewer, np.zeros((1, self.every.shape[1]))])
-        self.moves_up = np.vstack([self.stays[:1], self.stays[:-1]]) - self.stays
-        self.cost_by_rank = np.zeros((len(costs), n_classes - 1))
-        self.class_sum = np.zeros((n_classes, width))  # of the statistics
-        self.as_test = np.zeros((n_classes, width))  # of the statistics with a beaten rival gone
-        self.as_rival = np.zeros((n_classes, width))  # change of the others when the class goes
-        self.pair_sum = np.zeros((width, width))
-
-    def add(self, pairs: RankedErrors) -> None:
-        most = max(1, _GAINS_AT_ONCE // self.pair_sum.shape[0])
-        classes = self.y[pairs.instance]
-        for part in _whole_classes(classes, most):
-            self._add(classes[part], RankedErrors(*(field[part] for field in pairs)))
-
-    def _add(self, classes: IntArray, pairs: RankedErrors) -> None:
-        instance, competitor, rank = pairs
-        weight = self.class_weight[classes] / self.repeats[classes]
-        paid = [weight * cost[classes, competitor] for cost in self.costs]
-        for total, values in zip(self.cost_by_rank, paid, strict=True):
+    n_classes, width = class_weight.size, len(costs) * statistics.every.shape[1]
+    weight = class_weight[y] / np.bincount(y, minlength=n_classes)[y]
+    # Behind all that remain there is a rank that nobody has.
+    stays = np.vstack([statistics.one_fewer, np.zeros((1, statistics.every.shape[1]))])
+    moves_up = np.vstack([stays[:1], stays[:-1]]) - stays
+    cost_by_rank = np.zeros((len(costs), n_classes - 1))
+    class_sum = np.zeros((n_classes, width))
+    influence = Influence.zeros(n_classes, width)
+    for instance, competitor, rank in _parts(ranked_errors(source, y, ties, seed), y, width):
+        true_class = y[instance]
+        paid = [weight[instance] * cost[true_class, competitor] for cost in costs]
+        for total, values in zip(cost_by_rank, paid, strict=True):
             total += np.bincount(rank, values, minlength=total.size)
-
-        def spread(by_rank: FloatArray) -> FloatArray:
-            return np.hstack([values[:, None] * by_rank[rank] for values in paid])
-
-        starts, group = _runs(classes)
-        self.class_sum[group] += np.add.reduceat(spread(self.every), starts)
-        stays = spread(self.stays)
-        self.as_test[group] += np.add.reduceat(stays, starts)
-
-        # The pairs behind this one: up to the last of the instance, less up to this one.
-        upto = np.cumsum(spread(self.moves_up), axis=0)
-        first, _ = _runs(instance)
-        last = np.append(first[1:], instance.size) - 1
-        change = np.repeat(upto[last], last - first + 1, axis=0) - upto - stays
-
-        # Instances of one class add up at each competitor, and so at each pair of classes.
-        n_classes = self.class_weight.size
-        own_and_rival = classes * n_classes + competitor
-        order = np.argsort(own_and_rival, kind="stable")
-        starts, met = _runs(own_and_rival[order])
-        change = np.add.reduceat(change[order], starts)
-        for column, gained in enumerate(change.T):
-            self.as_rival[:, column] += np.bincount(met % n_classes, gained, minlength=n_classes)
-        starts, _ = _runs(met // n_classes)
-        total = np.add.reduceat(change, starts)
-        self.pair_sum += change.T @ change - total.T @ total / (n_classes - 1)
-
-    def dyadic(self) -> FloatArray:
-        return dyadic_covariance(self.as_test, self.as_rival, self.pair_sum, self.class_weight)
-
-    def clustered(self) -> FloatArray:
-        deviation = self.class_sum - self.class_weight[:, None] * self.class_sum.sum(axis=0)
-        n_tested = int(np.count_nonzero(self.class_weight))
-        return n_tested / max(n_tested - 1, 1) * deviation.T @ deviation
+        classes, sums = class_sums(true_class, _at_rank(statistics.every, rank, paid))
+        class_sum[classes] += sums
+        contribution = _at_rank(stays, rank, paid)
+        influence.add_contributions(true_class, contribution)
+        behind = _sums_behind(instance, _at_rank(moves_up, rank, paid))
+        influence.add_pairs(true_class, competitor, behind - contribution)
+    class_mean = class_sum / np.where(class_weight > 0, class_weight, 1.0)[:, None]
+    return StreamedCosts(
+        cost_by_rank, influence.covariance(class_weight), class_clustered(class_mean, class_weight)
+    )
 
 
-def _runs(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Where runs of equal values start, and the value of each."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    return starts, values[starts]
+def _at_rank(by_rank: FloatArray, rank: IntArray, paid: Sequence[FloatArray]) -> FloatArray:
+    """Coefficients of pairs times what they cost: shape (n_pairs, n_c m)."""
+    return np.hstack([values[:, None] * by_rank[rank] for values in paid])
+
+
+def _sums_behind(instance: IntArray, values: FloatArray) -> FloatArray:
+    """Sums over the pairs behind each one, up to the last of the instance."""
+    up_to = np.cumsum(values, axis=0)
+    start = np.flatnonzero(np.diff(instance, prepend=-1))
+    n_pairs = np.diff(start, append=instance.size)
+    return np.repeat(up_to[start + n_pairs - 1], n_pairs, axis=0) - up_to
+
+
+def _parts(blocks: Iterable[RankedErrors], y: IntArray, width: int) -> Iterator[RankedErrors]:
+    """Cut blocks into parts whose gains find room and that break up no class."""
+    most = max(1, _GAINS_AT_ONCE // width)
+    for block in blocks:
+        for part in _whole_classes(y[block.instance], most):
+            yield RankedErrors(*(field[part] for field in block))
 
 
 def _whole_classes(classes: IntArray, most: int) -> Iterator[slice]:

@@ -10,16 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from classex_bayes.core.influence import accuracy_after_deletion, centring, class_sums
 from classex_bayes.core.ranks.array_access import compilable
-from classex_bayes.core.ranks.defeats import (
-    Contested,
-    Defeats,
-    RivalSums,
-    deletion_gains,
-    find_defeats,
-    own_sums,
-    rival_sums,
-)
+from classex_bayes.core.ranks.defeats import Contested, Defeats, add_defeats, find_defeats
 from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
@@ -49,7 +42,7 @@ class ClassRange:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Scoring:
     """How scores are made and compared."""
 
     ties: Ties
@@ -66,66 +59,72 @@ class Templates(NamedTuple):
     classes: IntArray  # (n_templates,)
 
 
-def own_templates(gallery: FloatArray, classes: ClassRange, rows: RowBlock) -> Templates:
-    """Templates, from one range, of the classes that the instances belong to."""
-    of = classes.template_classes() + classes.first
-    kept = np.flatnonzero(np.isin(of, rows.y))
-    return Templates(gallery[kept], of[kept])
+def true_templates(gallery: FloatArray, classes: ClassRange, rows: RowBlock) -> Templates:
+    """Templates, from one range, of the true classes of the instances."""
+    template_class = classes.template_classes() + classes.first
+    kept = np.flatnonzero(np.isin(template_class, rows.y))
+    return Templates(gallery[kept], template_class[kept])
 
 
-def own_scores(probes: FloatArray, rows: RowBlock, how: Comparison, *own: Templates) -> FloatArray:
+def true_scores(
+    probes: FloatArray, rows: RowBlock, scoring: Scoring, *templates: Templates
+) -> FloatArray:
     """Reference scores of the true classes, from their templates: shape (n,)."""
     present, template_class = np.unique(
-        np.concatenate([some.classes for some in own]), return_inverse=True
+        np.concatenate([part.classes for part in templates]), return_inverse=True
     )
-    gallery = np.concatenate([some.embeddings for some in own])
-    source = EmbeddingScores(probes, gallery, template_class, how.metric, how.reduce)
+    gallery = np.concatenate([part.embeddings for part in templates])
+    source = EmbeddingScores(probes, gallery, template_class, scoring.metric, scoring.reduce)
     probes, place = compilable(probes, np.arange(rows.y.size))
     return source.reference_scores(probes, place, np.searchsorted(present, rows.y))
 
 
 class _RangeScores(EmbeddingScores):
-    """Scores on a range of classes of instances whose own scores are known; their column is -1."""
+    """Scores on a range of classes; a true class outside of it is column -1."""
 
-    own: FloatArray
+    true: FloatArray  # (n,): reference scores of the true classes
 
     def reference_scores(self, probes: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Reference scores of pairs (row of `probes`, class)."""
-        result = self.own[rows]
-        rivals = columns >= 0
-        result[rivals] = super().reference_scores(probes, rows[rivals], columns[rivals])
+        result = self.true[rows]
+        inside = columns >= 0
+        result[inside] = super().reference_scores(probes, rows[inside], columns[inside])
         return result
 
 
 def embedding_defeats(
     probes: FloatArray,
     gallery: FloatArray,
-    own: FloatArray,
+    true: FloatArray,
     rows: RowBlock,
     classes: ClassRange,
-    how: Comparison,
+    scoring: Scoring,
 ) -> Defeats:
     """Who of a range of classes beat the instances of a row block, from embeddings."""
     inside = (rows.y >= classes.first) & (rows.y < classes.first + classes.width)
     column = np.where(inside, rows.y - classes.first, -1)
     probes, _ = compilable(probes, np.arange(rows.y.size))
-    source = _RangeScores(probes, gallery, classes.template_classes(), how.metric, how.reduce)
-    source.own = own
-    return _defeats(source, column, rows, classes, how)
+    source = _RangeScores(
+        probes, gallery, classes.template_classes(), scoring.metric, scoring.reduce
+    )
+    source.true = true
+    return _defeats(source, column, rows, classes, scoring)
 
 
 def score_defeats(
-    scores: NumberArray, rows: RowBlock, classes: ClassRange, how: Comparison
+    scores: NumberArray, rows: RowBlock, classes: ClassRange, scoring: Scoring
 ) -> Defeats:
     """Who of all classes beat the instances of a row block, from their scores."""
-    source = ScoreMatrix(scores, how.higher_is_better, rows.instance)
-    return _defeats(source, rows.y, rows, classes, how)
+    source = ScoreMatrix(scores, scoring.higher_is_better, rows.instance)
+    return _defeats(source, rows.y, rows, classes, scoring)
 
 
 def _defeats(
-    source: Contested, column: IntArray, rows: RowBlock, classes: ClassRange, how: Comparison
+    source: Contested, column: IntArray, rows: RowBlock, classes: ClassRange, scoring: Scoring
 ) -> Defeats:
-    return find_defeats(source, column, rows.instance, rows.y, classes.first, how.ties, how.seed)
+    return find_defeats(
+        source, column, rows.instance, rows.y, classes.first, scoring.ties, scoring.seed
+    )
 
 
 def count_defeats(defeats: Defeats) -> tuple[IntArray, int]:
@@ -147,21 +146,34 @@ class RowSums(NamedTuple):
 def sum_rows(rows: RowBlock, n_classes: int, k: IntArray, *counts: tuple[IntArray, int]) -> RowSums:
     """Join what the ranges counted for a row block."""
     losses = np.sum([part for part, _ in counts], axis=0)
-    gains = deletion_gains(losses, n_classes, rows.weight, k)
-    tested, as_test, pair_sum = own_sums(losses, rows.y, gains, n_classes)
     tied = sum(part for _, part in counts)
-    return RowSums(losses, tied, tested, as_test, pair_sum, gains.gain)
+    contribution, gain = accuracy_after_deletion(losses, rows.weight, n_classes, k)
+    tested, as_test = class_sums(rows.y, contribution)
+    _, class_gain = class_sums(rows.y, losses[:, None] * gain)
+    return RowSums(losses, tied, tested, as_test, -centring(class_gain, n_classes), gain)
 
 
-def sum_rivals(defeats: Defeats, rows: RowBlock, row_sums: RowSums) -> RivalSums:
-    """What the classes of a range add to the statistics as competitors of a row block."""
-    return rival_sums(defeats, rows.y, row_sums.gain)
+class CompetitorSums(NamedTuple):
+    """What the classes of a range add to the statistics as competitors."""
+
+    as_competitor: FloatArray  # (width, n_k)
+    pair_sum: FloatArray  # (n_k, n_k)
 
 
-def add_rivals(*parts: RivalSums) -> RivalSums:
+def sum_competitors(defeats: Defeats, rows: RowBlock, row_sums: RowSums) -> CompetitorSums:
+    """What the classes of a range add as competitors of a row block."""
+    losses, gain = defeats.losses, row_sums.gain
+    erring = np.flatnonzero(losses)
+    as_competitor = np.zeros((defeats.width, gain.shape[1]))
+    pair_sum = add_defeats(
+        defeats.words[erring], losses[erring], rows.y[erring], gain[erring], as_competitor
+    )
+    return CompetitorSums(as_competitor, pair_sum)
+
+
+def add_competitors(*parts: CompetitorSums) -> CompetitorSums:
     """Sum over row blocks."""
-    as_rival = np.sum([part.as_rival for part in parts], axis=0)
-    return RivalSums(as_rival, np.sum([part.pair_sum for part in parts], axis=0))
+    return CompetitorSums._make(np.sum(sums, axis=0) for sums in zip(*parts, strict=True))
 
 
 def without_gain(row_sums: RowSums) -> RowSums:

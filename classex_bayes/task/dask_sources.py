@@ -10,16 +10,15 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
-from classex_bayes.core.influence import LossStatistics
+from classex_bayes.core.influence import Influence, LossStatistics
 from classex_bayes.core.ranks.array_access import is_on_device, to_host
-from classex_bayes.core.ranks.defeats import RivalSums
 from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task import dask_blocks as blocks
 from classex_bayes.task import validation
-from classex_bayes.task.dask_blocks import ClassRange, Comparison, RowBlock, RowSums
+from classex_bayes.task.dask_blocks import ClassRange, CompetitorSums, RowBlock, RowSums, Scoring
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 FAN_IN = 8
@@ -72,15 +71,9 @@ class DaskSource(ABC):
         """Delayed `Defeats` of one row block, for every range of classes."""
 
     def statistics(
-        self,
-        y: IntArray,
-        class_weight: FloatArray,
-        repeats: IntArray,
-        k: IntArray,
-        ties: Ties,
-        seed: int,
+        self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
     ) -> LossStatistics:
-        """Losses and the sums behind their covariance, as of `loss_statistics`.
+        """Losses and the influence of each class, as of `loss_statistics`.
 
         Every row block meets every range of classes; then its losses are known and with them the
         gains, whose sums over row blocks are taken in a tree, range by range.
@@ -93,23 +86,22 @@ class DaskSource(ABC):
         chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
         ranges = self.ranges()
         row_sums: list[Any] = []
-        rival_sums: list[list[Any]] = [[] for _ in ranges]
+        competitor_sums: list[list[Any]] = [[] for _ in ranges]
         pieces = chunks.to_delayed(optimize_graph=False)[:, 0]
         for instance, piece in zip(np.split(order, ends[:-1]), pieces, strict=True):
-            own = y[instance]
-            labels = RowBlock(instance, own, class_weight[own] / repeats[own])
+            labels = RowBlock(instance, y[instance], weight[instance])
             block = delayed(labels, traverse=False)
-            cells = self.cells(DelayedRows(piece, block, np.unique(own)), ranges, ties, seed)
+            cells = self.cells(DelayedRows(piece, block, np.unique(labels.y)), ranges, ties, seed)
             counts = [delayed(blocks.count_defeats)(cell) for cell in cells]
             sums = delayed(blocks.sum_rows)(block, self.shape[1], k, *counts)
             row_sums.append(delayed(blocks.without_gain)(sums))
             for place, cell in enumerate(cells):
-                rival_sums[place].append(delayed(blocks.sum_rivals)(cell, block, sums))
+                competitor_sums[place].append(delayed(blocks.sum_competitors)(cell, block, sums))
         with warnings.catch_warnings():
             # Labels are meant to travel with the graph, whatever its size.
             warnings.filterwarnings("ignore", message="Sending large graph")
-            found = compute(row_sums, [_tree_sum(parts) for parts in rival_sums])
-        return _assembled(np.split(order, ends[:-1]), *found)
+            sums = compute(row_sums, [_tree_sum(parts) for parts in competitor_sums])
+        return _assembled(np.split(order, ends[:-1]), *sums)
 
     def _refuse(self) -> NoReturn:
         raise DataError(
@@ -146,9 +138,9 @@ class DaskScores(DaskSource):
         """One cell: the scores of a row block."""
         from dask import delayed
 
-        how = Comparison(ties, seed, higher_is_better=self.higher_is_better)
+        scoring = Scoring(ties, seed, higher_is_better=self.higher_is_better)
         return [
-            delayed(blocks.score_defeats)(rows.values, rows.labels, part.classes, how)
+            delayed(blocks.score_defeats)(rows.values, rows.labels, part.classes, scoring)
             for part in ranges
         ]
 
@@ -180,14 +172,14 @@ class DaskEmbeddings(DaskSource):
         """One range for each chunk of the gallery."""
         from dask import delayed
 
-        found = []
-        templates = self.gallery.to_delayed(optimize_graph=False)[:, 0]
+        ranges = []
+        chunks = self.gallery.to_delayed(optimize_graph=False)[:, 0]
         parts = np.split(self._template_class, self._ends[:-1])
-        for part, of in zip(templates, parts, strict=True):
-            first, width = int(of[0]), int(of[-1] - of[0]) + 1
-            classes = ClassRange(first, width, None if width == of.size else of - first)
-            found.append(DelayedRange(delayed(classes, traverse=False), part))
-        return found
+        for templates, labels in zip(chunks, parts, strict=True):
+            first, width = int(labels[0]), int(labels[-1] - labels[0]) + 1
+            classes = ClassRange(first, width, None if width == labels.size else labels - first)
+            ranges.append(DelayedRange(delayed(classes, traverse=False), templates))
+        return ranges
 
     def cells(
         self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
@@ -195,17 +187,17 @@ class DaskEmbeddings(DaskSource):
         """One cell for each chunk of the gallery, once the true classes have their scores."""
         from dask import delayed
 
-        how = Comparison(ties, seed, self.metric, self.reduce)
+        scoring = Scoring(ties, seed, self.metric, self.reduce)
         first_template = np.searchsorted(self._template_class, rows.tested)
         holders = np.unique(np.searchsorted(self._ends, first_template, side="right"))
-        own_templates = [
-            delayed(blocks.own_templates)(part.templates, part.classes, rows.labels)
+        templates = [
+            delayed(blocks.true_templates)(part.templates, part.classes, rows.labels)
             for part in (ranges[holder] for holder in holders)
         ]
-        own = delayed(blocks.own_scores)(rows.values, rows.labels, how, *own_templates)
+        true = delayed(blocks.true_scores)(rows.values, rows.labels, scoring, *templates)
         return [
             delayed(blocks.embedding_defeats)(
-                rows.values, part.templates, own, rows.labels, part.classes, how
+                rows.values, part.templates, true, rows.labels, part.classes, scoring
             )
             for part in ranges
         ]
@@ -291,21 +283,22 @@ def _tree_sum(parts: list[Any]) -> Any:
 
     while len(parts) > 1:
         groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
-        parts = [delayed(blocks.add_rivals)(*group) for group in groups]
+        parts = [delayed(blocks.add_competitors)(*group) for group in groups]
     return parts[0]
 
 
 def _assembled(
-    instances: list[IntArray], row_sums: list[RowSums], rivals: list[RivalSums]
+    instances: list[IntArray], row_sums: list[RowSums], competitors: list[CompetitorSums]
 ) -> LossStatistics:
     """Statistics of the whole from those of its row blocks and ranges of classes."""
-    as_rival = np.concatenate([part.as_rival for part in rivals])
-    as_test = np.zeros_like(as_rival)
+    as_competitor = np.concatenate([part.as_competitor for part in competitors])
+    as_test = np.zeros_like(as_competitor)
     losses = np.empty(sum(part.losses.size for part in row_sums), dtype=np.int64)
     for instance, part in zip(instances, row_sums, strict=True):
         losses[instance] = part.losses
         as_test[part.tested] = part.as_test
-    pair_sums = [part.pair_sum for part in row_sums] + [part.pair_sum for part in rivals]
+    pair_sums = [part.pair_sum for part in row_sums] + [part.pair_sum for part in competitors]
+    tied = sum(part.tied for part in row_sums)
     return LossStatistics(
-        losses, sum(p.tied for p in row_sums), as_test, as_rival, np.sum(pair_sums, axis=0)
+        losses, tied, Influence(as_test, as_competitor, np.sum(pair_sums, axis=0))
     )

@@ -11,13 +11,12 @@ from classex_bayes.core.influence import (
     LossStatistics,
     clustered_covariance,
     design_effect,
-    dyadic_covariance,
     independent_variance,
     repair_covariance,
 )
-from classex_bayes.core.ranks.shards import source_statistics
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.sharded_influence import source_statistics
 from classex_bayes.core.subsets import average_test_accuracy, distinct_losses
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
@@ -44,7 +43,7 @@ class LossEvidence:
     source : ScoreSource, optional
         Scores; one pass over them gives the statistics.
     statistics : LossStatistics, optional
-        Losses and the sums behind their covariance on `grid`, where they are known already.
+        Losses and the influence of the classes on ATA_k on `grid`, where they are known already.
     ties : {"random", "pessimistic", "optimistic"}
         How equal scores are ordered.
     tie_seed : int
@@ -116,17 +115,19 @@ class LossEvidence:
             return _UNSEEN_COMPETITORS * clustered
         if self.source is None or np.array_equal(k, grid):
             between = _interpolation(k, grid)
-            return repair_covariance(between @ self._dyadic(self.statistics) @ between.T, clustered)
-        return repair_covariance(self._dyadic(self._pass(self.source, k)), clustered)
+            dyadic = self.statistics.influence.covariance(self.class_weight)
+            return repair_covariance(between @ dyadic @ between.T, clustered)
+        influence = self._pass(self.source, k).influence
+        return repair_covariance(influence.covariance(self.class_weight), clustered)
+
+    @property
+    def class_influence(self) -> FloatArray:
+        """Influence of each class on ATA_k for k on `grid`, shape (k1, n_grid); needs scores."""
+        assert self.statistics is not None
+        return self.statistics.influence.psi(self.class_weight)
 
     def _pass(self, source: ScoreSource, k: IntArray) -> LossStatistics:
-        repeats = np.bincount(self.y, minlength=self.n_classes)
-        return source_statistics(
-            source, self.y, self.class_weight, repeats, k, self.ties, self.tie_seed
-        )
-
-    def _dyadic(self, found: LossStatistics) -> FloatArray:
-        return dyadic_covariance(found.as_test, found.as_rival, found.pair_sum, self.class_weight)
+        return source_statistics(source, self.y, self.instance_weight, k, self.ties, self.tie_seed)
 
     def _clustered(self, k: IntArray) -> FloatArray:
         return clustered_covariance(self.losses, self.y, self.n_classes, k, self.class_weight)

@@ -5,13 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.ranks.shards import (
-    ConcatenatedScores,
-    Shard,
-    join_statistics,
-    scaled,
-    split_classes,
-)
+from classex_bayes.core.ranks.shards import ConcatenatedScores
+from classex_bayes.core.sharded_influence import Shard, join_statistics, split_classes
 from classex_bayes.exceptions import DataError
 from classex_bayes.task import validation
 from classex_bayes.task.evidence import LossEvidence
@@ -71,18 +66,15 @@ def _joined(
     y = np.concatenate([part.y for part in parts])
     weight = validation.class_weights(class_weight, y, n_classes, classes)
     factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
-    found = [
-        scaled(part.statistics, factor)
+    shards = [
+        Shard(part.source, part.tie_seed, part.y, part.instance_weight, part.statistics).scaled(
+            factor
+        )
         for part, factor in zip(parts, factors, strict=True)
         if part.statistics is not None
     ]
-    if len(found) < len(parts):
+    if len(shards) < len(parts):
         return LossEvidence(n_classes, y, weight, np.concatenate([p.losses for p in parts]))
-
-    shards = [
-        Shard(part.source, part.tie_seed, part.y, factor * part.instance_weight)
-        for part, factor in zip(parts, factors, strict=True)
-    ]
     _refuse_lost_pairs(shards, classes)
     instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
     first = parts[0]
@@ -93,7 +85,7 @@ def _joined(
         source=_joined_sources(parts),
         ties=first.ties,
         tie_seed=first.tie_seed,
-        statistics=join_statistics(shards, found, instance_weight, first.grid(), first.ties),
+        statistics=join_statistics(shards, instance_weight, first.grid(), first.ties),
     )
 
 

@@ -155,7 +155,7 @@ class TaskStatistics:
 
         See Also
         --------
-        classex_bayes.core.influence.stream_losses : The dyadic formula.
+        classex_bayes.core.influence.Influence : The dyadic formula.
         """
         return self._evidence.covariance(validation.class_counts(k, largest=self.n_classes))
 

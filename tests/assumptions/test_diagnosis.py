@@ -172,14 +172,15 @@ def test_few_classes_and_few_errors():
 
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_influences_are_those_of_deletion(repeats):
-    task = SourceTask.from_scores(*scores_of(12, repeats, seed=5))
-    for k in (2, 5, 11):
-        facts = stream(task, k, np.random.default_rng(0))
-        without = [task.select(np.delete(np.arange(12), j)).accuracy(k)[0] for j in range(12)]
-        assert_allclose(facts.influence, 11 * (np.mean(without) - without), atol=1e-5)
-    assert facts.as_rival.sum() == pytest.approx(
-        task.instance_weight @ task.evidence.losses, rel=1e-5
-    )
+    y = np.repeat(np.arange(12), repeats)
+    scores = np.random.default_rng(5).normal(size=(y.size, 12)) + 2 * np.eye(12)[y]
+    task = SourceTask.from_scores(scores, y)
+    without = [task.select(np.delete(np.arange(12), j)).accuracy(11)[0] for j in range(12)]
+    squares = (np.mean(without) - without) ** 2
+    errors = diagnose(task, random_seed=0).class_errors
+    assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
+    facts = stream(task, np.random.default_rng(0))
+    assert facts.as_competitor.sum() == pytest.approx(task.instance_weight @ task.evidence.losses)
 
 
 edge_lists = st.lists(

@@ -9,7 +9,7 @@ import pytest
 
 from classex_bayes.assumptions.drift_prior import DriftPrior
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.influence import clustered_covariance, repair_covariance, stream_losses
+from classex_bayes.core.influence import clustered_covariance, loss_statistics, repair_covariance
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_losses, log_binomial
 from classex_bayes.core.top_accuracy import expected_top_accuracy, top_accuracy_given_losses
@@ -107,11 +107,11 @@ CYCLE = -((np.arange(9)[None, :] - np.arange(9)[:, None]) % 9).astype(float)
 )
 def test_equal_losses_have_no_variance(scores, ties, losses, repeats):
     y, k, weight = np.repeat(np.arange(9), repeats), np.arange(2, 10), np.full(9, 1 / 9)
-    found = stream_losses(ScoreMatrix(scores[y]), y, weight, k, ties)
+    found = loss_statistics(ScoreMatrix(scores[y]), y, weight[y] / repeats, k, ties)
     assert np.all(found.losses == losses)
     clustered = clustered_covariance(found.losses, y, 9, k, weight)
     np.testing.assert_allclose(clustered, 0, atol=1e-30)
-    repaired = repair_covariance(found.covariance, clustered)
+    repaired = repair_covariance(found.influence.covariance(weight), clustered)
     np.testing.assert_allclose(repaired, 0, atol=1e-15)
 
 

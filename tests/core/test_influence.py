@@ -1,6 +1,8 @@
 """Covariance of ATA_k against the written-out formulas and against simulated tasks."""
 
+from functools import reduce
 from math import comb
+from operator import add
 
 import numpy as np
 import pytest
@@ -13,13 +15,13 @@ from classex_bayes.core.influence import (
     independent_variance,
     loss_statistics,
     repair_covariance,
-    stream_losses,
 )
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -73,6 +75,13 @@ def random_task(rng, n_classes, most_repeats, untested=0):
     return scores, y, weight / weight.sum()
 
 
+def stream(source, y, weight, k):
+    """Losses and the dyadic covariance, as one pass over the scores gives them."""
+    repeats = np.bincount(y, minlength=weight.size)
+    statistics = loss_statistics(source, y, weight[y] / repeats[y], k)
+    return statistics.losses, statistics.influence.covariance(weight)
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     seed=SEEDS,
@@ -87,26 +96,22 @@ def test_streamed_covariance_is_the_written_formula(
     rng = np.random.default_rng(seed)
     scores, y, weight = random_task(rng, n_classes, most_repeats, untested)
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
-    streamed = stream_losses(ScoreMatrix(scores), y, weight, k)
+    losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
     expected = written_out(scores, y, weight, k)
-    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-14)
-    assert (
-        streamed.losses.tolist()
-        == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
-    )
+    np.testing.assert_allclose(covariance, expected, rtol=1e-9, atol=1e-14)
+    assert losses.tolist() == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("most_repeats", [1, 30])
 def test_block_layout_does_not_matter(most_repeats, monkeypatch):
     scores, y, weight = random_task(np.random.default_rng(1), 30, most_repeats)
     k = np.array([2, 5, 12, 30])
-    whole = stream_losses(ScoreMatrix(scores), y, weight, k)
+    losses, whole = stream(ScoreMatrix(scores), y, weight, k)
     for elements in (1, 100, 1000):
         monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
-        blocks = stream_losses(ScoreMatrix(scores), y, weight, k)
-        scale = np.diag(whole.covariance).max()
-        np.testing.assert_allclose(blocks.covariance, whole.covariance, atol=1e-12 * scale)
-        np.testing.assert_array_equal(blocks.losses, whole.losses)
+        of_blocks, covariance = stream(ScoreMatrix(scores), y, weight, k)
+        np.testing.assert_allclose(covariance, whole, atol=1e-12 * np.diag(whole).max())
+        np.testing.assert_array_equal(of_blocks, losses)
 
 
 @settings(max_examples=30, deadline=None)
@@ -116,34 +121,47 @@ def test_statistics_of_shards_add_up(seed, n_shards, most_repeats):
     _, y, weight = random_task(rng, 7, most_repeats)
     y = np.sort(y)
     source = ScoreMatrix(rng.integers(0, 3, (y.size, 7)))  # hence ties
-    repeats, k = np.bincount(y, minlength=7), np.array([2, 4, 7])
-    whole = loss_statistics(source, y, weight, repeats, k, "pessimistic")
+    instance_weight, k = weight[y] / np.bincount(y, minlength=7)[y], np.array([2, 4, 7])
+    whole = loss_statistics(source, y, instance_weight, k, "pessimistic")
     cuts = np.searchsorted(y, np.sort(rng.integers(0, 8, n_shards - 1)))
     shards = []
     for rows in np.split(np.arange(y.size), cuts):
         shard = source.subset(rows, np.arange(7))
-        shards.append(loss_statistics(shard, y[rows], weight, repeats, k, "pessimistic"))
+        shards.append(loss_statistics(shard, y[rows], instance_weight[rows], k, "pessimistic"))
     assert np.concatenate([shard.losses for shard in shards]).tolist() == whole.losses.tolist()
     assert sum(shard.tied for shard in shards) == whole.tied
-    for name in ("as_test", "as_rival", "pair_sum"):
-        total = sum(getattr(shard, name) for shard in shards)
-        np.testing.assert_allclose(total, getattr(whole, name), rtol=1e-12, atol=1e-15)
+    total = reduce(add, [shard.influence for shard in shards])
+    for name in ("as_test", "as_competitor", "pair_sum"):
+        expected = getattr(whole.influence, name)
+        np.testing.assert_allclose(getattr(total, name), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_influences_are_those_of_deletion(repeats):
+    law = GaussianNearestNeighbor(5, 0.3)
+    task = SourceTask.from_embeddings(*law.sample(12, repeats=repeats, random_seed=5))
+    k = np.array([2, 5, 11])
+    statistics = loss_statistics(task.source, task.y, task.instance_weight, k)
+    without = [task.select(np.delete(np.arange(12), j)).accuracy(k) for j in range(12)]
+    expected = 11 * (np.mean(without, axis=0) - without)
+    psi = statistics.influence.psi(task.class_weight)
+    np.testing.assert_allclose(psi, expected, atol=1e-12)
 
 
 def test_order_of_the_numbers_of_classes_is_the_callers():
     scores, y, weight = random_task(np.random.default_rng(2), 12, 3)
     k = np.array([9, 2, 12, 4])
     order = np.argsort(k)
-    found = stream_losses(ScoreMatrix(scores), y, weight, k).covariance
-    sorted_k = stream_losses(ScoreMatrix(scores), y, weight, k[order]).covariance
+    _, found = stream(ScoreMatrix(scores), y, weight, k)
+    _, sorted_k = stream(ScoreMatrix(scores), y, weight, k[order])
     np.testing.assert_allclose(found[np.ix_(order, order)], sorted_k, rtol=1e-10)
 
 
 def test_one_class_with_nearly_all_the_weight():
     scores, y, _ = random_task(np.random.default_rng(3), 8, 2)
     weight = np.array([1.0] + [1e-20] * 7)
-    streamed = stream_losses(ScoreMatrix(scores), y, weight, np.array([2, 4]))
-    assert np.isfinite(streamed.covariance).all()
+    _, covariance = stream(ScoreMatrix(scores), y, weight, np.array([2, 4]))
+    assert np.isfinite(covariance).all()
 
 
 @settings(max_examples=50, deadline=None)
@@ -151,9 +169,9 @@ def test_one_class_with_nearly_all_the_weight():
 def test_repaired_covariance_is_a_covariance(seed, n_classes, most_repeats):
     scores, y, weight = random_task(np.random.default_rng(seed), n_classes, most_repeats)
     k = np.arange(2, n_classes + 1)
-    streamed = stream_losses(ScoreMatrix(scores), y, weight, k)
-    clustered = clustered_covariance(streamed.losses, y, n_classes, k, weight)
-    repaired = repair_covariance(streamed.covariance, clustered)
+    losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
+    clustered = clustered_covariance(losses, y, n_classes, k, weight)
+    repaired = repair_covariance(covariance, clustered)
     values = np.linalg.eigvalsh(repaired)
     assert values.min() >= -1e-12 * values.max()
     assert np.all(np.diag(repaired)[np.diag(clustered) > 1e-12] > 0)
@@ -211,10 +229,10 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
     for child in np.random.SeedSequence(seed).spawn(n_tasks):
         probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=child)
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
-        streamed = stream_losses(source, y, weight, k)
-        clustered = clustered_covariance(streamed.losses, y, n_classes, k, weight)
-        accuracies.append(average_test_accuracy(streamed.losses, n_classes, k, weight[y] / repeats))
-        estimates.append(np.diag(repair_covariance(streamed.covariance, clustered)))
+        losses, covariance = stream(source, y, weight, k)
+        clustered = clustered_covariance(losses, y, n_classes, k, weight)
+        accuracies.append(average_test_accuracy(losses, n_classes, k, weight[y] / repeats))
+        estimates.append(np.diag(repair_covariance(covariance, clustered)))
     squares = (np.array(accuracies) - np.mean(accuracies, axis=0)) ** 2
     terms = squares / np.mean(estimates, axis=0)
     return terms.mean(), terms.mean(axis=1).std() / np.sqrt(n_tasks)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core.influence import clustered_covariance, repair_covariance, stream_losses
+from classex_bayes.core.influence import clustered_covariance, loss_statistics, repair_covariance
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -90,10 +90,11 @@ def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_re
     k = np.unique(np.rint(np.geomspace(2, n_classes, 6)).astype(int))
     source, ones = ScoreMatrix(scores), np.ones((n_classes, n_classes))
     streamed = stream_costs(source, y, weight, [ones], risk_by_rank(n_classes, k))
-    losses = stream_losses(source, y, weight, k)
-    # Sums over competitors are in single precision there.
-    np.testing.assert_allclose(streamed.covariance, losses.covariance, rtol=1e-4, atol=5e-7)
-    clustered = clustered_covariance(losses.losses, y, n_classes, k, weight)
+    instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
+    losses, _, influence = loss_statistics(source, y, instance_weight, k)
+    expected = influence.covariance(weight)
+    np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-13)
+    clustered = clustered_covariance(losses, y, n_classes, k, weight)
     np.testing.assert_allclose(streamed.clustered, clustered, atol=1e-14)
 
 

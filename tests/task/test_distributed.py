@@ -198,9 +198,9 @@ def test_tasks_grow_linearly_with_rows_and_each_chunk_is_read_once():
         )
         assert set(probes.times) == set(gallery.times) == {1}
         n_rows = -(-y.size // 23)
-        assert names["embedding_defeats"] == names["sum_rivals"] == n_rows * n_ranges
+        assert names["embedding_defeats"] == names["sum_competitors"] == n_rows * n_ranges
         assert names["sum_rows"] == n_rows
-        assert names["own_templates"] < n_rows + n_ranges
+        assert names["true_templates"] < n_rows + n_ranges
         totals.append(sum(names.values()) / n_rows)
     assert max(totals) < 1.1 * min(totals)
 
@@ -209,9 +209,9 @@ def test_no_task_sees_more_than_a_block_and_a_range(sample, monkeypatch):
     probes, gallery, y, _ = sample
     seen = []
 
-    def watched(probes, gallery, own, *rest):
-        seen.append((len(probes), len(gallery), own.size))
-        return blocks_defeats(probes, gallery, own, *rest)
+    def watched(probes, gallery, true, *rest):
+        seen.append((len(probes), len(gallery), true.size))
+        return blocks_defeats(probes, gallery, true, *rest)
 
     blocks_defeats = blocks.embedding_defeats
     monkeypatch.setattr(blocks, "embedding_defeats", watched)

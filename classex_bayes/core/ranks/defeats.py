@@ -1,4 +1,4 @@
-"""Who beat whom as packed bits, and the statistics of a pass made from them.
+"""Who beat whom as packed bits, and sums over them.
 
 Bits are small enough to keep or send where scores are not: one for each pair (instance, class).
 They join what was scored apart: instances of one class that lie in several shards, or the columns
@@ -11,16 +11,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from classex_bayes.core.influence import LossStatistics, add_gains, common_products
+from classex_bayes.core.ranks import tiles
 from classex_bayes.core.ranks.losses import compare_block
 from classex_bayes.core.ranks.packed_bits import count_bits, word_count
 from classex_bayes.core.ranks.sources import ScoreBlock
+from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak, Ties
-from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Up to here the instances of a class are compared in pairs, beyond added up.
 _FEW_REPEATS = 64
+# Words of competitors, and classes, that a thread takes at a time.
+_WORDS, _GROUPS = 16, 64
 
 
 class Contested(Protocol):
@@ -57,8 +59,8 @@ class _PlacedTieBreak(TieBreak):
 
     def competitor_wins(self, instance: IntArray, competitor: IntArray, y: IntArray) -> BoolArray:
         """Whether competitors come before the true classes that have the same score."""
-        rival = competitor + self.first_class
-        return super().competitor_wins(self.instance[instance], rival, self.y[instance])
+        competitor = competitor + self.first_class
+        return super().competitor_wins(self.instance[instance], competitor, self.y[instance])
 
 
 def find_defeats(
@@ -105,139 +107,81 @@ def find_defeats(
     return Defeats(words, width, tied)
 
 
-class Gains(NamedTuple):
-    """What the deletion of one competitor changes in the weighted chances of some instances."""
+def add_defeats(
+    words: NumberArray,
+    losses: IntArray,
+    y: IntArray,
+    gain: FloatArray,
+    as_competitor: FloatArray,
+) -> FloatArray:
+    r"""Add the gains of instances to the competitors that beat them, and multiply pairs.
 
-    stays: FloatArray  # (n, n_k): weighted chance once a beaten competitor is gone
-    gain: FloatArray  # (n, n_k): what the deletion of one that beat it adds
-
-
-def deletion_gains(losses: IntArray, n_classes: int, weight: FloatArray, k: IntArray) -> Gains:
-    """Chances of instances when one competitor is deleted.
-
-    Parameters
-    ----------
-    losses : int array of shape (n,)
-        Losses among all n_classes.
-    n_classes : int
-        k1.
-    weight : array of shape (n,)
-        Weights of the instances.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1 (k1 is treated as k1 - 1).
-
-    Returns
-    -------
-    Gains
-    """
-    remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
-    values, place = np.unique(losses, return_inverse=True)
-    stays = accuracy_given_losses(np.minimum(values, remaining - 1), remaining, sizes)
-    goes = accuracy_given_losses(np.maximum(values - 1, 0), remaining, sizes)
-    weights = weight[:, None]
-    return Gains(weights * stays[place], weights * (goes - stays)[place])
-
-
-class RivalSums(NamedTuple):
-    """What the classes of a range add up to as competitors of some instances."""
-
-    as_rival: FloatArray  # (width, n_k)
-    pair_sum: FloatArray  # (n_k, n_k)
-
-
-def rival_sums(defeats: Defeats, y: IntArray, gain: FloatArray) -> RivalSums:
-    r"""Gains of the instances when each class of the range goes, and the pairs' products.
-
-    :math:`\sum_i b_{ij} g_i` for each class j, and :math:`\sum_{lj} D_{lj} D_{lj}'` with
-    :math:`D_{lj} = \sum_{i: y_i = l} b_{ij} g_i`. Both add up over ranges of classes, and over
-    sets of instances as long as no class is split.
+    With b_ij set if class j of a range beat instance i, :math:`\sum_i b_{ij} g_i` is added to
+    class j, and :math:`\sum_{lj} D_{lj} D_{lj}'` with :math:`D_{lj} = \sum_{i: y_i = l} b_{ij}
+    g_i` is returned. Both add up over ranges of classes, and over sets of instances as long as no
+    class is split.
 
     Parameters
     ----------
-    defeats : Defeats
+    words : uint64 array of shape (n, n_words)
         Bits of n instances, those of one class next to each other.
-    y : int array of shape (n,)
-        True classes.
-    gain : array of shape (n, n_k)
-        Gains g.
-
-    Returns
-    -------
-    RivalSums
-    """
-    losses = defeats.losses
-    erring = np.flatnonzero(losses)
-    words, losses, gain, y = defeats.words[erring], losses[erring], gain[erring], y[erring]
-    as_rival = np.zeros((defeats.width, gain.shape[1]))
-    starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
-    few = np.repeat(np.diff(starts) <= _FEW_REPEATS, np.diff(starts))
-    add_gains(words[few], losses[few], gain[few], as_rival)
-    few_starts = np.append(np.flatnonzero(np.diff(y[few], prepend=-1)), few.sum())
-    pair_sum = common_products(words[few], gain[few], few_starts)
-    for start, end in pairwise(starts):
-        if end - start > _FEW_REPEATS:
-            of_class = np.zeros_like(as_rival)
-            add_gains(words[start:end], losses[start:end], gain[start:end], of_class)
-            as_rival += of_class
-            pair_sum += of_class.T @ of_class
-    return RivalSums(as_rival, pair_sum)
-
-
-def own_sums(
-    losses: IntArray, y: IntArray, gains: Gains, n_classes: int
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """What the instances' own classes add to the statistics: all that needs no bits.
-
-    Parameters
-    ----------
     losses, y : int arrays of shape (n,)
-        Losses and true classes of instances, those of one class next to each other.
-    gains : Gains
-        Their gains.
-    n_classes : int
-        k1.
+        Number of bits set and true classes.
+    gain : array of shape (n, m)
+        Gains g.
+    as_competitor : array of shape (width, m)
+        Sums of the classes of the range, which are added to.
 
     Returns
     -------
-    tested : int array of shape (n_tested,)
-        The classes.
-    as_test : array of shape (n_tested, n_k)
-        Their weighted chances.
-    pair_sum : array of shape (n_k, n_k)
-        What the centring of the defeats takes off the products of pairs.
+    array of shape (m, m)
     """
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(y)) + 1])
-    total = np.add.reduceat(losses[:, None] * gains.gain, starts, axis=0)
-    as_test = np.add.reduceat(gains.stays, starts, axis=0)
-    return y[starts], as_test, -total.T @ total / (n_classes - 1)
+    starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
+    repeats = np.diff(starts)
+    few = np.repeat(repeats <= _FEW_REPEATS, repeats)
+    if few.all():
+        add_gains(words, losses, gain, as_competitor)
+        if y.size == repeats.size:
+            return (losses[:, None] * gain).T @ gain
+        return common_products(words, gain, starts)
+    total = add_defeats(words[few], losses[few], y[few], gain[few], as_competitor)
+    for start, stop in pairwise(starts):
+        if stop - start > _FEW_REPEATS:
+            of_class, part = np.zeros_like(as_competitor), slice(start, stop)
+            add_gains(words[part], losses[part], gain[part], of_class)
+            as_competitor += of_class
+            total += of_class.T @ of_class
+    return total
 
 
-def defeat_statistics(
-    defeats: Defeats, y: IntArray, weight: FloatArray, k: IntArray
-) -> LossStatistics:
-    """Statistics of instances whose defeats by all classes are known.
+def add_gains(words: NumberArray, losses: IntArray, gain: FloatArray, total: FloatArray) -> None:
+    """Add the gains (n, m) of instances to the competitors (width, m) that beat them.
 
-    Parameters
-    ----------
-    defeats : Defeats
-        Bits of n instances and all classes, the instances of one class next to each other.
-    y : int array of shape (n,)
-        True classes.
-    weight : array of shape (n,)
-        Weights of the instances.
-    k : int array of shape (n_k,)
-        Numbers of classes.
-
-    Returns
-    -------
-    LossStatistics
+    Every competitor's sum runs over the instances in order, however many threads share the work.
+    Where most competitors beat an instance, all get its gain and the others give it back.
     """
-    n_classes, losses = defeats.width, defeats.losses
-    gains = deletion_gains(losses, n_classes, weight, k)
-    rivals = rival_sums(defeats, y, gains.gain)
-    tested, own, centring = own_sums(losses, y, gains, n_classes)
-    as_test = np.zeros_like(rivals.as_rival)
-    as_test[tested] = own
-    return LossStatistics(
-        losses, defeats.tied, as_test, rivals.as_rival, rivals.pair_sum + centring
-    )
+    most = 2 * losses > len(total)
+    total += gain[most].sum(axis=0)
+    flip = np.where(most, ~np.uint64(0), np.uint64(0))
+    signed = np.where(most[:, None], -gain, gain)
+
+    def add(part: slice) -> None:
+        tiles.add_gains(words, flip, signed, part.start, part.stop, total)
+
+    for_each(add, ranges(words.shape[1], _WORDS))
+
+
+def common_products(words: NumberArray, gain: FloatArray, starts: IntArray) -> FloatArray:
+    """Sum over pairs of instances of one class of gain x gain' x number of common competitors.
+
+    The instances of a class follow each other, from each of `starts` to the next.
+    """
+    parts = ranges(starts.size - 1, _GROUPS)
+    sums = np.zeros((len(parts), gain.shape[1], gain.shape[1]))
+
+    def add(part: int) -> None:
+        groups = parts[part]
+        tiles.add_common(words, gain, starts, groups.start, groups.stop, sums[part])
+
+    for_each(add, range(len(parts)))
+    return sums.sum(axis=0)

@@ -27,9 +27,9 @@ def progress_callback(callback: ProgressCallback) -> Iterator[None]:
     >>> from classex_bayes.core.influence import loss_statistics
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> import numpy as np
-    >>> scores, once = ScoreMatrix(np.eye(3)), np.ones(3, int)
+    >>> scores, weight = ScoreMatrix(np.eye(3)), np.full(3, 1 / 3)
     >>> with progress_callback(print):
-    ...     found = loss_statistics(scores, np.arange(3), once / 3, once, np.array([2]))
+    ...     statistics = loss_statistics(scores, np.arange(3), weight, np.array([2]))
     3 3
     """
     token = _CALLBACK.set(callback)

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core import influence as covariance_module
-from classex_bayes.core.influence import add_gains, common_products, stream_losses
+from classex_bayes.core.influence import loss_statistics
+from classex_bayes.core.ranks import defeats as defeats_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
+from classex_bayes.core.ranks.defeats import add_gains, common_products
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.losses import count_losses
 from classex_bayes.core.ranks.packed_bits import unpack
@@ -33,9 +34,9 @@ LAYOUTS = st.fixed_dictionaries(
         (scores_module, "_PART_ELEMENTS"): st.sampled_from([1, 999]),
         (losses_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
         (losses_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
-        (covariance_module, "_WORDS"): st.sampled_from([1, 2]),
-        (covariance_module, "_GROUPS"): st.sampled_from([1, 2]),
-        (covariance_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
+        (defeats_module, "_WORDS"): st.sampled_from([1, 2]),
+        (defeats_module, "_GROUPS"): st.sampled_from([1, 2]),
+        (defeats_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
     }
 )
 
@@ -57,9 +58,16 @@ def random_source(rng, embedded, n_classes):
     return source, y
 
 
-def statistics(source, y, n_classes):
-    weight = np.bincount(y, minlength=n_classes) / y.size
-    return stream_losses(source, y, weight, K, "random", 5)
+def statistics(source, y, n_classes, ties="random"):
+    """Losses, number of ties and the covariance of the accuracies."""
+    losses, tied, influence = loss_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
+    return losses, tied, influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
+
+
+def assert_same(found, expected):
+    assert found[0].tolist() == expected[0].tolist() and found[1] == expected[1]
+    scale = np.abs(expected[2]).max()
+    np.testing.assert_allclose(found[2], expected[2], atol=1e-12 * scale)
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,9 +81,7 @@ def test_layout_does_not_matter(seed, embedded, n_classes, layout):
         for (module, name), value in layout.items():
             stack.enter_context(patch.object(module, name, value))
         cut = statistics(source, y, n_classes)
-    assert cut.losses.tolist() == whole.losses.tolist() and cut.tied == whole.tied
-    scale = np.abs(whole.covariance).max()
-    np.testing.assert_allclose(cut.covariance, whole.covariance, atol=1e-12 * scale)
+    assert_same(cut, whole)
 
 
 @pytest.mark.parametrize("embedded", [True, False])
@@ -85,15 +91,15 @@ def test_number_of_threads_changes_no_bit(embedded):
     with (
         patch.object(embeddings_module, "_PART", (16, 64)),
         patch.object(scores_module, "_PART_ELEMENTS", 1000),
-        patch.object(covariance_module, "_WORDS", 1),
-        patch.object(covariance_module, "_GROUPS", 8),
+        patch.object(defeats_module, "_WORDS", 1),
+        patch.object(defeats_module, "_GROUPS", 8),
     ):
         for threads in (1, 2, 5):
             with patch.object(workers_module, "available_threads", lambda n=threads: n):
                 found.append(statistics(source, y, 150))
     for other in found[1:]:
-        assert other.losses.tolist() == found[0].losses.tolist() and other.tied == found[0].tied
-        assert other.covariance.tolist() == found[0].covariance.tolist()
+        assert_same(other, found[0])
+        assert other[2].tolist() == found[0][2].tolist()
 
 
 @settings(max_examples=30, deadline=None)
@@ -102,12 +108,9 @@ def test_order_of_the_instances_does_not_matter(seed, embedded):
     rng = np.random.default_rng(seed)
     source, y = random_source(rng, embedded, 70)
     rows = rng.permutation(y.size)
-    weight = np.bincount(y, minlength=70) / y.size
-    one = stream_losses(source, y, weight, K, "pessimistic")
-    other = stream_losses(source.subset(rows, np.arange(70)), y[rows], weight, K, "pessimistic")
-    assert other.losses.tolist() == one.losses[rows].tolist() and other.tied == one.tied
-    scale = np.abs(one.covariance).max()
-    np.testing.assert_allclose(other.covariance, one.covariance, atol=1e-12 * scale)
+    losses, tied, covariance = statistics(source, y, 70, "pessimistic")
+    permuted = statistics(source.subset(rows, np.arange(70)), y[rows], 70, "pessimistic")
+    assert_same(permuted, (losses[rows], tied, covariance))
 
 
 @settings(max_examples=30, deadline=None)
@@ -126,8 +129,8 @@ def test_sums_over_packed_bits(seed, n, n_classes, density):
     starts = np.unique(np.concatenate([[0, n], rng.integers(0, n, 3)]))
     expected = np.zeros((3, 3))
     for rows in map(slice, starts[:-1], starts[1:]):
-        at_rival = defeats[rows].T.astype(float) @ gain[rows]
-        expected += at_rival.T @ at_rival
+        by_class = defeats[rows].T.astype(float) @ gain[rows]
+        expected += by_class.T @ by_class
     found = common_products(words, gain, starts)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 

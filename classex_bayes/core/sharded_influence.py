@@ -1,0 +1,159 @@
+"""Statistics of one test whose instances were scored apart, in shards on the same classes."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
+from typing import NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from classex_bayes.core.influence import (
+    Influence,
+    Instances,
+    LossStatistics,
+    accuracy_after_deletion,
+    loss_statistics,
+)
+from classex_bayes.core.ranks.defeats import find_defeats
+from classex_bayes.core.ranks.packed_bits import word_count
+from classex_bayes.core.ranks.shards import ConcatenatedScores
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+_BITS_AT_ONCE = 2**31  # 256 MB of packed bits
+
+
+@runtime_checkable
+class StatisticsSource(Protocol):
+    """A source that passes over its scores itself, wherever they are."""
+
+    def statistics(
+        self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
+    ) -> LossStatistics:
+        """Losses and influences, as of `loss_statistics`."""
+
+
+def source_statistics(
+    source: ScoreSource, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
+) -> LossStatistics:
+    """Losses and influences from a source of any kind; arguments as of `loss_statistics`.
+
+    Ties of concatenated scores break by the seeds of the shards.
+    """
+    if isinstance(source, StatisticsSource):
+        return source.statistics(y, weight, k, ties, seed)
+    if not isinstance(source, ConcatenatedScores):
+        return loss_statistics(source, y, weight, k, ties, seed)
+    shards = []
+    for shard, shard_seed, rows in source.shards():
+        statistics = source_statistics(shard, y[rows], weight[rows], k, ties, shard_seed)
+        shards.append(Shard(shard, shard_seed, y[rows], weight[rows], statistics))
+    return join_statistics(shards, weight, k, ties)
+
+
+class Shard(NamedTuple):
+    """Instances of one shard and the statistics of the pass over them."""
+
+    source: ScoreSource | None
+    seed: int  # of the noise that broke the shard's ties
+    y: IntArray  # (n,)
+    weight: FloatArray  # (n,): of the instances, in `statistics`
+    statistics: LossStatistics
+
+    def scaled(self, factor: float) -> Self:
+        """Shard whose instances weigh `factor` times as much."""
+        influence = self.statistics.influence.scaled(factor)
+        return self._replace(
+            weight=factor * self.weight, statistics=self.statistics._replace(influence=influence)
+        )
+
+
+def split_classes(shards: Sequence[Shard]) -> IntArray:
+    """Classes with instances in more than one shard, in ascending order."""
+    tested = np.concatenate([np.unique(shard.y) for shard in shards])
+    classes, n_shards = np.unique(tested, return_counts=True)
+    return classes[n_shards > 1]
+
+
+def join_statistics(
+    shards: Sequence[Shard], weight: FloatArray, k: IntArray, ties: Ties
+) -> LossStatistics:
+    """Statistics of the whole test from those of its shards.
+
+    The influences of the shards add up, but for the classes with instances in several shards:
+    their part is taken off and computed anew from their scores, the instances side by side.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        Those with instances of a split class need their source.
+    weight : array of shape (n,)
+        Weights of the instances in the whole test, in the order of the shards.
+    k : int array of shape (n_k,)
+        Numbers of classes of the statistics.
+    ties : {"random", "pessimistic", "optimistic"}
+        How equal scores are ordered.
+
+    Returns
+    -------
+    LossStatistics
+    """
+    influence = reduce(add, [shard.statistics.influence for shard in shards])
+    n_classes = len(influence.as_test)
+    weights = np.split(weight, np.cumsum([shard.y.size for shard in shards])[:-1])
+    for classes in _batches(split_classes(shards), shards, n_classes):
+        parts = []
+        for shard, new_weight in zip(shards, weights, strict=True):
+            rows = np.flatnonzero(np.isin(shard.y, classes))
+            if rows.size:
+                assert shard.source is not None
+                y, losses = shard.y[rows], shard.statistics.losses[rows]
+                words = _defeat_words(shard.source, shard.seed, rows, y, ties)
+                influence -= _accuracy_influence(y, words, losses, shard.weight[rows], n_classes, k)
+                parts.append((y, words, losses, new_weight[rows]))
+        y, words, losses, new = (np.concatenate(part) for part in zip(*parts, strict=True))
+        influence += _accuracy_influence(y, words, losses, new, n_classes, k)
+    return LossStatistics(
+        np.concatenate([shard.statistics.losses for shard in shards]),
+        sum(shard.statistics.tied for shard in shards),
+        influence,
+    )
+
+
+def _accuracy_influence(
+    y: IntArray,
+    words: NumberArray,
+    losses: IntArray,
+    weight: FloatArray,
+    n_classes: int,
+    k: IntArray,
+) -> Influence:
+    """Influence of each class on ATA_k through some instances alone."""
+    influence = Influence.zeros(n_classes, k.size)
+    values = accuracy_after_deletion(losses, weight, n_classes, k)
+    influence.add(Instances(y, words, losses, *values))
+    return influence
+
+
+def _batches(classes: IntArray, shards: Sequence[Shard], n_classes: int) -> Iterator[IntArray]:
+    """Split classes, as many at a time as their bits find room."""
+    repeats = np.bincount(np.concatenate([shard.y for shard in shards]), minlength=n_classes)
+    batch = np.cumsum(repeats[classes]) * n_classes // _BITS_AT_ONCE
+    for number in np.unique(batch):
+        yield classes[batch == number]
+
+
+def _defeat_words(
+    source: ScoreSource, seed: int, rows: IntArray, y: IntArray, ties: Ties
+) -> NumberArray:
+    """Packed bits of who beat the instances `rows` of a source, ties broken as in its own pass."""
+    n_classes = source.shape[1]
+    if not isinstance(source, ConcatenatedScores):
+        subset = source.subset(rows, np.arange(n_classes))
+        return find_defeats(subset, y, rows, y, 0, ties, seed).words
+    words = np.empty((rows.size, word_count(n_classes)), dtype=np.uint64)
+    for number, places, shard_rows in source.parts(rows):
+        shard, shard_seed = source.sources[number], source.seeds[number]
+        words[places] = _defeat_words(shard, shard_seed, shard_rows, y[places], ties)
+    return words
