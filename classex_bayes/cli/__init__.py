@@ -16,7 +16,7 @@ from classex_bayes.cli.study_verb import studies
 app.command(
     epilog=examples(
         "classex-bayes backtest everything.npz --n-source 50,100",
-        "classex-bayes backtest everything.npz --n-source 100 --pilots 20 --jobs 2 --all --json",
+        "classex-bayes backtest everything.npz --n-source 100 --n-pilots 20 --jobs 2 --all --json",
     )
 )(backtest)
 app.add_typer(studies, name="study")

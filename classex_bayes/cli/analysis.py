@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +11,12 @@ import typer
 from rich.table import Table
 
 from classex_bayes.cli.console import Screen, ready_folder
+from classex_bayes.cli.options import DataOptions, FitOptions
 from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import document
 
 if TYPE_CHECKING:
     from classex_bayes.report.findings import Findings
-    from classex_bayes.task.source_task import Untested
 
 References = Literal["none", "usual", "all", "slow"]
 
@@ -75,31 +75,15 @@ def point_estimators(which: References, seed: int) -> list[Any]:
     return usual_references(seed) if which == "usual" else []
 
 
-def read(
-    files: list[Path],
-    screen: Screen,
-    seed: int,
-    *,
-    labels: Path | None,
-    metric: str | None,
-    distances: bool,
-    untested: "Untested | None" = None,
-    n_test: int | None = None,
-    n_classes: int | None = None,
-) -> Any:
+def read(files: list[Path], screen: Screen, options: DataOptions, seed: int) -> Any:
     """The task in one file, or in the parts that several files hold."""
+    arguments = asdict(options)
+    distances = arguments.pop("distances")
     with screen.warnings_as_notes(), screen.reading():
         from classex_bayes.io import read_task
 
         task = read_task(
-            files,
-            labels,
-            metric=metric,
-            higher_is_better=False if distances else None,
-            untested=untested,
-            n_test=n_test,
-            n_classes=n_classes,
-            random_seed=seed,
+            files, higher_is_better=False if distances else None, random_seed=seed, **arguments
         )
     screen.aside(str(task))
     doubt = _doubt(task, distances)
@@ -117,7 +101,7 @@ def _doubt(task: Any, distances: bool) -> str:
     return DOUBTS.get(doubt, "") + (f" ({remedy})" if doubt == "reversed" else "")
 
 
-def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> tuple[Any, str]:
+def _fit(task: Any, screen: Screen, options: FitOptions) -> tuple[Any, str]:
     """A fitted model, and what interrupted the fit."""
     screen.aside("Sampling (the first run on a machine compiles for some seconds) ...")
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -125,8 +109,9 @@ def _fit(task: Any, screen: Screen, seed: int, draws: int, chains: int) -> tuple
     model = BayesianExtrapolator()
     try:
         model.fit(
-            task, draws=draws, chains=chains, random_seed=seed, progressbar=screen.shows_progress
-        )
+            task, draws=options.draws, chains=options.chains, random_seed=options.seed,
+            progressbar=screen.shows_progress,
+        )  # fmt: skip
     except Interrupted as stop:
         if stop.partial is None:
             raise
@@ -177,26 +162,23 @@ def analyse(
     counts: list[int],
     screen: Screen,
     product: Product,
+    fit: FitOptions,
     *,
     truth: Any = None,
     references: References = "none",
     target: float | None = None,
-    ci_prob: float | None,
-    seed: int,
-    draws: int,
-    chains: int,
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well."""
     with screen.warnings_as_notes():
-        model, interruption = _fit(task, screen, seed, draws, chains)
+        model, interruption = _fit(task, screen, fit)
         files, failures = _save(model, product)
         from classex_bayes.report.findings import find
 
         try:
+            beside = [] if interruption else point_estimators(references, fit.seed)
             findings = find(
-                model, [] if interruption else point_estimators(references, seed), task, counts,
-                truth=truth, ci_prob=ci_prob, target=target, random_seed=seed,
-                progressbar=screen.shows_progress,
+                model, beside, task, counts, truth=truth, ci_prob=fit.ci_prob, target=target,
+                random_seed=fit.seed, progressbar=screen.shows_progress,
             )  # fmt: skip
         except Interrupted as stop:
             if stop.partial is None:
@@ -210,11 +192,11 @@ def analyse(
         except Exception as error:
             failures.append(f"the {product.what} could not be written ({error})")
     comparison = findings.comparison
-    lines = [f"note ({p.estimator}): {note}" for p in comparison.predictions for note in p.notes]
-    lines += [f"left out: {which}: {why}" for which, why in comparison.skipped.items()]
+    for note in comparison.notes:
+        screen.aside(note)
+    lines = [f"{what} written to {where}" for what, where in files.items()]
     if target is not None:
-        lines.append(model.classes_until(target).describe(findings.ci_prob))
-    lines += [f"{what} written to {where}" for what, where in files.items()]
+        lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
     title = f"Expected accuracy, from {task.n_classes} source classes"
     numbers = {**document(findings), "files": files}
     screen.result(_table(comparison, title, findings.ci_prob), lines, numbers)

@@ -9,28 +9,26 @@ import typer
 from classex_bayes.cli.analysis import References, name_of, point_estimators, read
 from classex_bayes.cli.console import Screen, flat_table, parse_counts, ready_folder
 from classex_bayes.cli.options import (
-    AsJson,
-    Chains,
-    Config,
-    Distances,
-    Draws,
+    RESULTS,
+    DataOptions,
     Every,
     Files,
+    FitOptions,
     Jobs,
-    Labels,
-    Level,
-    Metric,
     Out,
-    Quiet,
-    Seed,
+    OutputOptions,
     Slow,
-    Untested,
+    with_options,
 )
 from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import records
 
 
+@with_options(
+    data=DataOptions(), fit=FitOptions(seed=0, draws=500, chains=2), output=OutputOptions()
+)
 def backtest(
+    *,
     files: Files,
     n_source: Annotated[
         str, typer.Option(metavar="N,N,...", help="Sizes of the pilots, in classes.")
@@ -44,54 +42,45 @@ def backtest(
             "all, where not given.",
         ),
     ] = None,
-    pilots: Annotated[int, typer.Option(min=2, help="Pilots of each size.")] = 100,
+    n_pilots: Annotated[int, typer.Option(min=2, help="Pilots of each size.")] = 100,
     every: Every = False,
     slow: Slow = False,
-    labels: Labels = None,
-    metric: Metric = None,
-    distances: Distances = False,
-    untested: Untested = None,
+    data: DataOptions,
     jobs: Jobs = 1,
-    out: Out = Path("classex-bayes-results"),
-    seed: Seed = 0,
-    ci_prob: Level = None,
-    draws: Draws = 500,
-    chains: Chains = 2,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    fit: FitOptions,
+    out: Out = RESULTS,
+    output: OutputOptions,
 ) -> None:
     """Extrapolate from many pilots of a large task, and compare with its known accuracy.
 
     Finished pilots are kept in a .csv in the folder: a back-test that was interrupted goes on from
     there when it is begun again.
     """
-    screen, sizes = Screen(quiet, as_json), parse_counts(n_source, "--n-source")
+    screen = Screen(output.quiet, output.as_json)
+    sizes = parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)
     ready_folder(out)
-    task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested
-    )
+    task = read(files, screen, data, fit.seed)
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
     from classex_bayes.results import interval_settings
 
     which: References = "slow" if slow else "all" if every else "usual"
     store = out / f"{name_of(files)}-backtest.csv"
-    prob, _ = interval_settings(ci_prob, "eti")
     interruption = ""
+    ci_prob, _ = interval_settings(fit.ci_prob, "eti")
     with screen.warnings_as_notes():
         try:
-            found = run(
-                [BayesianExtrapolator(), *point_estimators(which, seed)],
+            result = run(
+                [BayesianExtrapolator(), *point_estimators(which, fit.seed)],
                 task,
                 sizes,
                 counts,
-                n_pilots=pilots,
-                ci_prob=prob,
-                levels=(prob,),
-                random_seed=seed,
-                sampler={"draws": draws, "tune": draws, "chains": chains},
+                n_pilots=n_pilots,
+                ci_prob=ci_prob,
+                levels=(ci_prob,),
+                random_seed=fit.seed,
+                sampler={"draws": fit.draws, "tune": fit.draws, "chains": fit.chains},
                 n_jobs=jobs,
                 store=store,
                 progressbar=screen.shows_progress,
@@ -99,19 +88,19 @@ def backtest(
         except Interrupted as stop:
             if stop.partial is None:
                 raise
-            found, interruption = stop.partial, str(stop)
-    level = f"{100 * prob:g}"
+            result, interruption = stop.partial, str(stop)
+    level = f"{100 * ci_prob:g}"
     files_written = {"trials": str(store)}
     try:
-        for what, path in _figures(found, out, name_of(files), level):
+        for what, path in _figures(result, out, name_of(files), level):
             files_written[what] = str(path)
     except KeyboardInterrupt:
         interruption = interruption or "interrupted while figures were drawn"
     title = f"Back-test on {task.n_classes} classes"
     screen.result(
-        flat_table(title, _compact(found.scores, level)),
+        flat_table(title, _compact(result.scores, level)),
         [f"{what} written to {where}" for what, where in files_written.items()],
-        {"title": title, "rows": records(found.scores), "files": files_written},
+        {"title": title, "rows": records(result.scores), "files": files_written},
     )
     if interruption:
         raise Interrupted(f"{interruption}; begun again, the back-test goes on from there")
@@ -127,15 +116,15 @@ def _compact(scores: Any, level: str) -> Any:
     return table.reset_index()
 
 
-def _figures(found: Any, folder: Path, stem: str, level: str) -> Iterator[tuple[str, Path]]:
+def _figures(result: Any, folder: Path, stem: str, level: str) -> Iterator[tuple[str, Path]]:
     """Write one figure of errors and one of coverage for each size of pilots."""
     from matplotlib import pyplot as plt
 
     from classex_bayes.plots.plot_backtest import plot_backtest
 
-    for size in found.scores.index.unique("n_source"):
+    for size in result.scores.index.unique("n_source"):
         for score in ("rmse", f"coverage{level}"):
             path = folder / f"{stem}-{score}-{size}.png"
-            plot_backtest(found, score, int(size), backend="matplotlib").savefig(path)
+            plot_backtest(result, score, int(size), backend="matplotlib").savefig(path)
             plt.close("all")
             yield f"{score} from {size} classes", path

@@ -7,29 +7,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from classex_bayes.cli.analysis import analyse, figure, name_of, page, read
+from classex_bayes.cli.analysis import References, analyse, figure, name_of, page, read
 from classex_bayes.cli.console import Screen, parse_counts, warn_of_thousands
 from classex_bayes.cli.options import (
-    AsJson,
-    Chains,
-    Config,
+    RESULTS,
     Counts,
-    Distances,
-    Draws,
     Every,
     Files,
-    Labels,
-    Level,
-    Metric,
-    NClasses,
-    NTest,
+    FitOptions,
     Out,
-    Quiet,
-    Seed,
+    OutputOptions,
     Slow,
     Target,
-    Untested,
+    TaskOptions,
     examples,
+    with_options,
 )
 
 
@@ -53,12 +45,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(
-    cls=_Verbs,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-_DEMO_CLASSES = 100
+app = typer.Typer(cls=_Verbs, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 @app.callback()
@@ -71,38 +58,30 @@ def program(
     """Predict how accurate a classifier will be on more classes, and how sure that is."""
 
 
-_RESULTS = Path("classex-bayes-results")
-
-
 @app.command(
     epilog=examples(
         "classex-bayes demo",
         "classex-bayes demo --seed 7 --n-classes 300",
     )
 )
+@with_options(fit=FitOptions(seed=3), output=OutputOptions())
 def demo(
+    *,
+    n_classes: Annotated[int, typer.Option(help="Classes in the pilot.")] = 100,
+    fit: FitOptions,
     out: Out = Path("classex-bayes-demo"),
-    n_classes: Annotated[int, typer.Option(help="Classes in the pilot.")] = _DEMO_CLASSES,
-    seed: Seed = 3,
-    ci_prob: Level = None,
-    draws: Draws = 1000,
-    chains: Chains = 4,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    output: OutputOptions,
 ) -> None:
     """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth."""
     from classex_bayes.task.glyphs import load_glyphs
 
-    screen = Screen(quiet, as_json)
+    screen = Screen(output.quiet, output.as_json)
     screen.aside("Scoring 8895 probes against 2965 characters ...")
     everything = load_glyphs().task()
-    pilot = everything.subsample(n_classes, random_seed=seed)
+    pilot = everything.subsample(n_classes, random_seed=fit.seed)
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
-    analyse(
-        pilot, counts, screen, figure(out, "demo", everything), truth=everything,
-        references="usual", ci_prob=ci_prob, seed=seed, draws=draws, chains=chains,
-    )  # fmt: skip
+    product = figure(out, "demo", everything)
+    analyse(pilot, counts, screen, product, fit, truth=everything, references="usual")
 
 
 @app.command(
@@ -112,37 +91,23 @@ def demo(
         "classex-bayes extrapolate part-*.npz --config settings.toml",
     )
 )
+@with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
 def extrapolate(
+    *,
     files: Files,
     k: Counts,
     target: Target = None,
-    labels: Labels = None,
-    metric: Metric = None,
-    distances: Distances = False,
-    untested: Untested = None,
-    n_test: NTest = None,
-    n_classes: NClasses = None,
-    out: Out = _RESULTS,
-    seed: Seed = 1,
-    ci_prob: Level = None,
-    draws: Draws = 1000,
-    chains: Chains = 4,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    data: TaskOptions,
+    fit: FitOptions,
+    out: Out = RESULTS,
+    output: OutputOptions,
 ) -> None:
     """Predict the accuracy on K classes, with credible intervals."""
-    screen, counts = Screen(quiet, as_json), parse_counts(k)
+    screen, counts = Screen(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, name_of(files))
-    task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested,
-        n_test=n_test, n_classes=n_classes,
-    )  # fmt: skip
+    task = read(files, screen, data, fit.seed)
     warn_of_thousands(k, counts, task.n_classes, screen)
-    analyse(
-        task, counts, screen, product, target=target, ci_prob=ci_prob,
-        seed=seed, draws=draws, chains=chains,
-    )  # fmt: skip
+    analyse(task, counts, screen, product, fit, target=target)
 
 
 @app.command(
@@ -151,39 +116,25 @@ def extrapolate(
         "classex-bayes compare embeddings.h5 --metric cosine --k 1000,10000 --all",
     )
 )
+@with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
 def compare(
+    *,
     files: Files,
     k: Counts,
     every: Every = False,
     slow: Slow = False,
-    labels: Labels = None,
-    metric: Metric = None,
-    distances: Distances = False,
-    untested: Untested = None,
-    n_test: NTest = None,
-    n_classes: NClasses = None,
-    out: Out = _RESULTS,
-    seed: Seed = 1,
-    ci_prob: Level = None,
-    draws: Draws = 1000,
-    chains: Chains = 4,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    data: TaskOptions,
+    fit: FitOptions,
+    out: Out = RESULTS,
+    output: OutputOptions,
 ) -> None:
     """Put the posterior beside the point estimates of the literature, in one table."""
-    screen, counts = Screen(quiet, as_json), parse_counts(k)
+    screen, counts = Screen(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, f"{name_of(files)}-comparison")
-    task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested,
-        n_test=n_test, n_classes=n_classes,
-    )  # fmt: skip
+    task = read(files, screen, data, fit.seed)
     warn_of_thousands(k, counts, task.n_classes, screen)
-    analyse(
-        task, counts, screen, product,
-        references="slow" if slow else "all" if every else "usual", ci_prob=ci_prob,
-        seed=seed, draws=draws, chains=chains,
-    )  # fmt: skip
+    references: References = "slow" if slow else "all" if every else "usual"
+    analyse(task, counts, screen, product, fit, references=references)
 
 
 @app.command(
@@ -191,36 +142,22 @@ def compare(
         "classex-bayes report scores.npz --k 1000,10000 --target 0.9 -o report.html",
     )
 )
+@with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
 def report(
+    *,
     files: Files,
     k: Counts,
     target: Target = None,
-    labels: Labels = None,
-    metric: Metric = None,
-    distances: Distances = False,
-    untested: Untested = None,
-    n_test: NTest = None,
-    n_classes: NClasses = None,
+    data: TaskOptions,
+    fit: FitOptions,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The page (.html); the posterior goes beside it.")
     ] = Path("report.html"),
-    seed: Seed = 1,
-    ci_prob: Level = None,
-    draws: Draws = 1000,
-    chains: Chains = 4,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    output: OutputOptions,
 ) -> None:
     """Write prediction, checks, method and record as one HTML page that needs no network."""
-    screen, counts = Screen(quiet, as_json), parse_counts(k)
+    screen, counts = Screen(output.quiet, output.as_json), parse_counts(k)
     product = page(out, ", ".join(file.name for file in files))
-    task = read(
-        files, screen, seed, labels=labels, metric=metric, distances=distances, untested=untested,
-        n_test=n_test, n_classes=n_classes,
-    )  # fmt: skip
+    task = read(files, screen, data, fit.seed)
     warn_of_thousands(k, counts, task.n_classes, screen)
-    analyse(
-        task, counts, screen, product, references="usual", target=target, ci_prob=ci_prob,
-        seed=seed, draws=draws, chains=chains,
-    )  # fmt: skip
+    analyse(task, counts, screen, product, fit, references="usual", target=target)

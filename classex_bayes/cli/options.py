@@ -1,7 +1,11 @@
-"""Options that several commands share."""
+"""Options of the commands; each is declared here once, with its default."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +19,54 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *lines])
 
 
+def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all options of some groups, with the values of the groups as defaults.
+
+    Parameters
+    ----------
+    **groups
+        Dataclasses of options, by the name of the command's parameter that takes the group.
+
+    Returns
+    -------
+    callable
+        A decorator.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in inspect.signature(command).parameters.items():
+            if name in groups:
+                parameters += _parameters(groups[name])
+            else:
+                parameters.append(parameter)
+
+        @wraps(command)
+        def flat(**values: Any) -> None:
+            for name, group in groups.items():
+                options = {field.name: values.pop(field.name) for field in fields(group)}
+                values[name] = type(group)(**options)
+            command(**values)
+
+        flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return flat
+
+    return decorate
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    """Fields of a group as parameters whose defaults are its values."""
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=getattr(group, field.name),
+            annotation=field.type,
+        )
+        for field in fields(group)
+    ]
+
+
 def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
     """A number between 0 and 1, checked before anything is read."""
     if value is not None:
@@ -24,16 +76,6 @@ def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
     return value
 
 
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="TOML file with settings, by their names here; the command line goes before it.",
-        callback=read_config,
-        is_eager=True,
-        rich_help_panel=_OUTPUT,
-    ),
-]
 Files = Annotated[
     list[Path],
     typer.Argument(
@@ -49,62 +91,104 @@ Counts = Annotated[
 Target = Annotated[
     float | None, typer.Option(help="Accuracy wanted: until how many classes?", callback=_share)
 ]
-Labels = Annotated[
-    Path | None, typer.Option(help="Labels (.npy) of scores in .npy.", rich_help_panel=_DATA)
-]
-Metric = Annotated[
-    Literal["sqeuclidean", "cosine", "dot"] | None,
-    typer.Option(help="Of embeddings; sqeuclidean if not given.", rich_help_panel=_DATA),
-]
-Distances = Annotated[
-    bool,
-    typer.Option("--distances/--scores", help="Smaller scores are better.", rich_help_panel=_DATA),
-]
-Untested = Annotated[
-    Literal["error", "competitors"] | None,
-    typer.Option(
-        help="Classes without test instances: refused, or competitors.", rich_help_panel=_DATA
-    ),
-]
-NTest = Annotated[
-    int | None,
-    typer.Option(help="Test instances behind a bare accuracy curve.", rich_help_panel=_DATA),
-]
-NClasses = Annotated[
-    int | None,
-    typer.Option(help="Source classes behind a bare accuracy curve.", rich_help_panel=_DATA),
-]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_FIT)]
-Level = Annotated[
-    float | None,
-    typer.Option(
-        help="Level of the credible intervals; that of ArviZ's rcParams (0.89) if not given.",
-        callback=_share,
-        rich_help_panel=_FIT,
-    ),
-]
-Draws = Annotated[
-    int, typer.Option(min=1, help="Posterior draws in each chain.", rich_help_panel=_FIT)
-]
-Chains = Annotated[int, typer.Option(min=1, help="Number of chains.", rich_help_panel=_FIT)]
+Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
 Slow = Annotated[
     bool, typer.Option("--slow/--not-slow", help="All, and CleaneX, which takes minutes.")
 ]
 Every = Annotated[
     bool, typer.Option("--all/--usual", help="All that take seconds, not only ClassExReg and KDE.")
 ]
-Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
 Out = Annotated[
     Path,
     typer.Option("--out", "-o", help="Folder for figure and posterior.", rich_help_panel=_OUTPUT),
 ]
-AsJson = Annotated[
-    bool,
-    typer.Option(
-        "--json/--no-json", help="Print one JSON object instead of tables.", rich_help_panel=_OUTPUT
-    ),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet/--loud", "-q", help="No progress and no notes.", rich_help_panel=_OUTPUT),
-]
+RESULTS = Path("classex-bayes-results")
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How files with instances are read."""
+
+    labels: Annotated[
+        Path | None, typer.Option(help="Labels (.npy) of scores in .npy.", rich_help_panel=_DATA)
+    ] = None
+    metric: Annotated[
+        Literal["sqeuclidean", "cosine", "dot"] | None,
+        typer.Option(help="Of embeddings; sqeuclidean if not given.", rich_help_panel=_DATA),
+    ] = None
+    distances: Annotated[
+        bool,
+        typer.Option(
+            "--distances/--scores", help="Smaller scores are better.", rich_help_panel=_DATA
+        ),
+    ] = False
+    untested: Annotated[
+        Literal["error", "competitors"] | None,
+        typer.Option(
+            help="Classes without test instances: refused, or competitors.", rich_help_panel=_DATA
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TaskOptions(DataOptions):
+    """How any file is read, accuracy curves included."""
+
+    n_test: Annotated[
+        int | None,
+        typer.Option(help="Test instances behind a bare accuracy curve.", rich_help_panel=_DATA),
+    ] = None
+    n_classes: Annotated[
+        int | None,
+        typer.Option(help="Source classes behind a bare accuracy curve.", rich_help_panel=_DATA),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Seed, intervals and draws."""
+
+    seed: Seed = 1
+    ci_prob: Annotated[
+        float | None,
+        typer.Option(
+            help="Level of the credible intervals; ArviZ's rcParams (0.89) if not given.",
+            callback=_share,
+            rich_help_panel=_FIT,
+        ),
+    ] = None
+    draws: Annotated[
+        int, typer.Option(min=1, help="Posterior draws in each chain.", rich_help_panel=_FIT)
+    ] = 1000
+    chains: Annotated[int, typer.Option(min=1, help="Number of chains.", rich_help_panel=_FIT)] = 4
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed, and where settings come from."""
+
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json/--no-json",
+            help="Print one JSON object instead of tables.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet/--loud", "-q", help="No progress and no notes.", rich_help_panel=_OUTPUT
+        ),
+    ] = False
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="TOML file with settings, by their names here; the command line goes before it.",
+            callback=read_config,
+            is_eager=True,
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None

@@ -7,7 +7,14 @@ import typer
 from rich.table import Table
 
 from classex_bayes.cli.console import Screen, flat_table, ready_folder
-from classex_bayes.cli.options import AsJson, Config, Jobs, Quiet, Seed, Slow, examples
+from classex_bayes.cli.options import (
+    Jobs,
+    OutputOptions,
+    Seed,
+    Slow,
+    examples,
+    with_options,
+)
 from classex_bayes.report.document import records
 
 studies = typer.Typer(
@@ -24,18 +31,18 @@ def _estimators(slow: bool) -> list[Any]:
     return [BayesianExtrapolator(), *literature(slow=slow)]
 
 
-@studies.command(epilog=examples("classex-bayes study table1 --k1 500 --repeats 20 --jobs 2"))
+@studies.command(epilog=examples("classex-bayes study table1 --k1 500 --n-simulations 20 --jobs 2"))
+@with_options(output=OutputOptions())
 def table1(
+    *,
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
-    repeats: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
+    n_simulations: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
     jobs: Jobs = 1,
     levels: Annotated[int, typer.Option(min=1, max=13, help="Noise levels, of 13.")] = 13,
     slow: Slow = False,
     seed: Seed = 0,
     out: Folder = _OUT,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    output: OutputOptions,
 ) -> None:
     """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
 
@@ -49,7 +56,7 @@ def table1(
         rmse_table,
     )
 
-    screen = Screen(quiet, as_json)
+    screen = Screen(output.quiet, output.as_json)
     ready_folder(out)
     places = np.unique(np.rint(np.linspace(0, len(NOISE_VARIANCES) - 1, levels)).astype(int))
     store = out / f"table1-k{k1}-seed{seed}.csv"
@@ -57,14 +64,16 @@ def table1(
         _estimators(slow),
         n_classes=k1,
         noise_variances=[NOISE_VARIANCES[place] for place in places],
-        n_simulations=repeats,
+        n_simulations=n_simulations,
         random_seed=seed,
         n_jobs=jobs,
         store=store,
         progressbar=screen.shows_progress,
     )
     table = rmse_table(trials)
-    title = f"Largest RMSE over {levels} noise levels, {repeats} tasks each, {k1} source classes"
+    title = (
+        f"Largest RMSE over {levels} noise levels, {n_simulations} tasks each, {k1} source classes"
+    )
     cells = table["rmse"].map("{:.3f}".format) + table["se"].map(" ({:.3f})".format)
     wide = cells.unstack("k", sort=False).rename_axis(columns=None)
     wide["90% coverage"] = table["coverage"].groupby(level="estimator").mean()
@@ -77,19 +86,19 @@ def table1(
 
 
 @studies.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
+@with_options(output=OutputOptions())
 def table3(
+    *,
     data: Annotated[Path, typer.Argument(help="telugu_scores.npz, or its folder.")],
     slow: Slow = False,
     seed: Seed = 0,
     out: Folder = _OUT,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    output: OutputOptions,
 ) -> None:
     """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
     from classex_bayes.studies.telugu import side_by_side, telugu_table
 
-    screen = Screen(quiet, as_json)
+    screen = Screen(output.quiet, output.as_json)
     ready_folder(out)
     table = telugu_table(
         data, _estimators(slow), random_seed=seed, progressbar=screen.shows_progress
@@ -104,17 +113,17 @@ def table3(
     )
 
 
-@studies.command(epilog=examples("classex-bayes study zoo --k1 200 --repeats 20"))
+@studies.command(epilog=examples("classex-bayes study zoo --k1 200 --n-simulations 20"))
+@with_options(output=OutputOptions())
 def zoo(
+    *,
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes.")] = 200,
-    repeats: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
+    n_simulations: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
     jobs: Jobs = 1,
     slow: Slow = False,
     seed: Seed = 0,
     out: Folder = _OUT,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    output: OutputOptions,
 ) -> None:
     """Coverage and errors over ten laws of the favorability, from easy to hostile.
 
@@ -122,20 +131,20 @@ def zoo(
     """
     from classex_bayes.studies.zoo import zoo_table, zoo_trials
 
-    screen = Screen(quiet, as_json)
+    screen = Screen(output.quiet, output.as_json)
     ready_folder(out)
     store = out / f"zoo-k{k1}-seed{seed}.csv"
     trials = zoo_trials(
         _estimators(slow),
         n_classes=k1,
-        n_simulations=repeats,
+        n_simulations=n_simulations,
         random_seed=seed,
         n_jobs=jobs,
         store=store,
         progressbar=screen.shows_progress,
     )
     table = zoo_table(trials, k1)
-    title = f"Zoo of favorability laws, {repeats} tasks each, {k1} source classes"
+    title = f"Zoo of favorability laws, {n_simulations} tasks each, {k1} source classes"
     columns = ["truth", "rmse", "rmse_se", "bias", "coverage90", "width", "identifiable"]
     document = {"title": title, "rows": records(table), "trials": str(store)}
     lines = [f"every prediction is in {store}"]
@@ -143,12 +152,12 @@ def zoo(
 
 
 @studies.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
+@with_options(output=OutputOptions())
 def figures(
+    *,
     out: Folder = _OUT,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    output: OutputOptions,
 ) -> None:
     """Draw Figures 4 to 6 of jmlr2018, and 7 and 8 from the tables 1 in the folder."""
     from matplotlib import pyplot as plt
@@ -156,7 +165,7 @@ def figures(
     from classex_bayes.evaluate.trial_store import read_trials
     from classex_bayes.plots import paper_figures as papers
 
-    screen = Screen(quiet, as_json)
+    screen = Screen(output.quiet, output.as_json)
     ready_folder(out)
     drawn = {
         "figure4": papers.figure4(random_seed=seed),

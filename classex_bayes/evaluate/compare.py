@@ -48,9 +48,11 @@ class Comparison(Shown):
         # With the same decimals in all rows, so that estimators and truth can be set side by side.
         whole = self.predictions[0]
         header = f"{whole.description}, from {whole.n_classes:,} source classes"
-        return Display(header.capitalize(), self.table, tuple(self._notes()))
+        return Display(header.capitalize(), self.table, tuple(self.notes))
 
-    def _notes(self) -> list[str]:
+    @property
+    def notes(self) -> list[str]:
+        """Notes of the predictions, and the reasons of the estimators left out."""
         notes = [f"note ({p.estimator}): {note}" for p in self.predictions for note in p.notes]
         return notes + [f"left out: {name}: {reason}" for name, reason in self.skipped.items()]
 

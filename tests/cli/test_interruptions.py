@@ -224,7 +224,7 @@ def test_the_back_test_command_shows_a_partial_table(
 ):
     verb = sys.modules["classex_bayes.cli.backtest_verb"]
     monkeypatch.setattr(verb, "point_estimators", lambda which, seed: [ClassExReg(0.5)])
-    options = ["--n-source", "20,50", "--pilots", "2", "--draws", "100", "--out", "b", "--json"]
+    options = ["--n-source", "20,50", "--n-pilots", "2", "--draws", "100", "--out", "b", "--json"]
     go_on = stop_after(3)
     code, out, err = run("backtest", embeddings, *options)
     found = strict(out)
@@ -243,4 +243,4 @@ def test_the_back_test_command_shows_a_partial_table(
     )
     rmse = [row["rmse"] for row in strict(out)["rows"]]
     np.testing.assert_allclose(rmse, expected.scores["rmse"])
-    assert (tmp_path / "b" / "pilot-coverage90-50.png").exists()
+    assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()

@@ -90,7 +90,7 @@ json = true
 n-source = 50
 
 [study.zoo]
-repeats = 2
+n-simulations = 2
 """
 
 
