@@ -105,7 +105,7 @@ def test_estimators_left_out_are_told(run, tmp_path):
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
     code, _, err = run("compare", "curve.csv", *options, *FEW)
     assert code == 0 and "left out: KDE(ucv): task: " in err
-    assert "losses unknown: fitted to accuracies" in err
+    assert "ranks unknown: fitted to accuracies" in err
 
 
 def test_demo(run, tmp_path, strict):
