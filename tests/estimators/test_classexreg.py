@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
-from sklearn.base import clone
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators import training_curve as training
@@ -19,7 +18,7 @@ from classex_bayes.estimators.classexreg.halves import (
     extrapolate_halves,
     halve,
 )
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -327,20 +326,6 @@ def test_only_the_ranking_matters(seed):
     np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10**6), bandwidth=st.sampled_from(BANDWIDTHS))
-def test_names_of_the_classes_do_not_matter(seed, bandwidth):
-    scores, y, task = random_task(seed)
-    order = np.random.default_rng(seed).permutation(15)
-    permuted = SourceTask.from_scores(scores[:, order], np.argsort(order)[y])
-    k = [2, 15, 60]
-    np.testing.assert_allclose(
-        ClassExReg(bandwidth).fit(permuted).predict(k).mean,
-        ClassExReg(bandwidth).fit(task).predict(k).mean,
-        atol=1e-9,
-    )
-
-
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -402,36 +387,3 @@ def test_three_classes_need_a_bandwidth():
     with pytest.raises(DataError, match="at least 4 classes"):
         ClassExReg().fit(task)
     assert 0 < ClassExReg(0.5).fit(task).predict(10).mean.item() < 1
-
-
-def test_not_fitted():
-    model = ClassExReg()
-    for ask in (model.predict, model.standard_error, lambda k: model.coef_cov_):
-        with pytest.raises(NotFittedError, match="call fit"):
-            ask(10)
-
-
-def test_parameters_are_stored_and_cloned():
-    model = ClassExReg(0.5, k=[2, 5, 40], atom=None).fit(losses_task())
-    copy = clone(model)
-    assert copy.get_params() == model.get_params() and not hasattr(copy, "coef_")
-    # Parameters set after the fit leave the fit as it is.
-    before = model.predict(80).mean.item()
-    assert model.set_params(atom=1, bandwidth=1.0).predict(80).mean.item() == before
-
-
-def test_names_tell_regressions_apart():
-    models = [
-        ClassExReg(),
-        ClassExReg(atom=0),
-        ClassExReg(atom=None),
-        ClassExReg(nonnegative=False),
-        ClassExReg(k=[2, 5, 40]),
-        ClassExReg(weights=np.ones(39)),
-    ]
-    names = [model.name for model in models]
-    assert names[0] == "ClassExReg" and len(set(names)) == len(names)
-    fitted = models[1].set_params(bandwidth=0.5).fit(losses_task())
-    assert fitted.name == "ClassExReg(0.5, atom=0)" not in names
-    fitted.set_params(atom=1)
-    assert fitted.predict(9).estimator == "ClassExReg(0.5, atom=0)"

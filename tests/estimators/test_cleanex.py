@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit
-from sklearn.base import clone
 
 from classex_bayes.estimators.cleanex import cleanex
 from classex_bayes.estimators.cleanex.cleanex import CleaneX, _Objective, _standardized
 from classex_bayes.estimators.cleanex.network import Adam, Network
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -281,16 +280,6 @@ def test_extrapolates_where_the_favorability_is_a_function_of_the_own_score():
 # Properties
 
 
-def test_classes_weigh_the_same_whatever_their_repeats():
-    rng = np.random.default_rng(3)
-    y = np.array([0, 0, 0, 0, 1, 2, 2, 3])
-    task = SourceTask.from_scores(rng.normal(size=(8, 4)), y)
-    model = small(50).fit(task)
-    power = model.favorability_**9
-    expected = np.mean([power[y == label].mean() for label in range(4)])
-    assert model.predict(10).mean.item() == pytest.approx(expected, rel=1e-12)
-
-
 def test_class_weight():
     # The first half of the classes is hard; weighing by position favours the second.
     scores, y = random_scores(repeats=3)
@@ -314,16 +303,6 @@ def test_same_seed_same_numbers(gaussian):
     sequence = small(30, random_seed=np.random.SeedSequence(1)).fit(gaussian)
     np.testing.assert_array_equal(first.favorability_, sequence.favorability_)
     assert small(2, random_seed=None).fit(gaussian).n_steps_ == 2
-
-
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_names_of_the_classes_do_not_matter(seed):
-    scores, y = random_scores(seed, repeats=2)
-    order = np.random.default_rng(seed).permutation(12)
-    permuted = SourceTask.from_scores(scores[:, order], np.argsort(order)[y])
-    expected = small(50).fit(SourceTask.from_scores(scores, y)).favorability_
-    np.testing.assert_allclose(small(50).fit(permuted).favorability_, expected, atol=1e-4)
 
 
 @settings(max_examples=10, deadline=None)
@@ -375,21 +354,6 @@ def test_untested_classes_are_competitors():
 # Interface
 
 
-def test_clone_name_and_result():
-    model = small(20).fit(random_task())
-    copy = clone(model)
-    assert copy.get_params() == model.get_params() and not hasattr(copy, "favorability_")
-    result = model.predict([5, 100])
-    assert (result.estimator, result.n_classes) == (model.name, 12)
-    assert result.interval_type == "none" and result.k.tolist() == [5, 100]
-
-
-def test_name_tells_variants_apart():
-    assert CleaneX(progressbar=False, random_seed=3).name == "CleaneX"
-    model = CleaneX(hidden=(64, 32), n_steps=500)
-    assert model.name == "CleaneX(hidden=(64, 32), n_steps=500)"
-
-
 @pytest.mark.parametrize(
     ("parameter", "bad"),
     [
@@ -412,33 +376,11 @@ def test_says_that_training_diverged(gaussian):
         small(50, learning_rate=1e30).fit(gaussian)
 
 
-def test_needs_scores():
-    losses = SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
-    curve = SourceTask.from_accuracies([2, 3], [0.9, 0.8], n_test=10, n_classes=3)
-    with pytest.raises(DataError, match="made from ranks and has no scores"):
-        CleaneX().fit(losses)
-    with pytest.raises(DataError, match="made from accuracies and has no scores"):
-        CleaneX().fit(curve)
-    with pytest.raises(DataError, match="expected a SourceTask"):
-        CleaneX().fit(np.eye(3))
-
-
 @pytest.mark.parametrize("scores", [np.zeros((4, 4)), np.full((4, 4), -np.inf), 1e300 * np.eye(4)])
 def test_needs_scores_that_differ_within_range(scores):
     task = SourceTask.from_scores(scores, np.arange(4), random_seed=0)
     with pytest.raises(DataError, match="scores: expected finite scores that differ"):
         CleaneX().fit(task)
-
-
-@pytest.mark.parametrize("bad", [1, 2.5, [], "10"])
-def test_refuses_k(bad):
-    with pytest.raises(DataError, match="k: "):
-        small(1).fit(random_task()).predict(bad)
-
-
-def test_not_fitted():
-    with pytest.raises(NotFittedError, match="call fit"):
-        CleaneX().predict(10)
 
 
 class Terminal(io.StringIO):

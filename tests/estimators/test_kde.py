@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
-from sklearn.base import clone
 
 from classex_bayes.estimators.kde import kde
 from classex_bayes.estimators.kde.bandwidth import RULES, select
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
@@ -77,30 +76,6 @@ def test_blocks_of_rows_do_not_matter(monkeypatch):
     np.testing.assert_array_equal(KDE().fit(task).favorability_, whole.favorability_)
 
 
-def test_distances_and_scores_are_the_same():
-    scores, y, task = random_task()
-    distances = SourceTask.from_scores(-scores, y, higher_is_better=False)
-    np.testing.assert_array_equal(KDE().fit(distances).favorability_, KDE().fit(task).favorability_)
-
-
-def test_classes_weigh_the_same_whatever_their_repeats():
-    rng = np.random.default_rng(3)
-    y = np.array([0, 0, 0, 0, 1, 2, 2, 3])
-    task = SourceTask.from_scores(rng.normal(size=(8, 4)), y)
-    model = KDE(0.5).fit(task)
-    power = model.favorability_**9
-    expected = np.mean([power[y == label].mean() for label in range(4)])
-    assert model.predict(10).mean.item() == pytest.approx(expected, rel=1e-12)
-
-
-def test_class_weight():
-    weight = np.arange(12.0)
-    _, _, task = random_task(class_weight=weight)
-    model = KDE("nrd0").fit(task)
-    expected = np.average(model.favorability_**4, weights=weight)
-    assert model.predict(5).mean.item() == pytest.approx(expected, rel=1e-12)
-
-
 def test_ruled_out_competitors_count_as_beaten():
     scores, y, _ = random_task(k1=12)
     scores[3, [5, 6, 7]] = -np.inf
@@ -154,48 +129,11 @@ def test_names_the_row_without_a_bandwidth(rule, row, wrong):
     assert KDE(0.5).fit(task).favorability_[row] > 0.5
 
 
-def test_needs_scores():
-    task = SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
-    with pytest.raises(DataError, match="made from ranks and has no scores"):
-        KDE().fit(task)
-
-
 @pytest.mark.parametrize("bad", ["silverman", 0, -1.0, np.nan, None, True])
 def test_refuses_bandwidth(bad):
     _, _, task = random_task()
     with pytest.raises(DataError, match="bandwidth: found"):
         KDE(bad).fit(task)
-
-
-@pytest.mark.parametrize("bad", [1, 2.5, [], "10"])
-def test_refuses_k(bad):
-    _, _, task = random_task()
-    with pytest.raises(DataError, match="k: "):
-        KDE().fit(task).predict(bad)
-
-
-def test_not_fitted():
-    with pytest.raises(NotFittedError, match="call fit"):
-        KDE().predict(10)
-
-
-def test_clone_name_and_result():
-    _, _, task = random_task()
-    model = KDE(bandwidth="bcv").fit(task)
-    copy = clone(model)
-    assert copy.get_params() == {"bandwidth": "bcv"} and not hasattr(copy, "favorability_")
-    result = model.predict([5, 100])
-    assert (result.estimator, result.n_classes) == ("KDE(bcv)", 12)
-    assert result.interval_type == "none" and result.k.tolist() == [5, 100]
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), k1=st.integers(4, 30), rule=st.sampled_from(["ucv", "bcv", 0.3]))
-def test_predictions_are_shares_that_fall_with_k(seed, k1, rule):
-    _, _, task = random_task(seed, k1)
-    predicted = KDE(rule).fit(task).predict([2, 3, k1 + 1, 100, 10**4, 10**9, 10**12]).mean
-    assert predicted.between(0, 1).all()
-    assert (np.diff(predicted) <= 1e-15).all()
 
 
 @settings(max_examples=20, deadline=None)
@@ -214,17 +152,6 @@ def test_unit_and_location_of_the_scores(seed, exponent, shift):
             # The cells of the cross-validation stay where they are when the sample moves, and a
             # few bandwidths may jump to another local minimum.
             assert found.mean() == pytest.approx(expected.mean(), abs=0.05)
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_names_of_the_classes_do_not_matter(seed):
-    scores, y, task = random_task(seed)
-    order = np.random.default_rng(seed).permutation(12)
-    permuted = SourceTask.from_scores(scores[:, order], np.argsort(order)[y])
-    np.testing.assert_allclose(
-        KDE().fit(permuted).favorability_, KDE().fit(task).favorability_, atol=1e-9
-    )
 
 
 @pytest.mark.parametrize("lead", [-2.0, 3.0, 7.0])

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom
-from sklearn.base import clone
 
 from classex_bayes.estimators.pseudolikelihood import mixture_weights as mixture
 from classex_bayes.estimators.pseudolikelihood import pseudolikelihood
 from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
 
@@ -299,19 +298,6 @@ def test_recovers_few_values():
 
 
 @every_variant
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10**6), k1=st.integers(3, 60))
-def test_predictions_are_shares_that_fall_with_k(monotone, moment, seed, k1):
-    task = random_task(seed, k1)
-    if moment and not monotone and task.accuracy(k1) == 0:
-        return
-    k = np.array([2, 3, k1 + 1, 2 * k1 + 1, 10**3, 10**6, 10**9, 10**12])
-    predicted = PseudoLikelihood(monotone, moment).fit(task).predict(k).mean
-    assert predicted.between(0, 1).all() and (np.diff(predicted) <= 1e-15).all()
-    assert not monotone or (predicted >= 1 / k - 1e-15).all()
-
-
-@every_variant
 def test_without_errors_every_prediction_is_one(monotone, moment):
     model = PseudoLikelihood(monotone, moment).fit(task_of([0] * 10, 5))
     assert model.predict([2, 5, 10**12]).mean.tolist() == [1, 1, 1]
@@ -348,23 +334,6 @@ def test_no_instance_right():
     assert plain.predict(10**6).mean.item() == pytest.approx(0, abs=1e-6)
     hopeless = PseudoLikelihood(monotone=False, moment=False).fit(task_of([4] * 5, 5))
     assert hopeless.support_.tolist() == [0] and hopeless.predict([2, 9]).mean.tolist() == [0, 0]
-
-
-@every_variant
-def test_order_and_repetition_of_instances_do_not_matter(monotone, moment):
-    rng = np.random.default_rng(11)
-    ranks, y = rng.binomial(19, 0.15, 60) + 1, np.arange(60) % 20
-    order = rng.permutation(60)
-    rows = (slice(None), order, np.concatenate([order, order, order]))
-    first, *others = (
-        PseudoLikelihood(monotone, moment)
-        .fit(SourceTask.from_ranks(ranks[row], y[row], n_classes=20))
-        .predict([5, 20, 60])
-        .mean
-        for row in rows
-    )
-    for other in others:
-        np.testing.assert_allclose(other, first, atol=1e-6)
 
 
 @every_variant
@@ -428,43 +397,8 @@ def test_range_holds_the_prediction(monotone, moment, seed, k1):
 # Bad input
 
 
-def test_needs_losses():
-    curve = SourceTask.from_accuracies([2, 10], [0.99, 0.95], n_test=50, n_classes=10)
-    with pytest.raises(DataError, match="made from accuracies alone and has no ranks"):
-        PseudoLikelihood().fit(curve)
-
-
 @pytest.mark.parametrize("parameter", ["monotone", "moment"])
 @pytest.mark.parametrize("bad", [1, None, "yes", np.array([True])])
 def test_refuses_parameters(parameter, bad):
     with pytest.raises(DataError, match=f"{parameter}: expected True or False"):
         PseudoLikelihood(**{parameter: bad}).fit(random_task(1, 10))
-
-
-@pytest.mark.parametrize("bad", [1, 2.5, [], "10"])
-def test_refuses_k_and_u(bad):
-    model = PseudoLikelihood().fit(random_task(1, 10))
-    for method in (model.predict, model.identified_range):
-        with pytest.raises(DataError, match="k: "):
-            method(bad)
-    with pytest.raises(DataError, match="u: expected"):
-        model.discriminability("0.5" if bad == "10" else 1.5)
-
-
-def test_not_fitted():
-    model = PseudoLikelihood()
-    for method in (model.predict, model.identified_range, model.discriminability):
-        with pytest.raises(NotFittedError, match="call fit"):
-            method(0.5)
-
-
-def test_clone_names_and_result():
-    model = PseudoLikelihood(moment=False).fit(random_task(1, 10))
-    copy = clone(model)
-    assert copy.get_params() == {"monotone": True, "moment": False}
-    assert not hasattr(copy, "weights_")
-    result = model.predict([5, 100])
-    assert (result.estimator, result.n_classes) == ("PseudoLikelihood(monotone)", 10)
-    assert result.interval_type == "none" and result.k.tolist() == [5, 100]
-    assert len({PseudoLikelihood(*variant).name for variant in VARIANTS}) == 4
-    assert PseudoLikelihood(False, False).name == "PseudoLikelihood(unconstrained)"

@@ -7,13 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
-from sklearn.base import clone
 
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.estimators.high_dimensional import HighDimensional
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.estimators.two_parameter import TwoParameter, log_pseudolikelihood
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -283,15 +282,6 @@ def test_many_classes():
 # Parameters
 
 
-def test_names_tell_variants_apart():
-    models = (TwoParameter(), TwoParameter("pseudolikelihood"), TwoParameter(k=[2, 9]))
-    assert [model.name for model in models] == [
-        "TwoParameter(least_squares)",
-        "TwoParameter(pseudolikelihood)",
-        "TwoParameter(least_squares, k=2, 9)",
-    ]
-
-
 def test_chosen_sizes_alone_are_fitted():
     task = losses_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
     pred = TwoParameter(k=[5, 30]).fit(task).predict([5, 30])
@@ -321,22 +311,3 @@ def test_discriminability_is_the_normal_law():
 def test_bad_parameters(parameters, message):
     with pytest.raises(DataError, match=message):
         TwoParameter(**parameters).fit(losses_task(np.arange(40), 40))
-
-
-def test_bad_use():
-    with pytest.raises(DataError, match="least_squares"):
-        TwoParameter("pseudolikelihood").fit(curve([0.9, 0.8], [2, 10]))
-    with pytest.raises(NotFittedError):
-        TwoParameter().predict(10)
-    with pytest.raises(NotFittedError):
-        TwoParameter().discriminability(0.5)
-    with pytest.raises(DataError, match="expected a SourceTask"):
-        TwoParameter().fit([0, 1])
-
-
-def test_clone_and_fit_changes_no_parameter():
-    model = TwoParameter("pseudolikelihood")
-    before = dict(model.get_params())
-    model.fit(losses_task([0, 1, 2, 0], 4))
-    assert model.get_params() == before
-    assert clone(model).method == "pseudolikelihood" and not hasattr(clone(model), "mean_")

@@ -5,11 +5,10 @@ import pytest
 from scipy.optimize import nnls
 from scipy.special import ndtri
 from scipy.stats import beta
-from sklearn.base import clone
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.training_curve import training_curve
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.risk import moment_risk
 from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.moment_risk import MomentRisk
@@ -152,34 +151,3 @@ def test_bad_parameters(options, message):
     task, cost = sample()
     with pytest.raises(DataError, match=message):
         MomentRisk(**{"cost": cost, **options}).fit(task)
-
-
-def test_an_estimator_like_others():
-    task, cost = sample()
-    model = MomentRisk(cost)
-    for verb in (model.predict, model.standard_error):
-        with pytest.raises(NotFittedError, match=r"call fit\(task\) first"):
-            verb(10)
-    with pytest.raises(NotFittedError):
-        model.knots_  # noqa: B018
-    names = {
-        MomentRisk(cost, **options).name
-        for options in (
-            {},
-            {"bandwidth": 0.3},
-            {"basis": "powers"},
-            {"basis": "powers", "degree": 3},
-            {"nonnegative": False},
-            {"k": [2, 5]},
-            {"k": [2, 5], "weights": [1, 2]},
-        )
-    }
-    assert len(names) == 7 and repr(model) == "MomentRisk(cost=<ndarray 40 x 40>)"
-    # What was fitted stays, whatever becomes of the parameters.
-    before = clone(model).fit(task)
-    expected = before.predict([10, 100]).mean
-    before.set_params(basis="powers", degree=99)
-    np.testing.assert_array_equal(before.predict([10, 100]).mean, expected)
-    with pytest.raises(DataError, match="degree"):
-        before.fit(task)
-    np.testing.assert_array_equal(before.predict([10, 100]).mean, expected)

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError
 from classex_bayes.risk.average_test_risk import average_test_risk
 from classex_bayes.risk.polynomial_risk import PolynomialRisk, noise_amplification
 from classex_bayes.task.source_task import SourceTask
@@ -170,21 +169,3 @@ def test_bad_parameters(options, message):
     task, cost = random_task(1)
     with pytest.raises(DataError, match=message):
         PolynomialRisk(**{"cost": cost, **options}).fit(task)
-
-
-def test_an_estimator_like_others():
-    task, cost = random_task(1)
-    model = PolynomialRisk(cost, degree=3, covariate="u_statistic")
-    for verb in (model.predict, model.standard_error, model.variance_bound):
-        with pytest.raises(NotFittedError, match=r"call fit\(task\) first"):
-            verb(10)
-    assert model.name == "PolynomialRisk(degree 3, u_statistic)"
-    shown = "cost=<ndarray 25 x 25>, degree=3, covariate='u_statistic'"
-    assert repr(model) == f"PolynomialRisk({shown})"
-    other = clone(model).set_params(degree=2, covariate="calibrated")
-    assert other.name == "PolynomialRisk(degree 2)"
-    assert other.fit(task) is other
-    with pytest.raises(DataError, match="k: "):
-        other.predict(1)
-    with pytest.raises(DataError, match="has no scores"):
-        other.fit(SourceTask.from_ranks([1] * 25, range(25), n_classes=25))
