@@ -218,8 +218,8 @@ def test_scores_are_needed(estimator, task):
 
 
 @of_each(FROM_RANKS)
-def test_losses_are_needed(estimator):
-    with pytest.raises(DataError, match="made from accuracies alone and has no losses"):
+def test_ranks_are_needed(estimator):
+    with pytest.raises(DataError, match="made from accuracies alone and has no ranks"):
         clone(estimator).fit(CURVE)
 
 
