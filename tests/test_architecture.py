@@ -29,6 +29,7 @@ TRUNK = (
     {"plots"},
     {"report"},
     {"cli", "benchmarks"},
+    {"__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(TRUNK) for room in rooms}
 SAMPLING = {"pymc", "pytensor", "nutpie", "numpyro", "blackjax"}

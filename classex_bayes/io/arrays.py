@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.gaps import refuse_lost_chunks, refuse_unwritten
+from classex_bayes.io.lost_chunks import refuse_lost_chunks, refuse_unwritten
 from classex_bayes.io.whole_files import require_zarr
 from classex_bayes.typing import NumberArray
 
@@ -40,7 +40,7 @@ def readable(path: Path, opened: bool = False) -> Iterator[None]:
         raise DataError(f"{path}: {problem} ({reason})") from None
 
 
-class OnDisk:
+class FileMatrix:
     """A matrix that stays in its file, whose name is in the errors of reading it."""
 
     ndim = 2
@@ -125,9 +125,9 @@ def read_text(path: Path, names: Iterable[Any]) -> Any:
 
 def names_or_numbers(labels: Any, names: Iterable[Any]) -> Any:
     """Labels as text where they are among the names or not all are whole numbers, else numbers."""
-    known = {name for name in names if isinstance(name, str)}
+    text_names = {name for name in names if isinstance(name, str)}
     whole = np.char.isdecimal(np.char.lstrip(labels, "+-")).all()
-    if known.issuperset(labels.tolist()) or not whole:
+    if text_names.issuperset(labels.tolist()) or not whole:
         return labels
     try:
         return labels.astype(np.int64)
@@ -145,13 +145,13 @@ def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
         stack.callback(file.close)  # so that a file that is refused can be written anew
         arrays = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
         for name in sorted((file.keys() - arrays.keys()) & wanted):
-            found = "a broken link" if file.get(name) is None else "a group"
-            raise DataError(f"{name}: expected a dataset, found {found}")
+            kind = "a broken link" if file.get(name) is None else "a group"
+            raise DataError(f"{name}: expected a dataset, found {kind}")
         for name in arrays.keys() & wanted:
             refuse_unwritten(arrays[name], name)
-        stored = _stored(arrays, file.attrs, wanted, path)
+        loaded = _wanted_arrays(arrays, file.attrs, wanted, path)
         stack.pop_all()
-        return stored
+        return loaded
 
 
 def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
             raise DataError(f"{name}: expected an array, found a group")
         for name in wanted & arrays.keys():
             refuse_lost_chunks(arrays[name], name, path)
-        return _stored(arrays, group.attrs, wanted, path)
+        return _wanted_arrays(arrays, group.attrs, wanted, path)
 
 
 def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
@@ -179,21 +179,21 @@ def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
         raise ValueError(f"{name} is pickled, which is never loaded")
 
 
-def _stored(
+def _wanted_arrays(
     arrays: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Set[str], path: Path
 ) -> dict[str, Any]:
     """Load what is wanted, but for matrices; arrays of other names stay where they are."""
-    found = {name: attributes[name] for name in wanted if name in attributes} | dict(arrays)
+    named = {name: attributes[name] for name in wanted if name in attributes} | dict(arrays)
     return {
-        name: _loaded(array, path) if name in wanted else array for name, array in found.items()
+        name: _loaded(array, path) if name in wanted else array for name, array in named.items()
     }
 
 
 def _loaded(array: Any, path: Path) -> Any:
     """Values of a small array, text as text; a matrix of more than a number is left on the disk."""
-    stored = hasattr(array, "shape") and not isinstance(array, np.ndarray)
-    if stored and np.ndim(array) == 2 and math.prod(array.shape) > 1:
-        return OnDisk(array, path)
+    in_file = hasattr(array, "shape") and not isinstance(array, np.ndarray)
+    if in_file and np.ndim(array) == 2 and math.prod(array.shape) > 1:
+        return FileMatrix(array, path)
     if isinstance(array, h5py.Dataset):
         is_text = h5py.check_string_dtype(array.dtype) is not None
         array = (array.asstr("utf-8") if is_text else array)[()]

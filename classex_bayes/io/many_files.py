@@ -9,11 +9,39 @@ import numpy as np
 
 from classex_bayes.core.ranks.array_access import row_slices
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.stacked_rows import StackedRows
 from classex_bayes.task import validation
+from classex_bayes.typing import NumberArray
 
 # One row for each test instance; all else is the same in every file.
 _BY_INSTANCE = ("scores", "probes", "ranks", "y")
+
+
+class StackedRows:
+    """Matrices one below the other, left where they are and read in slices of rows.
+
+    Parameters
+    ----------
+    parts : sequence of arrays of shape (n_i, m)
+        In memory, memory-mapped, or in HDF5 and Zarr.
+    """
+
+    ndim = 2
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self._parts = tuple(parts)
+        self._starts = np.cumsum([0, *(part.shape[0] for part in parts)]).tolist()
+        self.shape = self._starts[-1], parts[0].shape[1]
+        self.dtype = np.result_type(*(part.dtype for part in parts))
+
+    def __getitem__(self, key: Any) -> NumberArray:
+        """Rows of a slice, or of a slice and all columns."""
+        first, last, _ = (key[0] if isinstance(key, tuple) else key).indices(self.shape[0])
+        rows = [np.empty((0, self.shape[1]), self.dtype)]
+        for part, start in zip(self._parts, self._starts, strict=False):
+            inside = slice(max(first - start, 0), min(last - start, part.shape[0]))
+            if inside.start < inside.stop:
+                rows.append(np.asarray(part[inside]))
+        return np.concatenate(rows) if len(rows) != 2 else rows[1].astype(self.dtype, copy=False)
 
 
 def refuse_mixed(layouts: Sequence[tuple[str, ...]], files: Sequence[Path]) -> None:
@@ -54,15 +82,15 @@ def joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[st
     return whole
 
 
-def _difference(one: Any, other: Any) -> str | None:
+def _difference(first: Any, second: Any) -> str | None:
     """The first difference between two arrays or values, in words."""
-    shapes = np.shape(one), np.shape(other)
+    shapes = np.shape(first), np.shape(second)
     if shapes[0] != shapes[1]:
         return f"shapes {shapes[0]} and {shapes[1]}"
     if not shapes[0]:
-        return f"{one!r} and {other!r}" if _differ(one, other) else None
-    for rows in row_slices(one):
-        left, right = np.asarray(one[rows]), np.asarray(other[rows])
+        return f"{first!r} and {second!r}" if _differ(first, second) else None
+    for rows in row_slices(first):
+        left, right = np.asarray(first[rows]), np.asarray(second[rows])
         differ = _differ(left, right)
         if differ.any():
             place = tuple(np.argwhere(differ)[0])
@@ -71,9 +99,9 @@ def _difference(one: Any, other: Any) -> str | None:
     return None
 
 
-def _differ(one: Any, other: Any) -> Any:
-    """Where values differ; NaN in both is told of later, as what it is."""
-    return (one != other) & ((one == one) | (other == other))
+def _differ(first: Any, second: Any) -> Any:
+    """Where values differ; NaN in both is no difference, and is refused later on."""
+    return (first != second) & ((first == first) | (second == second))
 
 
 def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other: Path) -> None:
@@ -89,8 +117,8 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
         raise DataError(f"{file}: {error}") from None
     rows = {name: part[name].shape[0] for name in _BY_INSTANCE if name in part}
     if len(set(rows.values())) > 1:
-        found = " and ".join(f"{number} rows of {name}" for name, number in rows.items())
-        raise DataError(f"{file}: found {found}; expected as many")
+        counts = " and ".join(f"{number} rows of {name}" for name, number in rows.items())
+        raise DataError(f"{file}: found {counts}; expected as many")
     for name in part.keys() & {"scores", "probes"}:
         width = part[name].shape[1]
         if width != first[name].shape[1]:
@@ -106,13 +134,13 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
 
 
 def place_in_files(message: str, rows: Sequence[int], files: Sequence[Path]) -> str:
-    """Where the test instance is found that a message names by its row, to be appended.
+    """Where the row that an error names is in the files, to be appended to its message.
 
     `rows` are the numbers of test instances in the files.
     """
-    found = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
+    named = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
     ends = np.cumsum(rows)
-    if not found or int(found[2]) >= ends[-1]:
+    if not named or int(named[2]) >= ends[-1]:
         return ""
-    number = int(np.searchsorted(ends, int(found[2]), side="right"))
-    return f" [this is row {int(found[2]) - ends[number] + rows[number]} of {files[number]}]"
+    number = int(np.searchsorted(ends, int(named[2]), side="right"))
+    return f" [this is row {int(named[2]) - ends[number] + rows[number]} of {files[number]}]"

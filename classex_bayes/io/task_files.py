@@ -34,7 +34,7 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ranks", "y", "n_classes"): SourceTask.from_ranks,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
-_KNOWN = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
+_NAMES = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
 _NUMBERS = {"n_test", "n_classes", "design_effect"}
 _IN_HDF5 = 'file["scores"], file["y"] = scores, y'
 _EXAMPLES = {
@@ -133,12 +133,7 @@ def read_task(
     options = {name: value for name, value in options.items() if value is not None}
     if not files:
         raise DataError("paths: expected at least one file, found none")
-    places = [_resolved(file) for file in files]
-    for number, (file, place) in enumerate(zip(files, places, strict=True)):
-        if place in places[:number]:
-            first = files[places.index(place)]
-            same = "" if file == first else f" (it is {first})"
-            raise DataError(f"{file}: found more than once among the files{same}")
+    _refuse_repeated(files)
     if label_files and len(label_files) != len(files):
         raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
     names = classes if isinstance(classes, Iterable) else ()
@@ -164,16 +159,22 @@ def _paths(paths: Any, name: str) -> list[Path]:
         return [Path(paths)]
     if not np.iterable(paths):
         raise DataError(f"{name}: expected a path or several, found {paths!r}")
-    found = list(paths)
-    for path in found:
+    several = list(paths)
+    for path in several:
         if not isinstance(path, str | os.PathLike):
             raise DataError(f"{name}: expected paths, found {type(path).__name__}")
-    return [Path(path) for path in found]
+    return [Path(path) for path in several]
 
 
-def _resolved(path: Path) -> Path:
-    with readable(path):
-        return path.resolve()
+def _refuse_repeated(files: list[Path]) -> None:
+    seen: dict[Path, Path] = {}
+    for file in files:
+        with readable(file):
+            resolved = file.resolve()
+        first = seen.setdefault(resolved, file)
+        if first is not file:
+            same = "" if file == first else f" (it is {first})"
+            raise DataError(f"{file}: found more than once among the files{same}")
 
 
 def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, Any]:
@@ -200,17 +201,17 @@ def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, 
         case ".parquet":
             return read_parquet(path)
         case ".npz":
-            arrays = read_npz(path, _KNOWN)
+            arrays = read_npz(path, _NAMES)
         case ".zarr" | ".zip":
-            arrays = read_zarr(path, _KNOWN)
+            arrays = read_zarr(path, _NAMES)
         case _:
-            arrays = read_hdf5(path, _KNOWN)
+            arrays = read_hdf5(path, _NAMES)
     for name in _NUMBERS & arrays.keys():
         if arrays[name].size != 1:
             raise DataError(f"{path}: {name} must be a single number, found {arrays[name]!r}")
         arrays[name] = arrays[name].reshape(())
     return {
-        name: array.item() if name in _KNOWN and array.ndim == 0 else array
+        name: array.item() if name in _NAMES and array.ndim == 0 else array
         for name, array in arrays.items()
     }
 

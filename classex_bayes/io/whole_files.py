@@ -2,38 +2,33 @@
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.gaps import refuse_lost_chunks
+from classex_bayes.io.lost_chunks import refuse_lost_chunks
 
 
-def write_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete."""
-    if path.suffix not in (".nc", ".zarr"):
-        raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A path to write to; what is there afterwards replaces `path`, unless an error came before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         new = scratch / path.name
-        if path.suffix == ".nc":
-            # HDF5 takes the process down where a disk is full; made in memory, it never sees one.
-            new.write_bytes(tree.to_netcdf(engine="h5netcdf"))
-        else:
-            require_zarr()
-            tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
+        yield new
         _put(new, path, scratch / "replaced")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return path
 
 
 def _put(new: Path, path: Path, aside: Path) -> None:
-    """Move `new` to `path`; a folder in its place goes aside first and comes back on failure."""
-    if not path.is_dir():
+    """Move `new` to `path`; a folder that a folder replaces comes back on failure."""
+    if not (new.is_dir() and path.is_dir()):
         new.replace(path)
         return
     path.replace(aside)
@@ -44,16 +39,23 @@ def _put(new: Path, path: Path, aside: Path) -> None:
         raise
 
 
+def write_tree(tree: xr.DataTree, path: Path) -> Path:
+    """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete."""
+    _require_ending(path)
+    with _replacing(path) as new:
+        if path.suffix == ".nc":
+            # HDF5 takes the process down where a disk is full; made in memory, it never sees one.
+            new.write_bytes(tree.to_netcdf(engine="h5netcdf"))
+        else:
+            require_zarr()
+            tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
+    return path
+
+
 def write_text(text: str, path: Path) -> Path:
     """Write text as UTF-8, replacing `path` only when complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        new = scratch / path.name
+    with _replacing(path) as new:
         new.write_text(text, encoding="utf-8")
-        new.replace(path)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return path
 
 
@@ -61,17 +63,13 @@ def read_tree(path: Path) -> xr.DataTree:
     """Read a DataTree into memory from netCDF (.nc) or zarr (.zarr)."""
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {path}")
-    engine: Any
-    if path.suffix == ".nc":
-        engine = "h5netcdf"
-    elif path.suffix == ".zarr":
+    _require_ending(path)
+    engine: Any = "h5netcdf" if path.suffix == ".nc" else "zarr"
+    if engine == "zarr":
         require_zarr()
-        engine = "zarr"
-    else:
-        raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
     try:
         if engine == "zarr":
-            _refuse_lost_parts(path)
+            _refuse_lost_chunks(path)
         with xr.open_datatree(path, engine=engine) as tree:
             return tree.load()
     except ImportError:
@@ -80,7 +78,12 @@ def read_tree(path: Path) -> xr.DataTree:
         raise DataError(f"path: {path} is not a readable {path.suffix} file ({error})") from error
 
 
-def _refuse_lost_parts(path: Path) -> None:
+def _require_ending(path: Path) -> None:
+    if path.suffix not in (".nc", ".zarr"):
+        raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
+
+
+def _refuse_lost_chunks(path: Path) -> None:
     import zarr
 
     for name, item in zarr.open_group(path, mode="r").members(max_depth=None):

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import classex_bayes as cb
 from classex_bayes import SourceTask, read_task
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.arrays import OnDisk
-from classex_bayes.io.stacked_rows import StackedRows
+from classex_bayes.io.arrays import FileMatrix
+from classex_bayes.io.many_files import StackedRows
 
 RNG = np.random.default_rng(0)
 Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])
@@ -165,7 +165,7 @@ def test_parquet_of_other_types(tmp_path):
 def test_matrices_stay_on_the_disk(write, tmp_path):
     path = write(tmp_path / "a", {"scores": SCORES, "y": Y})
     task = read_task(path)
-    assert isinstance(task.source.matrix, OnDisk)
+    assert isinstance(task.source.matrix, FileMatrix)
     # And can still be read.
     np.testing.assert_array_equal(task.source.scores(np.array([5, 2])), SCORES[[5, 2]])
 

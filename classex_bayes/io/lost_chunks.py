@@ -1,4 +1,4 @@
-"""Data that a file does not hold, for which HDF5 and Zarr would silently give fill values."""
+"""Chunks that a file does not hold, for which HDF5 and Zarr would silently give fill values."""
 
 import math
 import os
@@ -20,9 +20,9 @@ def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
     elif array.size and array.chunks is None and not array.id.get_storage_size():
         raise DataError(f"{name}: nothing was ever written to it")
     elif array.size and array.chunks is not None:
-        expected, stored = _number_of_chunks(array), array.id.get_num_chunks()
-        if stored < expected:
-            raise DataError(f"{name}: {expected - stored} of {expected} chunks were never written")
+        expected, written = _number_of_chunks(array), array.id.get_num_chunks()
+        if written < expected:
+            raise DataError(f"{name}: {expected - written} of {expected} chunks were never written")
 
 
 def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
@@ -39,10 +39,10 @@ def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
     expected = _number_of_chunks(array)
     places = r"[/.]".join(["[0-9]+"] * array.ndim)
     pattern = re.compile(rf"(c[/.])?{places}" if array.ndim else "c|0")
-    stored = sum(pattern.fullmatch(key) is not None for key in keys)
-    if stored < expected:
+    written = sum(pattern.fullmatch(key) is not None for key in keys)
+    if written < expected:
         raise DataError(
-            f"{name}: {expected - stored} of {expected} chunks are not stored: lost, or left out "
+            f"{name}: {expected - written} of {expected} chunks are not stored: lost, or left out "
             "by zarr because they hold nothing but zeros; if so, write it with "
             "config={'write_empty_chunks': True}"
         )
@@ -76,12 +76,12 @@ def _refuse_lost_sources(array: h5py.Dataset, name: str) -> None:
 
 
 def _places(folder: Path, file_name: str) -> Iterator[Path]:
-    """Where HDF5 looks for the file of a source and there is one."""
-    own = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
-    for place in (*filter(None, own.split(":")), str(folder), ""):
-        for found in (Path(place, file_name), Path(place, Path(file_name).name)):
-            if found.is_file():
-                yield found
+    """Files that HDF5 would take for a source, in the order in which it looks."""
+    prefixes = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
+    for prefix in (*filter(None, prefixes.split(":")), str(folder), ""):
+        for file in (Path(prefix, file_name), Path(prefix, Path(file_name).name)):
+            if file.is_file():
+                yield file
 
 
 def _refuse_lost_source(file: h5py.File, path: str, size: int, name: str, where: str) -> None:
