@@ -18,12 +18,12 @@ from classex_bayes.bayes.idata import (
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PooledData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.pooling import SHARED, pooled_groups
-from classex_bayes.bayes.predict import predictive
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
-from classex_bayes.bayes.predict.single_test import measured_accuracy, measured_accuracy_nested
+from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.top_accuracy import expected_top_accuracy
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
@@ -116,12 +116,12 @@ class BayesianExtrapolator(MixtureModel):
         task: SourceTask | Sequence[SourceTask],
         *,
         shared: str = "nothing",
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        target_accept: float = 0.98,
+        draws: int = SamplerSettings.draws,
+        tune: int = SamplerSettings.tune,
+        chains: int = SamplerSettings.chains,
+        target_accept: float = SamplerSettings.target_accept,
         random_seed: RandomSeed = None,
-        nuts_sampler: str = "nutpie",
+        nuts_sampler: str = SamplerSettings.nuts_sampler,
         cores: int | None = None,
         progressbar: bool = True,
     ) -> Self:
@@ -263,9 +263,7 @@ class BayesianExtrapolator(MixtureModel):
             size = checked_population(population, counts, self._n_classes)
             self._refuse_population(best, kind)
             rng = stage_rng(self.idata.attrs, _POPULATION, random_seed)
-            draws = population_accuracy(
-                self.weights_.values, self._basis, self.idata, counts, size, rng
-            )
+            draws = population_accuracy(self._law, self.idata, counts, size, rng)
             estimand = Estimand(population=size)
         if kind == "observed":
             if best > 1:
@@ -286,6 +284,10 @@ class BayesianExtrapolator(MixtureModel):
     @property
     def _basis(self) -> RadialBasis:
         return self.prior_.basis
+
+    @property
+    def _law(self) -> MixtureLaw:
+        return MixtureLaw(self._basis, self.weights_.values)
 
     def _expected(self, k: IntArray, top: int = 1) -> FloatArray:
         """Draws of the expected accuracy, shape (chain, draw, n_k)."""
@@ -315,9 +317,9 @@ class BayesianExtrapolator(MixtureModel):
         rng = stage_rng(self.idata.attrs, _MEASURED, seed)
         dependence = dependence_of(self.idata)
         if not nested:
-            return measured_accuracy(expected, k, repeats, dependence, rng)
+            return single_test_accuracy(expected, k, repeats, dependence, rng)
         at_source = self._expected(np.array([self._n_classes]))[..., 0]
-        return measured_accuracy_nested(expected, k, repeats, dependence, at_source, rng)
+        return nested_test_accuracy(expected, k, repeats, dependence, at_source, rng)
 
     def _notes(self) -> tuple[str, ...]:
         attributes = self.idata.attrs
@@ -347,8 +349,7 @@ class BayesianExtrapolator(MixtureModel):
         DataArray with dimensions (chain, draw, u)
         """
         levels = shares(u, "u")
-        draws = self.weights_.values @ self._basis.cdf(levels).T
-        return self._by_draw(draws, "D", "u", levels)
+        return self._by_draw(self._law.cdf(levels), "D", "u", levels)
 
     def classes_until(self, accuracy: float) -> ClassesUntil:
         """Posterior of the number of classes at which expected accuracy falls to `accuracy`.
@@ -364,7 +365,7 @@ class BayesianExtrapolator(MixtureModel):
             Draws, median and interval; "more than 10^12" is an answer.
         """
         level = probability(accuracy, "accuracy")
-        k = predictive.classes_until(level, self.weights_.values, self._basis, LARGEST_K)
+        k = self._law.classes_until(level, LARGEST_K)
         return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
 
     def sample_prior_predictive(

@@ -15,11 +15,7 @@ from classex_bayes.bayes.model.likelihoods import (
     PowerData,
     likelihood_data,
 )
-from classex_bayes.bayes.predict.predictive import (
-    class_log_likelihood,
-    predictive_accuracy,
-    predictive_histogram,
-)
+from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
@@ -157,18 +153,12 @@ def predictive_group(
         k = task_part(observed, number)["k"].values
         effective = max(round(n_test / design_effect), 1)
         accuracies.append(
-            predictive_accuracy(weights.values, basis, (n_classes, effective), k, rng)
+            replicated_accuracy(weights.values, basis, (n_classes, effective), k, rng)
         )
     group = xr.Dataset({"accuracy": (("chain", "draw", "k"), np.concatenate(accuracies, axis=-1))})
-    parts = data.parts if isinstance(data, PooledData) else (data,)
-    histograms = [
-        predictive_histogram(weights.values, part, rng)
-        for part in parts
-        if isinstance(part, BernsteinData)
-    ]
-    if histograms:
-        replicated = np.concatenate(histograms, axis=-1)
-        group[BernsteinData.observed] = (("chain", "draw", "bin"), replicated)
+    if not isinstance(data, PowerData):
+        histograms = [part.replicates(weights.values, rng) for part in data.parts]
+        group[data.observed] = (("chain", "draw", "bin"), np.concatenate(histograms, axis=-1))
     present = {name: row for name, row in rows.items() if row.dims[0] in group.dims}
     return group.assign_coords({**coords, **present})
 
@@ -180,14 +170,11 @@ def log_likelihood_group(
     shared: str | None,
 ) -> xr.Dataset:
     """Log-likelihood by class; classes that tasks share by name stand once."""
-    parts, share = (
-        ((data,), (1.0,)) if isinstance(data, BernsteinData) else (data.parts, data.weight)
-    )
     values: list[FloatArray] = []
     names: list[Any] = []
     numbers: list[int] = []
-    for number, (task, part, factor) in enumerate(zip(tasks, parts, share, strict=True)):
-        by_class, classes = class_log_likelihood(weights.values, part, task)
+    for number, (task, part, factor) in enumerate(zip(tasks, data.parts, data.weight, strict=True)):
+        by_class, classes = part.class_log_likelihood(weights.values, task)
         values.append(factor * by_class)
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
         numbers += [number] * classes.size

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
-from classex_bayes.bayes.model.likelihoods import LikelihoodData, arrays
+from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.task.validation import how_many, one_of, probability, truth_value
@@ -166,7 +166,7 @@ def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
     key = (prior, data.kind, padded.matrix.shape)
     if key not in _COMPILED:
         _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
-    return _COMPILED[key].with_data(**arrays(padded))
+    return _COMPILED[key].with_data(**padded.arrays())
 
 
 def _accelerated(prior: Prior, data: LikelihoodData) -> Any | None:

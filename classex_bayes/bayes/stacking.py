@@ -13,6 +13,7 @@ from arviz_stats import compare, loo
 from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import Parameters, takes_one_task
 from classex_bayes.exceptions import DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
@@ -217,10 +218,10 @@ class StackedExtrapolator(Parameters):
         self,
         task: SourceTask,
         *,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        target_accept: float = 0.98,
+        draws: int = SamplerSettings.draws,
+        tune: int = SamplerSettings.tune,
+        chains: int = SamplerSettings.chains,
+        target_accept: float = SamplerSettings.target_accept,
         random_seed: RandomSeed = None,
         cores: int | None = None,
         progressbar: bool = True,

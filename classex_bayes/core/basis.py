@@ -9,6 +9,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.typing import FloatArray, IntArray
 
+N_BINS = 48  # of losses
 _SINGLE_LOSSES = 9
 _QUADRATURE_ERROR = 1e-12
 _LARGEST_STEP = 0.4
@@ -130,7 +131,7 @@ def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
     return np.where(lower < 0.5, ndtri(lower), -ndtri(upper))
 
 
-def loss_bins(n_classes: int, n_bins: int = 48) -> IntArray:
+def loss_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
     """Bins of losses: 0..8 singly, then spaced evenly in the logarithm up to k1 - 1.
 
     Parameters

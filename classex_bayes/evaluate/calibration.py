@@ -13,7 +13,6 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.predict.predictive import predictive_histogram
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
@@ -104,9 +103,8 @@ def sbc(
     # A histogram of the right total is all that the simulation takes from these data.
     empty = BernsteinData(matrix, np.full(last_loss.size, instances / last_loss.size), 1.0)
     drawn = prior_draws(prior, empty, simulations, np.random.default_rng(draw_seed))
-    histograms = predictive_histogram(
-        drawn["weights"].values, empty, np.random.default_rng(data_seed)
-    )[0]
+    rng = np.random.default_rng(data_seed)
+    histograms = empty.replicates(drawn["weights"].values, rng)[0]
     cases = [
         _Simulation(truth, BernsteinData(matrix, histogram, 1.0), seed)
         for truth, histogram, seed in zip(
@@ -184,11 +182,8 @@ def posterior_sbc(
     drawn = flat.isel(sample=chosen).reset_index("sample", drop=True)
     drawn = drawn.rename(sample="draw").expand_dims("chain")
     once = BernsteinData(data.matrix, data.counts / data.design_effect, 1.0)
-    histograms = predictive_histogram(
-        drawn["weights"].transpose("chain", "draw", "knot").values,
-        once,
-        np.random.default_rng(data_seed),
-    )[0]
+    weights = drawn["weights"].transpose("chain", "draw", "knot").values
+    histograms = once.replicates(weights, np.random.default_rng(data_seed))[0]
     cases = [
         _Simulation(truth, BernsteinData(data.matrix, once.counts + histogram, 1.0), seed)
         for truth, histogram, seed in zip(

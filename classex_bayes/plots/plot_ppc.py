@@ -47,7 +47,7 @@ def plot_ppc(
     kind : {"ranks", "accuracy", "classes"}
         Share of instances whose true class has at most this rank; average test accuracy against
         k; or accuracies of the single classes at k1, worst first, for classes as alike as the
-        task's are on average (`classex_bayes.bayes.predict.predictive.predictive_class_accuracy`).
+        task's are on average (`classex_bayes.bayes.predict.replicated_accuracy`).
     group : {"posterior", "prior"}
         Whose replicates.
     ci_prob, ci_kind : optional

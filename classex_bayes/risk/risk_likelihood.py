@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, Likelihood, whitening
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.exceptions import DataError
@@ -99,23 +99,13 @@ class ObservedRisk(NamedTuple):
         )
 
 
-def _whitening(covariance: FloatArray, smallest: float) -> FloatArray:
-    """Matrix that makes the noise standard normal, with zero rows for directions left out."""
-    sd = np.sqrt(np.diag(covariance))
-    scaled = covariance / np.where(sd > 0, np.outer(sd, sd), 1.0)
-    values, vectors = np.linalg.eigh(scaled)
-    kept = values > max(smallest * values[-1], 0.0)
-    scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    return (scale * vectors).T / np.where(sd > 0, sd, 1.0)
-
-
 def _padded(array: FloatArray, n_rows: int = N_SIZES) -> FloatArray:
     """Add rows of zeros: of one size, a compiled model serves every k1."""
     return np.pad(array, [(0, n_rows - array.shape[0])] + [(0, 0)] * (array.ndim - 1))
 
 
 @dataclass(frozen=True)
-class RiskData:
+class RiskData(Likelihood):
     r"""Losses, and what an error costs: the two factors of the risk.
 
     Losses enter in the Bernstein form, as in `BernsteinData`. Given them, the mean relative cost
@@ -163,7 +153,7 @@ class RiskData:
         )
         # One error of doubt: costs of few errors may agree by chance.
         doubt = observed.costs[1] * observed.unseen
-        whiten = _whitening(covariance + np.outer(doubt, doubt), _SMALLEST_DIRECTION["relative"])
+        whiten = whitening(covariance + np.outer(doubt, doubt), _SMALLEST_DIRECTION["relative"])
         # Rows added to the risks of the bumps divide 0 by 0 unless they are copies.
         bump_risk = element_risk(basis, np.pad(observed.k, (0, N_SIZES - risk.size), "edge"))
         return cls(
@@ -176,10 +166,6 @@ class RiskData:
             cost_functions(basis.knots),
             observed.costs[2],
         )
-
-    def padded(self) -> Self:
-        """Return the data as they are: they are padded already."""
-        return self
 
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
@@ -203,7 +189,7 @@ class RiskData:
 
 
 @dataclass(frozen=True)
-class MonotoneRiskData:
+class MonotoneRiskData(Likelihood):
     r"""Average test risks on a grid of k: where the conditional risk rises like a CDF.
 
     :math:`T (AvTestRisk - c\, (1 - A w)) \sim N(0, I)` with c the relative cost and A w the
@@ -233,16 +219,12 @@ class MonotoneRiskData:
         # Half an error of doubt: a risk of 0 is not known without error.
         mean, sd, smallest = observed.costs
         doubt = np.sqrt(0.5 * (mean**2 + sd**2)) * observed.unseen
-        whiten = _whitening(
+        whiten = whitening(
             repair_covariance(covariance, clustered) + np.outer(doubt, doubt),
             _SMALLEST_DIRECTION["risk"],
         )
         matrix = whiten @ element_risk(basis, observed.k)
         return cls(_padded(matrix), _padded(whiten @ observed.risk), smallest)
-
-    def padded(self) -> Self:
-        """Return the data as they are: they are padded already."""
-        return self
 
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:

@@ -15,9 +15,8 @@ from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     PooledData,
     PowerData,
-    _pooled_random,
-    arrays,
     likelihood_data,
+    random_pool,
 )
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.pooling import (
@@ -137,7 +136,7 @@ def test_log_likelihood_is_the_weighted_sum(tasks):
         share * part.counts @ np.log(part.matrix @ w) / part.design_effect
         for part, share in zip(parts, weight, strict=True)
     ]
-    given_model = arrays(data)
+    given_model = data.arrays()
     share = np.maximum(given_model["matrix"] @ w, 1e-300)
     joint = given_model["counts"] * given_model["precision"] @ np.log(share)
     assert joint == pytest.approx(sum(single))
@@ -179,7 +178,7 @@ def test_histograms_of_the_model_have_their_totals(tasks):
     data, _, _ = pooled_data(tasks, BASIS, "auto", "nothing")
     share = data.matrix @ np.full(BASIS.knots.size, 1 / BASIS.knots.size)
     total = data.counts.reshape(2, 48).sum(axis=1)
-    drawn = _pooled_random(share, data.precision, total, np.random.default_rng(1))
+    drawn = random_pool(share, data.precision, total, np.random.default_rng(1))
     assert_allclose(drawn.reshape(2, 48).sum(axis=1), total)
     assert drawn[30:48].sum() == 0  # bins that only pad
 
@@ -231,7 +230,7 @@ def test_log_likelihood_by_class(pooled):
     group = pooled.compute_log_likelihood()["log_likelihood"].to_dataset()
     assert group["class_task"].values.tolist() == [0] * 30 + [1] * 200
     weights = pooled.idata["posterior"]["weights"].values
-    data = arrays(data_of(pooled.idata))
+    data = data_of(pooled.idata).arrays()
     share = np.maximum(weights @ data["matrix"].T, 1e-300)
     expected = np.log(share) @ (data["counts"] * data["precision"])
     assert_allclose(group["loss_histogram"].sum("class"), expected)

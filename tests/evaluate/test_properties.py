@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.bayes.predict.predictive import classes_until
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.top_accuracy import expected_top_accuracy
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.exponential import MixedExponential
@@ -77,7 +77,7 @@ def test_curves_of_any_weights(law):
 @given(laws(), st.floats(0.01, 0.99))
 def test_number_of_classes_that_keep_an_accuracy(law, level):
     basis, weights = law
-    k = classes_until(level, weights[None, None], basis, 10**12).item()
+    k = MixtureLaw(basis, weights[None]).classes_until(level, 10**12).item()
     # Interpolated on a grid of 40 sizes a decade.
     if np.isfinite(k) and k > 1:
         near = basis.accuracy(np.array([max(2, k / 1.07), (k + 1) * 1.07])) @ weights

@@ -8,7 +8,7 @@ import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import task_part, task_sizes
-from classex_bayes.bayes.predict.predictive import predictive_class_accuracy
+from classex_bayes.bayes.predict.replicated_accuracy import replicated_class_accuracy
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.basis import loss_histogram
 from classex_bayes.exceptions import DataError
@@ -150,7 +150,7 @@ def class_accuracies(
     weights = model.idata[group].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
     expected = (weights @ model.prior_.basis.accuracy(np.array([task.n_classes])).T).ravel()
     every = max(int(np.ceil(expected.size / _MOST_CLASS_DRAWS)), 1)
-    replicated = predictive_class_accuracy(
+    replicated = replicated_class_accuracy(
         expected[::every],
         repeats,
         task.dependence.within,

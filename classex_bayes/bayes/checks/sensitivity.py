@@ -10,7 +10,6 @@ from arviz_stats import psense
 
 from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.predict.predictive import log_likelihood
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
@@ -181,7 +180,7 @@ def sensitivity(
     prior = model.compute_log_prior()["log_prior"].to_dataset()
     joint = prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
     dims = tuple(SAMPLE_DIMS)
-    values = log_likelihood(model.weights_.values, model.data_)
+    values = model.data_.log_likelihood(model.weights_.values)
     log_density = xr.Dataset(
         {"prior": (dims, joint.transpose(*dims).values), "likelihood": (dims, values)},
         coords={name: accuracy[name].values for name in dims},

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
 
-from classex_bayes.bayes.model.likelihoods import LikelihoodData, arrays
+from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.model.priors import Prior
 
 
@@ -29,7 +29,7 @@ def build_model(prior: Prior, data: LikelihoodData) -> pm.Model:
     dims = {"matrix": (data.rows, "knot"), "counts": data.rows, "whitened": data.rows}
     with pm.Model(coords=coords) as model:
         containers = {
-            name: pm.Data(name, value, dims=dims.get(name)) for name, value in arrays(data).items()
+            name: pm.Data(name, value, dims=dims.get(name)) for name, value in data.arrays().items()
         }
         log_weights = prior.log_weights()
         # Written out, the softmax compiles in half the time of the fused operation.

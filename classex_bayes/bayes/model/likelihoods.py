@@ -1,21 +1,21 @@
-"""Two forms of the moment likelihood: what the model is told about a task, and how likely it is.
+"""Forms of the moment likelihood: data of the tasks, and the density of these given the weights.
 
-Both are linear in the weights: a fixed matrix times w gives the expectation of the data. PyMC is
+All are linear in the weights: a fixed matrix times w gives the expectation of the data. PyMC is
 imported where a graph is built, since a fit does without it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.basis import N_BINS, RadialBasis, loss_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import one_of
-from classex_bayes.typing import FloatArray
+from classex_bayes.typing import FloatArray, IntArray
 
-N_BINS = 48
 _N_POWERS = 12
 # The floor keeps the logarithm finite in bins that only pad the shape.
 SMALLEST_SHARE = 1e-300
@@ -24,7 +24,23 @@ _SMALLEST_DIRECTION = 1e-3
 
 
 @dataclass(frozen=True)
-class BernsteinData:
+class Likelihood:
+    """Data in the form that a likelihood takes them; subclasses name their arrays as fields."""
+
+    kind: ClassVar[str]
+    rows: ClassVar[str]  # dimension along which the data lie
+
+    def padded(self) -> Self:
+        """Return the same data in the shape that one compiled model serves."""
+        return self
+
+    def arrays(self) -> dict[str, Any]:
+        """Arrays that the compiled model takes, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class BernsteinData(Likelihood):
     r"""Histogram of ranks and the matrix of its expectation: the default likelihood.
 
     :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
@@ -50,7 +66,7 @@ class BernsteinData:
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task whose ranks are known."""
-        last_loss = loss_bins(task.n_classes, N_BINS)
+        last_loss = loss_bins(task.n_classes)
         return cls(
             basis.bin_probabilities(last_loss, task.n_classes),
             task.histogram(last_loss),
@@ -67,6 +83,16 @@ class BernsteinData:
         )
 
     @property
+    def parts(self) -> tuple[Self, ...]:
+        """Data of every task, as in `PooledData`: of one."""
+        return (self,)
+
+    @property
+    def weight(self) -> tuple[float, ...]:
+        """Weight of every task, as in `PooledData`: one."""
+        return (1.0,)
+
+    @property
     def precision(self) -> float:
         """Weight of an instance in the log-likelihood."""
         return 1 / self.design_effect
@@ -74,52 +100,74 @@ class BernsteinData:
     @property
     def effective_sample(self) -> int:
         """Number of independent instances that hold the information of the histogram."""
-        return max(round(self.counts.sum() / self.design_effect), 1)
+        return int(_effective_sample(self.counts.sum(), self.design_effect))
+
+    def log_likelihood(self, weights: FloatArray) -> FloatArray:
+        """Log-likelihood of weights (..., m), up to a constant."""
+        return self._log_shares(weights) @ self.counts / self.design_effect
+
+    def class_log_likelihood(
+        self, weights: FloatArray, task: SourceTask
+    ) -> tuple[FloatArray, IntArray]:
+        r"""Pointwise log-likelihood by class: leaving one out leaves a class out.
+
+        :math:`ll_c = \frac{n w_c}{\mathrm{deff}} \overline{\log (Bw)_{bin}}` over the instances of
+        class c with weight w_c; the classes add up to the log-likelihood of the model.
+
+        Parameters
+        ----------
+        weights : array of shape (chain, draw, m)
+            Draws of the mixture weights.
+        task : SourceTask
+            The task that the data come from.
+
+        Returns
+        -------
+        log_likelihood : array of shape (chain, draw, n_tested)
+        classes : int array of shape (n_tested,)
+            Positions of the tested classes.
+        """
+        last_loss = loss_bins(task.n_classes, self.counts.size)
+        bins = np.searchsorted(last_loss, task.evidence.losses)
+        classes, position = np.unique(task.y, return_inverse=True)
+        share = np.zeros((classes.size, self.counts.size))
+        np.add.at(share, (position, bins), task.instance_weight)
+        scale = task.n_test / self.design_effect
+        return scale * (self._log_shares(weights) @ share.T), classes
+
+    def _log_shares(self, weights: FloatArray) -> FloatArray:
+        return np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
+
+    def replicates(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Histograms of replicated tasks: Multinomial(n / deff, B w), rescaled to n.
+
+        Parameters
+        ----------
+        weights : array of shape (chain, draw, m)
+            Draws of the mixture weights.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (chain, draw, n_bins)
+        """
+        share = weights @ self.matrix.T
+        return _random_histogram(share, self.design_effect, float(self.counts.sum()), rng)
 
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the observed histogram in the current PyMC model."""
-        import pymc as pm
         import pytensor.tensor as pt
 
-        matrix, deff, counts = data["matrix"], data["design_effect"], data["counts"]
-        share = pt.dot(matrix, weights)
-        pm.CustomDist(
-            BernsteinData.observed,
-            share,
-            deff,
-            pt.sum(counts),
-            logp=_histogram_logp,
-            random=_histogram_random,
-            signature="(b),(),()->(b)",
-            observed=counts,
-            dims="bin",
+        size = data["design_effect"], pt.sum(data["counts"])
+        _register_histogram(
+            data, weights, size, _histogram_logp, _random_histogram, "(b),(),()->(b)"
         )
 
 
-def _histogram_logp(value: Any, share: Any, deff: Any, total: Any) -> Any:
-    import pytensor.tensor as pt
-
-    return pt.sum(value * pt.log(pt.maximum(share, SMALLEST_SHARE))) / deff
-
-
-def _histogram_random(
-    share: FloatArray,
-    deff: FloatArray,
-    total: FloatArray,
-    rng: np.random.Generator | None = None,
-    size: Any = None,
-) -> FloatArray:
-    """Histograms with the information of n / deff independent instances, rescaled to n."""
-    rng = rng or np.random.default_rng()
-    effective = np.maximum(np.rint(total / deff), 1).astype(int)
-    share = np.maximum(share, 0)
-    draws = rng.multinomial(effective, share / share.sum(-1, keepdims=True), size=size)
-    return draws * (total / effective)[..., None]
-
-
 @dataclass(frozen=True)
-class PooledData:
+class PooledData(Likelihood):
     r"""Histograms of several tasks, each with a matrix, design effect and weight of its own.
 
     :math:`\log L(w) = \sum_t \lambda_t \sum_b n_{tb} \log (B_t w)_b / \mathrm{deff}_t`. The rows
@@ -154,31 +202,55 @@ class PooledData:
     @property
     def precision(self) -> FloatArray:
         """Weight over design effect of the task of each row, (48 n_tasks,)."""
-        own = [part.design_effect for part in self.parts]
-        return np.repeat(np.array(self.weight) / own, N_BINS)
+        design_effect = [part.design_effect for part in self.parts]
+        return np.repeat(np.array(self.weight) / design_effect, N_BINS)
 
-    def padded(self) -> Self:
-        """Return the data as they are: every task has 48 rows."""
-        return self
+    def arrays(self) -> dict[str, Any]:
+        """Arrays that the compiled model takes, by name."""
+        return {"matrix": self.matrix, "counts": self.counts, "precision": self.precision}
+
+    def log_likelihood(self, weights: FloatArray) -> FloatArray:
+        """Log-likelihood of weights (..., m), up to a constant."""
+        parts = zip(self.weight, self.parts, strict=True)
+        return np.sum([share * part.log_likelihood(weights) for share, part in parts], axis=0)
 
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the observed histograms in the current PyMC model."""
-        import pymc as pm
         import pytensor.tensor as pt
 
-        counts = data["counts"]
-        pm.CustomDist(
-            PooledData.observed,
-            pt.dot(data["matrix"], weights),
-            data["precision"],
-            pt.sum(pt.reshape(counts, (-1, N_BINS)), axis=1),
-            logp=_pooled_logp,
-            random=_pooled_random,
-            signature="(b),(b),(t)->(b)",
-            observed=counts,
-            dims="bin",
-        )
+        total = pt.sum(pt.reshape(data["counts"], (-1, N_BINS)), axis=1)
+        size = data["precision"], total
+        _register_histogram(data, weights, size, _pooled_logp, random_pool, "(b),(b),(t)->(b)")
+
+
+def _register_histogram(
+    data: dict[str, Any],
+    weights: Any,
+    size: tuple[Any, Any],
+    logp: Callable[..., Any],
+    random: Callable[..., FloatArray],
+    signature: str,
+) -> None:
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    pm.CustomDist(
+        BernsteinData.observed,
+        pt.dot(data["matrix"], weights),
+        *size,
+        logp=logp,
+        random=random,
+        signature=signature,
+        observed=data["counts"],
+        dims=BernsteinData.rows,
+    )
+
+
+def _histogram_logp(value: Any, share: Any, deff: Any, total: Any) -> Any:
+    import pytensor.tensor as pt
+
+    return pt.sum(value * pt.log(pt.maximum(share, SMALLEST_SHARE))) / deff
 
 
 def _pooled_logp(value: Any, share: Any, precision: Any, total: Any) -> Any:
@@ -187,7 +259,26 @@ def _pooled_logp(value: Any, share: Any, precision: Any, total: Any) -> Any:
     return pt.sum(value * precision * pt.log(pt.maximum(share, SMALLEST_SHARE)))
 
 
-def _pooled_random(
+def _effective_sample(total: Any, deff: Any) -> IntArray:
+    return np.maximum(np.rint(total / deff), 1).astype(int)
+
+
+def _random_histogram(
+    share: FloatArray,
+    deff: FloatArray | float,
+    total: FloatArray | float,
+    rng: np.random.Generator | None = None,
+    size: Any = None,
+) -> FloatArray:
+    """Histograms with the information of n / deff independent instances, rescaled to n."""
+    rng = rng or np.random.default_rng()
+    effective = _effective_sample(total, deff)
+    share = np.maximum(share, 0)
+    draws = rng.multinomial(effective, share / share.sum(-1, keepdims=True), size=size)
+    return draws * (total / effective)[..., None]
+
+
+def random_pool(
     share: FloatArray,
     precision: FloatArray,
     total: FloatArray,
@@ -198,7 +289,7 @@ def _pooled_random(
     rng = rng or np.random.default_rng()
     deff = 1 / np.maximum(precision[..., ::N_BINS], SMALLEST_SHARE)
     blocks = [
-        _histogram_random(
+        _random_histogram(
             share[..., N_BINS * t : N_BINS * (t + 1)], deff[..., t], total[..., t], rng, size
         )
         for t in range(total.shape[-1])
@@ -207,7 +298,7 @@ def _pooled_random(
 
 
 @dataclass(frozen=True)
-class PowerData:
+class PowerData(Likelihood):
     r"""Accuracies at some k, whitened: for tasks that know no ranks.
 
     With Sigma the covariance of ATA on a grid of k and A the accuracy matrix of the basis,
@@ -232,20 +323,16 @@ class PowerData:
         """Data of a task, on its grid of k."""
         k = task.grid(_N_POWERS)
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
-        # Half an instance of doubt: an accuracy without errors is not known without error.
+        # Half an instance of doubt: an accuracy without errors still has an error.
         share = (accuracy * task.n_test + 0.5) / (task.n_test + 1)
         floor = share * (1 - share) / task.n_test
         covariance = covariance + np.diag(np.maximum(floor - np.diag(covariance), 0))
-        sd = np.sqrt(np.diag(covariance))
-        values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
-        kept = values > _SMALLEST_DIRECTION * values[-1]
-        scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-        whiten = (scale * vectors).T / sd
+        whiten = whitening(covariance, _SMALLEST_DIRECTION)
         return cls(whiten @ basis.accuracy(k), whiten @ accuracy)
 
-    def padded(self) -> Self:
-        """Return the data as they are: the number of accuracies seldom varies."""
-        return self
+    def log_likelihood(self, weights: FloatArray) -> FloatArray:
+        """Log-likelihood of weights (..., m), up to a constant."""
+        return -0.5 * ((self.whitened - weights @ self.matrix.T) ** 2).sum(axis=-1)
 
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
@@ -258,8 +345,30 @@ class PowerData:
             pt.dot(data["matrix"], weights),
             1.0,
             observed=data["whitened"],
-            dims="direction",
+            dims=PowerData.rows,
         )
+
+
+def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
+    """Matrix that makes noise with this covariance standard normal.
+
+    Parameters
+    ----------
+    covariance : array of shape (n, n)
+        Positive semidefinite.
+    smallest : float
+        Directions whose variance is below this share of the largest get zero rows.
+
+    Returns
+    -------
+    array of shape (n, n)
+    """
+    sd = np.sqrt(np.diag(covariance))
+    scaled = covariance / np.where(sd > 0, np.outer(sd, sd), 1.0)
+    values, vectors = np.linalg.eigh(scaled)
+    kept = values > max(smallest * values[-1], 0.0)
+    scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return (scale * vectors).T / np.where(sd > 0, sd, 1.0)
 
 
 LikelihoodData = BernsteinData | PooledData | PowerData
@@ -284,10 +393,3 @@ def likelihood_data(
             "likelihood: 'bernstein' needs ranks and the task has accuracies alone; use 'power'"
         )
     return LIKELIHOODS[likelihood].of(task, basis)
-
-
-def arrays(data: LikelihoodData) -> dict[str, Any]:
-    """What the compiled model takes of the data, by name."""
-    if isinstance(data, PooledData):
-        return {"matrix": data.matrix, "counts": data.counts, "precision": data.precision}
-    return {field.name: getattr(data, field.name) for field in fields(data)}

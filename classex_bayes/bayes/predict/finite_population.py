@@ -1,21 +1,21 @@
 r"""Accuracy on a finite population of K classes of which the pilot is a part.
 
 The K classes are themselves drawn from the superpopulation of the model. Their accuracy, averaged
-over their subsets of k classes and over all instances of each class, is AGA_k plus a deviation
-that pilot and population have in common: more of it, the more of the K classes were tested.
+over their subsets of k classes and over all instances of each class, is AGA_k plus a deviation. The
+more of the K classes were tested, the more of this deviation the pilot shares.
 
-How much of the pilot's deviation is of classes and how much of instances, the pilot tells only
+The pilot's deviation has a part of classes and a part of instances. They can be told apart only
 with several instances of each class, drawn at random from those of the class. With one instance
-the typical share is taken; where the instances of a class differ by design, one in each font, say,
-they look unlike each other and the interval stays wide. The accuracy of a test that has the
-pilot's own instances in it is another quantity (`measured_accuracy_nested`).
+the typical share is taken. If the instances of a class differ by design, such as one in each font,
+they look unlike each other and the interval stays wide. The accuracy of a test that contains the
+pilot's instances is another quantity (`classex_bayes.bayes.predict.single_test`).
 """
 
 import numpy as np
 import xarray as xr
 
 from classex_bayes.bayes.idata import dependence_of
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.validation import class_count
 from classex_bayes.typing import FloatArray, IntArray
@@ -40,8 +40,7 @@ def checked_population(population: int, k: IntArray, n_classes: int) -> int:
 
 
 def population_accuracy(
-    weights: FloatArray,
-    basis: RadialBasis,
+    law: MixtureLaw,
     tree: xr.DataTree,
     k: IntArray,
     population: int,
@@ -51,7 +50,7 @@ def population_accuracy(
 
     With f = k1 / K, j = min(k, k1), e = ATA_j - AGA_j the pilot's deviation, b the share of its
     variance that classes and competitors cause and :math:`v = s \rho + c`
-    (`AnswerDependence`), each draw of the weights is followed by
+    (`AnswerDependence`), the draw given the weights is
 
     .. math::
 
@@ -70,19 +69,17 @@ def population_accuracy(
 
     Parameters
     ----------
-    weights : array of shape (chain, draw, m)
-        Draws of the mixture weights.
-    basis : RadialBasis
-        Basis of the weights.
+    law : MixtureLaw
+        Draws of the law of U*, weights of shape (chain, draw, m).
     tree : DataTree
-        The fitted model's data: ATA on a grid, between whose k the deviation is interpolated in
-        log k, and the dependence between answers.
+        Groups of the fitted model: ATA on a grid of k, between which the deviation is interpolated
+        in log k, and the dependence between answers.
     k : int array of shape (n_k,)
         Numbers of classes, 2..K.
     population : int
         K.
     rng : Generator
-        Source of randomness; one normal variable for all k of a draw, so that its curve is smooth.
+        Source of randomness; each draw has one normal variable for all k, so its curve is smooth.
 
     Returns
     -------
@@ -93,28 +90,22 @@ def population_accuracy(
     Cochran, Sampling Techniques (1977), section 2.6 (the finite population correction 1 - f).
     """
     pilot, observed = dependence_of(tree), tree["observed_data"].to_dataset()
-    known = observed["k"].values
-    j = np.minimum(k, known[-1])
+    source_k = observed["k"].values
+    j = np.minimum(k, source_k[-1])
     share = pilot.n_classes / population * pilot.carried_over
 
-    def expected(sizes: FloatArray | IntArray) -> FloatArray:
-        return weights @ basis.accuracy(sizes).T
-
-    def common(first: IntArray, second: IntArray, among: int) -> FloatArray:
+    def covariance(first: IntArray, second: IntArray, among: int) -> FloatArray:
         overlap = (first - 1.0) * (second - 1.0) / (among - 1.0)
-        joint = expected(first + second - 1 - overlap)
-        covariance = joint - expected(first) * expected(second)
-        return np.maximum(covariance, _SMALLEST_VARIANCE)
+        joint = law.expected_accuracy(first + second - 1 - overlap)
+        product = law.expected_accuracy(first) * law.expected_accuracy(second)
+        return np.maximum(joint - product, _SMALLEST_VARIANCE)
 
-    deviation = observed["accuracy"].values - expected(known)
-    own = common(j, j, pilot.n_classes)
-    inherited = common(k, j, population)
-    mean = expected(k) + share * inherited / own * (deviation @ _interpolation(known, j))
-    left = common(k, k, population) - share * inherited**2 / own
-    spread = np.sqrt(np.maximum(left, 0) * pilot.shared / population)
-    return np.clip(mean + spread * rng.standard_normal((*weights.shape[:2], 1)), 0.0, 1.0)
-
-
-def _interpolation(known: IntArray, k: IntArray) -> FloatArray:
-    """Matrix (n_known, n_k) that interpolates values at `known` linearly in log k."""
-    return np.array([np.interp(np.log(k), np.log(known), row) for row in np.eye(known.size)])
+    deviation = observed["accuracy"].values - law.expected_accuracy(source_k)
+    of_pilot = covariance(j, j, pilot.n_classes)
+    inherited = covariance(k, j, population)
+    rows = [np.interp(np.log(j), np.log(source_k), row) for row in np.eye(source_k.size)]
+    deviation_at_j = deviation @ np.array(rows)
+    mean = law.expected_accuracy(k) + share * inherited / of_pilot * deviation_at_j
+    variance = covariance(k, k, population) - share * inherited**2 / of_pilot
+    spread = np.sqrt(np.maximum(variance, 0) * pilot.shared / population)
+    return np.clip(mean + spread * rng.standard_normal((*mean.shape[:2], 1)), 0.0, 1.0)

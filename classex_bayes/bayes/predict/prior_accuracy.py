@@ -1,8 +1,7 @@
-"""What a prior believes of accuracy before any ranks are seen."""
-
-import numpy as np
+"""Accuracy under the prior, before any ranks are seen."""
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.task.source_task import SourceTask
@@ -23,15 +22,15 @@ def prior_accuracy(
     Parameters
     ----------
     model : BayesianExtrapolator
-        Whose prior; it need not be fitted.
+        The model whose prior is drawn from; it need not be fitted.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     task : SourceTask, optional
-        Its k1 is what "far beyond" is measured from; the fitted task by default.
+        Task whose k1 decides which k are far beyond; the fitted one by default.
     draws : int
         Number of draws from the prior.
     random_seed : int, SeedSequence or None
-        Seed of the draws; by default that of the fit, where the model was fitted.
+        Seed of the draws; by default that of the fit, if the model is fitted.
 
     Returns
     -------
@@ -62,9 +61,12 @@ def prior_accuracy(
     counts = class_counts(k)
     tree = model.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
     weights = tree["prior"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
-    basis = (model.prior_ if task is None else model.prior).basis
-    values = np.clip(weights @ basis.accuracy(counts).T, 0.0, 1.0)
+    law = MixtureLaw((model.prior_ if task is None else model.prior).basis, weights)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     return Extrapolation.from_draws(
-        counts, values, f"prior of {model.name}", "credible", int(n_classes)
+        counts,
+        law.expected_accuracy(counts),
+        f"prior of {model.name}",
+        "credible",
+        int(n_classes),
     )

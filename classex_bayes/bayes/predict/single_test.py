@@ -1,34 +1,32 @@
-"""Draws of the accuracy that will be measured on one concrete set of classes."""
+"""Draws of the accuracy that one test on a concrete set of classes will show."""
 
 import numpy as np
 
+from classex_bayes.bayes.predict.beta_binomial import SMALLEST_MEAN, beta_binomial
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
-_LEAST_MEAN = 1e-12  # a beta variable needs two positive parameters
-_LEAST_SIZE = 0.01
 
-
-def measured_accuracy(
+def single_test_accuracy(
     expected: FloatArray,
     k: IntArray,
     repeats: int,
     dependence: AnswerDependence,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Accuracy TA_k measured on new classes, independent of the pilot's.
+    r"""Accuracy TA_k of a test on new classes, independent of the pilot's.
 
-    Each draw of A = AGA_k is followed by N = k r / s answers with the design effect
-    d = s (1 + (r - 1) rho) + r c (`AnswerDependence`): their number of right ones is
-    beta-binomial, with mean N A and variance N A (1 - A) d / s,
+    Given A = AGA_k, the test has N = k r / s answers with the design effect
+    d = s (1 + (r - 1) rho) + r c (`AnswerDependence`). The number of right answers is
+    beta-binomial with mean N A and variance N A (1 - A) d / s,
 
     .. math::
 
         TA_k = \frac{1}{N} Binomial(N, p), \quad
         p \sim Beta(\varphi A, \varphi (1 - A)), \quad \varphi = \frac{N - d/s}{d/s - 1},
 
-    so that it stays among the shares that a test can show, where A is near 0 or 1 too.
+    so that TA_k is a share that a test can show, even if A is near 0 or 1.
 
     Parameters
     ----------
@@ -39,7 +37,7 @@ def measured_accuracy(
     repeats : int
         Test instances per class, r.
     dependence : AnswerDependence
-        What the pilot says of the dependence between answers.
+        Dependence between the answers of the pilot.
     rng : Generator
         Source of randomness.
 
@@ -52,7 +50,7 @@ def measured_accuracy(
     >>> expected = np.full((2, 4000, 1), 0.9)
     >>> pilot = AnswerDependence(0.2, 0.1, 1.0, 5, 0.9, 50)
     >>> rng = np.random.default_rng(1)
-    >>> draws = measured_accuracy(expected, np.array([100]), 5, pilot, rng)
+    >>> draws = single_test_accuracy(expected, np.array([100]), 5, pilot, rng)
     >>> draws.shape, round(float(draws.mean()), 2), round(float(draws.std()), 2)
     ((2, 4000, 1), 0.9, 0.02)
     """
@@ -61,7 +59,7 @@ def measured_accuracy(
     return _n_right(answers, expected, inflation, rng) / answers
 
 
-def measured_accuracy_nested(
+def nested_test_accuracy(
     expected: FloatArray,
     k: IntArray,
     repeats: int,
@@ -69,15 +67,15 @@ def measured_accuracy_nested(
     expected_source: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Accuracy TA_k measured on classes among which are the pilot's, with its instances.
+    r"""Accuracy TA_k of a test whose classes include the pilot's, with its instances.
 
-    Of the r instances of a pilot class min(r, r1) are those of the pilot. Their right answers
-    among k1 classes are known, k1 min(r, r1) TA_k1 of them, and each stays right among k
-    with chance AGA_k / AGA_k1. Further instances of the pilot's classes inherit the share b
-    (`AnswerDependence.carried_over`) of its deviation, so their chance is
-    :math:`AGA_k (1 + b (TA_{k_1} / AGA_{k_1} - 1))`; those of the other classes have AGA_k. The
-    three numbers of right answers are beta-binomial as in `measured_accuracy`. At k = k1 and r = r1
-    the result is TA_k1.
+    Of the r instances of a pilot class, min(r, r1) are those of the pilot. They had
+    k1 min(r, r1) TA_k1 right answers among k1 classes; each stays right among k with chance
+    AGA_k / AGA_k1. Further instances of the pilot's classes inherit the share b
+    (`AnswerDependence.carried_over`) of its deviation: their chance is
+    :math:`AGA_k (1 + b (TA_{k_1} / AGA_{k_1} - 1))`. Instances of the other classes have AGA_k. The
+    three numbers of right answers are beta-binomial as in `single_test_accuracy`. At k = k1 and
+    r = r1 the result is TA_k1.
 
     Parameters
     ----------
@@ -88,7 +86,7 @@ def measured_accuracy_nested(
     repeats : int
         Test instances per class, r.
     dependence : AnswerDependence
-        What the pilot says of the dependence between answers.
+        Dependence between the answers of the pilot.
     expected_source : array of shape (chain, draw)
         Draws of AGA_k1, of the same weights.
     rng : Generator
@@ -108,7 +106,7 @@ def measured_accuracy_nested(
     >>> pilot = AnswerDependence(0.2, 0.1, 1.0, 5, 0.88, 50)
     >>> expected, source = np.full((2, 4000, 2), [0.9, 0.8]), np.full((2, 4000), 0.9)
     >>> rng = np.random.default_rng(1)
-    >>> draws = measured_accuracy_nested(expected, np.array([50, 100]), 5, pilot, source, rng)
+    >>> draws = nested_test_accuracy(expected, np.array([50, 100]), 5, pilot, source, rng)
     >>> draws.mean(axis=(0, 1)).round(2).tolist(), draws.std(axis=(0, 1)).round(2).tolist()
     ([0.88, 0.79], [0.0, 0.02])
     """
@@ -122,52 +120,47 @@ def measured_accuracy_nested(
             f"k: found {np.min(k)}; expected at least the {source} source classes, which are part "
             "of the target classes where nested=True"
         )
-    kept = min(float(repeats), dependence.repeats)
+    reused_repeats = min(float(repeats), dependence.repeats)
     inflation = dependence.design_effect(repeats) / dependence.spread
-    shared = int(_n_answers(np.array([source * kept]), dependence)[0])
-    answers = np.maximum(_n_answers(k * float(repeats), dependence), shared)
-    further = np.minimum(
-        np.rint(source * (repeats - kept) / dependence.spread).astype(np.int64), answers - shared
-    )
+    reused = int(_n_answers(source * reused_repeats, dependence))
+    answers = np.maximum(_n_answers(k * float(repeats), dependence), reused)
+    further = np.rint(source * (repeats - reused_repeats) / dependence.spread).astype(np.int64)
+    further = np.minimum(further, answers - reused)
 
-    before = np.maximum(expected_source, _LEAST_MEAN)[..., None]
+    before = np.maximum(expected_source, SMALLEST_MEAN)[..., None]
     survival = np.minimum(expected / before, 1.0)
     inherited = 1 + dependence.carried_over * (accuracy / before - 1)
-    known = _known_right(shared, accuracy, dependence, expected_source.shape, rng)[..., None]
-    right = _n_right(known, survival, inflation, rng)
+    right_before = _right_before(reused, accuracy, dependence, expected_source.shape, rng)
+    right = _n_right(right_before[..., None], survival, inflation, rng)
     right += _n_right(further, np.minimum(expected * inherited, 1.0), inflation, rng)
-    right += _n_right(answers - shared - further, expected, inflation, rng)
+    right += _n_right(answers - reused - further, expected, inflation, rng)
     return right / answers
 
 
-def _n_answers(instances: FloatArray, dependence: AnswerDependence) -> IntArray:
+def _n_answers(instances: FloatArray | float, dependence: AnswerDependence) -> IntArray:
     """Number of answers that weigh the same as the instances of a test."""
     return np.maximum(np.rint(instances / dependence.spread), 1).astype(np.int64)
 
 
-def _known_right(
-    shared: int,
+def _right_before(
+    reused: int,
     accuracy: float,
     dependence: AnswerDependence,
     shape: tuple[int, ...],
     rng: np.random.Generator,
 ) -> IntArray:
-    """Right answers among the pilot's that are used again: all of them, or a sample."""
-    every = _n_answers(np.array([dependence.n_classes * dependence.repeats]), dependence)[0]
-    right = int(np.rint(every * accuracy))
-    if shared == every:
+    """Right answers of the pilot among those that are used again: all of them, or a sample."""
+    total = int(_n_answers(dependence.n_classes * dependence.repeats, dependence))
+    right = int(np.rint(total * accuracy))
+    if reused == total:
         return np.full(shape, right)
-    return rng.hypergeometric(right, every - right, shared, size=shape)
+    return rng.hypergeometric(right, total - right, reused, size=shape)
 
 
 def _n_right(
     answers: IntArray, mean: FloatArray, inflation: float, rng: np.random.Generator
 ) -> IntArray:
-    """Beta-binomial numbers of right answers; binomial where nothing inflates their variance."""
-    if inflation <= 1:
-        return rng.binomial(answers, mean)
-    size = np.maximum((answers - inflation) / (inflation - 1), _LEAST_SIZE)
-    inside = np.clip(mean, _LEAST_MEAN, 1 - _LEAST_MEAN)
-    share = rng.beta(size * inside, size * (1 - inside))
-    # A mean of exactly 0 or 1 leaves no doubt.
-    return rng.binomial(answers, np.where((mean > 0) & (mean < 1), share, mean))
+    """Numbers of right answers whose variance is inflated."""
+    excess = inflation - 1
+    size = (answers - inflation) / excess if excess > 0 else np.inf
+    return beta_binomial(answers, mean, size, rng)

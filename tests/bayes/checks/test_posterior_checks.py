@@ -16,8 +16,8 @@ from classex_bayes.bayes.checks.replicates import (
     seen_and_replicated,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.predict.predictive import predictive_class_accuracy
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
+from classex_bayes.bayes.predict.replicated_accuracy import replicated_class_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError, NotFittedError
@@ -30,7 +30,7 @@ from classex_bayes.task.source_task import SourceTask
 @pytest.mark.parametrize("within", [0.0, 0.2, 0.7, 1.0])
 @pytest.mark.parametrize(("accuracy", "repeats"), [(0.9, 2), (0.5, 10), (1.0, 3), (0.0, 3)])
 def test_class_accuracies_are_beta_binomial(within, accuracy, repeats):
-    draws = predictive_class_accuracy(
+    draws = replicated_class_accuracy(
         np.full(200, accuracy), np.full(300, repeats), within, np.random.default_rng(1)
     )
     assert draws.shape == (200, 300) and draws.min() >= 0 and draws.max() <= 1
@@ -65,7 +65,7 @@ def test_one_class_unlike_the_others_stands_out():
     observed = rng.binomial(40, 0.9, 100) / 40
     observed[7] = 0.0
     within = 0.1  # what the dead class among the 100 makes of the estimate
-    replicated = predictive_class_accuracy(np.full(400, 0.89), np.full(100, 40), within, rng)
+    replicated = replicated_class_accuracy(np.full(400, 0.89), np.full(100, 40), within, rng)
     found = ClassAccuracies(observed, replicated, np.full(100, 0.01), list(range(100)))
     seen, draws = found.discrepancies()["classes: lowest accuracy"]
     assert seen == 0 and np.mean(draws <= 0) < 0.005

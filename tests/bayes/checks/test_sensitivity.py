@@ -12,7 +12,6 @@ from classex_bayes.bayes.checks.sensitivity import Sensitivity, _diagnosis, sens
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import data_of
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.predict.predictive import log_likelihood
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
 from classex_bayes.results import Extrapolation
 
@@ -58,11 +57,11 @@ def test_scaled_says_when_few_draws_remain(conjugate):
 def test_log_likelihood_is_that_of_the_model(fitted, fitted_curve):
     weights = fitted.idata["posterior"]["weights"].values
     classes = fitted.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
-    assert_allclose(log_likelihood(weights, data_of(fitted.idata)), classes.sum("class"))
+    assert_allclose(data_of(fitted.idata).log_likelihood(weights), classes.sum("class"))
     data = data_of(fitted_curve.idata)
     weights = fitted_curve.idata["posterior"]["weights"].values
     expected = norm.logpdf(data.whitened, weights @ data.matrix.T).sum(axis=-1)
-    assert_allclose(np.ptp(expected - log_likelihood(weights, data)), 0, atol=1e-8)
+    assert_allclose(np.ptp(expected - data.log_likelihood(weights)), 0, atol=1e-8)
 
 
 def test_a_pilot_of_200_classes(fitted):

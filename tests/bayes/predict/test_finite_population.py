@@ -13,6 +13,7 @@ from classex_bayes.bayes.idata import dependence_of, task_groups
 from classex_bayes.bayes.predict.finite_population import population_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import ConvergenceWarning, DataError
 from classex_bayes.simulate import GaussianNearestNeighbor, UniformSphere
 from classex_bayes.task.source_task import SourceTask
@@ -42,7 +43,7 @@ def with_dependence(tree, **changes):
 
 def drawn(weights, tree, k, population):
     rng = np.random.default_rng(1)
-    return population_accuracy(weights, BASIS, tree, np.array(k), population, rng)
+    return population_accuracy(MixtureLaw(BASIS, weights), tree, np.array(k), population, rng)
 
 
 def expected(weights, k):

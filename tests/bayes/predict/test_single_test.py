@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classex_bayes.bayes.predict.single_test import measured_accuracy, measured_accuracy_nested
+from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence, typical_dependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import (
@@ -19,14 +19,14 @@ PILOT = AnswerDependence(0.25, 0.1, 1.0, 5, 0.9, 60)
 def independent(accuracy, k, repeats, dependence=PILOT, draws=10_000):
     expected = np.broadcast_to(np.asarray(accuracy, dtype=float), (2, draws, len(k)))
     rng = np.random.default_rng(1)
-    return measured_accuracy(expected, np.array(k), repeats, dependence, rng)
+    return single_test_accuracy(expected, np.array(k), repeats, dependence, rng)
 
 
 def nested(accuracy, source, k, repeats, dependence=PILOT, draws=10_000):
     expected = np.broadcast_to(np.asarray(accuracy, dtype=float), (2, draws, len(k)))
     before = np.full((2, draws), source)
     rng = np.random.default_rng(2)
-    return measured_accuracy_nested(expected, np.array(k), repeats, dependence, before, rng)
+    return nested_test_accuracy(expected, np.array(k), repeats, dependence, before, rng)
 
 
 @pytest.mark.parametrize("repeats", [1, 5])
@@ -149,8 +149,8 @@ def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
         found = answer_dependence(task.evidence.losses, task.y, task.class_weight, variance)
         draws = fit(task).predict(sizes).accuracy.values
         rng = np.random.default_rng(mine)
-        alone = measured_accuracy(draws, sizes, 2, found, rng)[..., 1]
-        within = measured_accuracy_nested(draws, sizes, 2, found, draws[..., 0], rng)[..., 1]
+        alone = single_test_accuracy(draws, sizes, 2, found, rng)[..., 1]
+        within = nested_test_accuracy(draws, sizes, 2, found, draws[..., 0], rng)[..., 1]
         for sample, predicted in (
             ((probes, gallery, y), within),
             (law.sample(400, repeats=2, random_seed=other), alone),

@@ -4,14 +4,12 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 from scipy.special import ndtr
 from scipy.stats import binom, norm
 
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.predict import predictive
+from classex_bayes.bayes.predict import replicated_accuracy
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.normal_law import expected_power
 
 BASIS = RadialBasis.regular(-2, 5, 0.5)
 WEIGHTS = np.random.default_rng(2).dirichlet(np.ones(BASIS.knots.size))
@@ -29,9 +27,8 @@ def test_histograms_have_the_noise_of_the_effective_sample():
     k1, n, deff = 20, 300, 5.0
     matrix = BASIS.bin_probabilities(np.arange(k1), k1)
     data = BernsteinData(matrix, np.full(k1, n / k1), deff)
-    draws = predictive.predictive_histogram(
-        np.broadcast_to(WEIGHTS, (2, 4000, WEIGHTS.size)), data, np.random.default_rng(0)
-    )
+    weights = np.broadcast_to(WEIGHTS, (2, 4000, WEIGHTS.size))
+    draws = data.replicates(weights, np.random.default_rng(0))
     assert draws.shape == (2, 4000, k1)
     np.testing.assert_allclose(draws.sum(axis=-1), n)
     share, draws = loss_law(k1), draws.reshape(-1, k1)
@@ -43,9 +40,9 @@ def test_histograms_have_the_noise_of_the_effective_sample():
 @pytest.mark.parametrize("effective", [40, 5000])
 def test_accuracies_have_the_noise_of_the_effective_sample(effective, monkeypatch):
     # Many instances are simulated by fewer, whose noise is scaled.
-    monkeypatch.setattr(predictive, "_MOST_INSTANCES", 500)
+    monkeypatch.setattr(replicated_accuracy, "_MOST_INSTANCES", 500)
     k1, k = 30, np.array([2, 5, 15, 30])
-    draws = predictive.predictive_accuracy(
+    draws = replicated_accuracy.replicated_accuracy(
         np.broadcast_to(WEIGHTS, (2, 2000, WEIGHTS.size)),
         BASIS,
         (k1, effective),
@@ -60,21 +57,3 @@ def test_accuracies_have_the_noise_of_the_effective_sample(effective, monkeypatc
     draws = draws.reshape(-1, 4)
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(4000))
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.06)
-
-
-def test_classes_until_solves_for_k():
-    one_hot = np.eye(BASIS.knots.size)
-    for level in (0.1, 0.45, 0.9, 0.99):
-        found = predictive.classes_until(level, one_hot[None], BASIS, 10**12)[0]
-        for mean, k in zip(BASIS.knots, found, strict=True):
-
-            def above(log_k, mean=mean, level=level):
-                return expected_power(mean, BASIS.bandwidth, np.exp([log_k]))[0, 0] - level
-
-            if above(np.log(2)) < 0:
-                assert k == 1
-            elif above(np.log(1e12)) > 0:
-                assert k == np.inf
-            else:
-                exact = np.exp(brentq(above, np.log(2), np.log(1e12)))
-                assert k == pytest.approx(exact, rel=1e-3, abs=1)

@@ -1,0 +1,36 @@
+"""Numbers of right answers with more variance than independent answers have."""
+
+import numpy as np
+
+from classex_bayes.typing import FloatArray, IntArray
+
+# A beta variable needs two positive parameters, and overflows where both are tiny.
+SMALLEST_MEAN, _SMALLEST_SIZE = 1e-12, 0.01
+
+
+def beta_binomial(
+    n: IntArray, mean: FloatArray, size: FloatArray | float, rng: np.random.Generator
+) -> IntArray:
+    r"""Draws of :math:`Binomial(n, p)` with :math:`p \sim Beta(\varphi m, \varphi (1 - m))`.
+
+    Parameters
+    ----------
+    n : int array
+        Numbers of answers.
+    mean : array
+        m; at exactly 0 or 1 all answers are alike.
+    size : array or float
+        phi; infinite for a binomial law.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    int array
+    """
+    if np.all(np.isinf(size)):
+        return rng.binomial(n, mean)
+    size = np.maximum(size, _SMALLEST_SIZE)
+    inside = np.clip(mean, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+    share = rng.beta(size * inside, size * (1 - inside))
+    return rng.binomial(n, np.where((mean > 0) & (mean < 1), share, mean))

@@ -1,0 +1,71 @@
+"""Laws of the favorability U*: what every question about more classes is asked of."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.typing import FloatArray, IntArray
+
+_POINTS_PER_DECADE = 40
+
+
+@dataclass(frozen=True)
+class MixtureLaw:
+    r"""Draws of a law of U* that is a mixture of radial-basis CDFs.
+
+    Parameters
+    ----------
+    basis : RadialBasis
+        The m elements of the mixture.
+    weights : array of shape (..., m)
+        Mixture weights, one law for each draw.
+
+    Examples
+    --------
+    >>> law = MixtureLaw(RadialBasis(np.array([0.0]), 1.0), np.ones((1, 1)))  # U* is uniform
+    >>> law.cdf(np.array([0.25])).round(6), law.expected_accuracy(np.array([2, 10])).round(6)
+    (array([[0.25]]), array([[0.5, 0.1]]))
+    """
+
+    basis: RadialBasis
+    weights: FloatArray
+
+    def cdf(self, u: FloatArray) -> FloatArray:
+        """P(U* <= u) at `u` (n_u,): array of shape (..., n_u)."""
+        return self.weights @ self.basis.cdf(u).T
+
+    def expected_accuracy(self, k: FloatArray | IntArray) -> FloatArray:
+        """Expected accuracy E[U*^(k-1)] on `k` (n_k,) classes: array of shape (..., n_k)."""
+        return np.clip(self.weights @ self.basis.accuracy(k).T, 0.0, 1.0)
+
+    def classes_until(self, level: float, largest: int) -> FloatArray:
+        """Largest number of classes whose expected accuracy is at least `level`.
+
+        Accuracy is tabulated at 40 log-spaced k a decade and interpolated between them, linear in
+        log k.
+
+        Parameters
+        ----------
+        level : float
+            Accuracy in (0, 1).
+        largest : int
+            Last number of classes of the table.
+
+        Returns
+        -------
+        array of shape (...)
+            Infinite if accuracy stays above the level up to `largest`, 1 if it is below at 2.
+        """
+        n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
+        grid = np.geomspace(2, largest, n_points)
+        flat = self.weights.reshape(-1, self.weights.shape[-1])
+        curve = np.minimum.accumulate(flat @ self.basis.accuracy(grid).T, axis=1)
+        n_above = (curve >= level).sum(axis=1)
+        after = np.clip(n_above, 1, grid.size - 1)
+        rows = np.arange(curve.shape[0])
+        upper, lower = curve[rows, after - 1], curve[rows, after]
+        fraction = (upper - level) / np.maximum(upper - lower, np.finfo(float).tiny)
+        k = np.floor(grid[after - 1] * (grid[after] / grid[after - 1]) ** np.clip(fraction, 0, 1))
+        k = np.where(n_above == 0, 1.0, np.where(n_above == grid.size, np.inf, k))
+        return k.reshape(self.weights.shape[:-1])
