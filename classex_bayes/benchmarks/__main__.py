@@ -1,8 +1,8 @@
 """Run the benchmarks and print a table: `python -m classex_bayes.benchmarks`."""
 
-import inspect
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from classex_bayes.benchmarks import end_to_end, rank_passes  # noqa: F401  (enter their benchmarks)
-from classex_bayes.benchmarks.registry import BENCHMARKS, Measurement
+from classex_bayes.benchmarks import fitting, ranking  # noqa: F401  (enter their benchmarks)
+from classex_bayes.benchmarks.measurement import BENCHMARKS
 
 _COMMAND = "python -m classex_bayes.benchmarks"
 _HEADER = ("benchmark", "measured", "to reach", "", "alone")
@@ -30,11 +30,8 @@ def main(
         raise typer.BadParameter(
             f"found {', '.join(sorted(unknown))}; there are: {list(BENCHMARKS)}"
         )
-    rows = [
-        _row(measurement, name)
-        for name in only or BENCHMARKS
-        for measurement in BENCHMARKS[name](small)
-    ]
+    names = only or list(BENCHMARKS)
+    rows = [row for name in names for row in _rows(name, small)]
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     table = Table(*_HEADER, title=f"{_COMMAND} on {machine}", title_justify="left")
     for row in rows:
@@ -44,22 +41,25 @@ def main(
         lines = [_HEADER, ("---",) * len(_HEADER), *rows]
         text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         intro = f"# Benchmarks\n\n`{_COMMAND}` on {machine}, all in one run."
-        what = "\n".join(
-            f"- `{name}`: {inspect.getdoc(BENCHMARKS[name])}" for name in only or BENCHMARKS
+        descriptions = "\n".join(f"- `{name}`: {BENCHMARKS[name].description}" for name in names)
+        markdown.write_text(f"{intro}\n\n{text}\n\n{descriptions}\n", "utf-8")
+
+
+def _rows(name: str, small: bool) -> Iterator[tuple[str, ...]]:
+    """Rows of the table that one benchmark fills."""
+    benchmark, alone = BENCHMARKS[name], f"--only {name}"
+    if not benchmark.runs_here:
+        yield name, f"needs {benchmark.needs}, not installed", "", "SKIP", alone
+        return
+    for measurement in benchmark.run(small):
+        digits = ",.0f" if measurement.value >= 100 else ".3g"
+        yield (
+            measurement.name,
+            f"{measurement.value:{digits}} {measurement.unit}",
+            f"{'<=' if measurement.at_most else '>='} {measurement.reach:,g}",
+            "PASS" if measurement.passed else "FAIL",
+            alone,
         )
-        markdown.write_text(f"{intro}\n\n{text}\n\n{what}\n", "utf-8")
-
-
-def _row(found: Measurement, name: str) -> tuple[str, ...]:
-    bound = "<=" if found.at_most else ">="
-    measured = f"{found.value:,.0f}" if found.value >= 100 else f"{found.value:.3g}"
-    return (
-        found.name,
-        f"{measured} {found.unit}",
-        f"{bound} {found.reach:,g}",
-        "PASS" if found.passed else "FAIL",
-        f"--only {name}",
-    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from classex_bayes.benchmarks.__main__ import main
-from classex_bayes.benchmarks.registry import BENCHMARKS, Measurement, time_ratio
+from classex_bayes.benchmarks.measurement import BENCHMARKS, Benchmark, Measurement, time_ratio
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
@@ -20,10 +20,20 @@ def test_small_version_prints_every_benchmark(tmp_path, capsys):
 
 def test_a_ratio_below_its_reach_fails(monkeypatch, capsys):
     measured = [Measurement("slow", 0.5, 0.7, "rate"), Measurement("big", 2.0, 1.0, "size", True)]
-    monkeypatch.setitem(BENCHMARKS, "bad", lambda small: measured)
+    monkeypatch.setitem(BENCHMARKS, "bad", Benchmark(lambda small: measured, "Too slow."))
     main(only=["bad"])
     out = capsys.readouterr().out
     assert out.count("FAIL") == 2 and "PASS" not in out
+
+
+def test_what_needs_a_missing_package_is_skipped_and_the_rest_runs(monkeypatch, capsys):
+    measured = [Measurement("fast", 0.9, 0.7, "rate")]
+    for name, needs in (("a", "nowhere"), ("b", None)):
+        monkeypatch.setitem(BENCHMARKS, name, Benchmark(lambda small: measured, "", needs))
+    main(only=["a", "b"])
+    out = capsys.readouterr().out
+    assert out.count("SKIP") == 1 and "needs nowhere" in out
+    assert out.count("PASS") == 1
 
 
 def test_unknown_benchmark():

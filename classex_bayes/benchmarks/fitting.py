@@ -21,7 +21,7 @@ from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, p
 from classex_bayes.bayes.model.graph import build_model
 from classex_bayes.bayes.model.likelihoods import likelihood_data
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.benchmarks.registry import Measurement, benchmark, seconds, time_ratio
+from classex_bayes.benchmarks.measurement import Measurement, benchmark, seconds, time_ratio
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.source_task import SourceTask
 
@@ -82,8 +82,8 @@ def refit(small: bool) -> list[Measurement]:
         return BayesianExtrapolator().fit(task, **_SETTINGS)
 
     fit()
-    found = median(seconds(fit) for _ in range(1 if small else 15))
-    return [Measurement("fit again, 2 x 500 draws, 100 characters", found, 0.3, "seconds", True)]
+    time = median(seconds(fit) for _ in range(1 if small else 15))
+    return [Measurement("fit again, 2 x 500 draws, 100 characters", time, 0.3, "seconds", True)]
 
 
 @benchmark("sampling")
@@ -106,8 +106,8 @@ def sampling(small: bool) -> list[Measurement]:
             smallest = min(float(values.min()) for values in ess.data_vars.values())
             rates[name].append(smallest / drawing)
     return [
-        Measurement(f"least effective draws of {name}, 100 characters", median(found), reach, "/ s")
-        for (name, found), reach in zip(rates.items(), (600, 2000), strict=True)
+        Measurement(f"least effective draws of {name}, 100 characters", median(rate), reach, "/ s")
+        for (name, rate), reach in zip(rates.items(), (600, 2000), strict=True)
     ]
 
 
@@ -115,7 +115,7 @@ def sampling(small: bool) -> list[Measurement]:
 def size(small: bool) -> list[Measurement]:
     """A fit to 10^7 ranks of 1,000 classes against one to 1,000 ranks, a task each."""
     few, many, n_classes = (200, 2_000, 100) if small else (1_000, 10_000_000, 1_000)
-    found = []
+    measurements = []
     for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
         to_many, to_few = (
             partial(BayesianExtrapolator().fit, _ranks(n, n_classes, share), **_SETTINGS)
@@ -123,8 +123,8 @@ def size(small: bool) -> list[Measurement]:
         )
         ratio = time_ratio(to_many, to_few, repeats=1 if small else 5)
         text = f"fit to {many:,} ranks, {name}"
-        found.append(Measurement(text, ratio, 1.3, f"that to {few:,}", True))
-    return found
+        measurements.append(Measurement(text, ratio, 1.3, f"that to {few:,}", True))
+    return measurements
 
 
 def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
