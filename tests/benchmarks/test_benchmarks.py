@@ -15,7 +15,7 @@ def test_small_version_prints_every_benchmark(tmp_path, capsys):
     for name in BENCHMARKS:
         assert any(f"--only {name} |" in line for line in lines)
         assert any(line.startswith(f"- `{name}`: ") for line in lines)
-    assert any("losses from JAX arrays | 1 equal to NumPy's | >= 1 | PASS" in s for s in lines)
+    assert any("ranks from JAX arrays | 1 equal to NumPy's | >= 1 | PASS" in s for s in lines)
 
 
 def test_a_ratio_below_its_reach_fails(monkeypatch, capsys):
