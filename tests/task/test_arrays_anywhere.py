@@ -193,7 +193,7 @@ def test_ranks_without_the_compiler_are_the_same():
         "gallery = rng.integers(0, 3, (70, 4))\n"
         "probes = gallery + rng.integers(0, 2, gallery.shape)\n"
         "task = SourceTask.from_embeddings(probes, gallery, np.arange(70), random_seed=1)\n"
-        "print(task.losses.tolist(), task.design_effect())"
+        "print(task.ranks.tolist(), task.design_effect())"
     )
     compiled, plain = (
         subprocess.run(
