@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from classex_bayes.assumptions.drift_prior import DriftPosterior, DriftPrior
 from classex_bayes.assumptions.marginality import remeasure, smaller_than
-from classex_bayes.core.influence import class_accuracies, class_clustered
+from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import Extrapolation, expected_accuracy
@@ -296,7 +296,7 @@ def _class_by_class(
     expected, large_slope = _probit(subsampled, large.n_test)
     # Each class moves both probits; what moves them alike drops out.
     difference = slope * ours - large_slope * theirs
-    variance = _UNSEEN_COMPETITORS * float(class_clustered(difference[:, None], weight)[0, 0])
+    variance = _UNSEEN_COMPETITORS * float(clustered_covariance(difference[:, None], weight)[0, 0])
     floor = _HALF_AN_ANSWER * (slope / small.n_test) ** 2
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 

@@ -220,7 +220,7 @@ def answer_dependence(
     within, between = _TYPICAL_CLASS, _TYPICAL_RIVAL
     informative = _informative(right, repeats)
     if informative:
-        clustered = clustered_covariance(losses, y, n_classes, np.array([n_classes]), class_weight)
+        clustered = clustered_covariance((right / repeats)[:, None], weight)
         noise = float(clustered[0, 0]) if variance is None else variance
         # Deviations from the observed mean are too small by its own variance.
         total = accuracy * (1 - accuracy) + noise

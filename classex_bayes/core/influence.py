@@ -251,11 +251,6 @@ def loss_statistics(
     LossStatistics
         `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
 
-    References
-    ----------
-    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
-    variance.
-
     Examples
     --------
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -293,12 +288,8 @@ def loss_statistics(
     return LossStatistics(losses, tied, influence)
 
 
-def clustered_covariance(
-    losses: IntArray, y: IntArray, n_classes: int, k: IntArray, class_weight: FloatArray
-) -> FloatArray:
-    r"""Covariance of ATA_k from differences between test classes alone.
-
-    It misses the competitor part and so is somewhat too small.
+def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+    """Mean chance of the instances of each class to be right among k classes.
 
     Parameters
     ----------
@@ -308,31 +299,11 @@ def clustered_covariance(
         k1.
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1.
-    class_weight : array of shape (k1,)
-        Weights of the test classes, summing to 1.
-
-    Returns
-    -------
-    array of shape (n_k, n_k)
-
-    See Also
-    --------
-    class_clustered : The formula.
-    """
-    return class_clustered(class_accuracies(losses, y, n_classes, k), class_weight)
-
-
-def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    """Mean chance of the instances of each class to be right among k; 0 for untested classes.
-
-    Parameters
-    ----------
-    losses, y, n_classes, k
-        As in `clustered_covariance`.
 
     Returns
     -------
     array of shape (k1, n_k)
+        0 for classes without instances.
     """
     values, where = distinct_losses(losses)
     repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
@@ -342,16 +313,17 @@ def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray)
     return means
 
 
-def class_clustered(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
-    r"""Covariance of weighted means over classes, from the differences between the classes.
+def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
+    r"""Covariance of weighted means over classes, from differences between test classes alone.
 
     :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - A)(m_l - A)'` with m_l the means of class l, A the
-    weighted means over classes and c the number of classes that have a weight.
+    weighted means over classes and c the number of classes that have a weight. Of ATA_k it misses
+    the competitor part and so is somewhat too small.
 
     Parameters
     ----------
     class_means : array of shape (k1, m)
-        Means over the instances of each class.
+        Means over the instances of each class, such as `class_accuracies`.
     class_weight : array of shape (k1,) or (k1, m)
         Weights of the test classes, summing to 1, where they differ for each mean.
 
@@ -361,7 +333,7 @@ def class_clustered(class_means: FloatArray, class_weight: FloatArray) -> FloatA
 
     Examples
     --------
-    >>> class_clustered(np.array([[0.0], [1.0], [0.5]]), np.full(3, 1 / 3)).round(4).tolist()
+    >>> clustered_covariance(np.array([[0.0], [1.0], [0.5]]), np.full(3, 1 / 3)).round(4).tolist()
     [[0.0833]]
     """
     weight = class_weight.reshape(len(class_weight), -1)

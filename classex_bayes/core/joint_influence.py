@@ -14,7 +14,7 @@ from classex_bayes.core.influence import (
     Instances,
     accuracy_after_deletion,
     class_accuracies,
-    class_clustered,
+    clustered_covariance,
     repair_covariance,
 )
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
@@ -26,40 +26,20 @@ from classex_bayes.typing import FloatArray, IntArray
 class ScoredClasses(Protocol):
     """What a joint covariance needs to know of a task."""
 
-    @property
-    def n_classes(self) -> int:
-        """k1."""
-
-    @property
-    def y(self) -> IntArray:
-        """True classes of the instances, shape (n,)."""
-
-    @property
-    def losses(self) -> IntArray:
-        """Losses of the instances, shape (n,)."""
-
-    @property
-    def class_weight(self) -> FloatArray:
-        """Weights of the test classes, summing to 1; 0 for those not tested, shape (k1,)."""
-
-    @property
-    def source(self) -> ScoreSource | None:
-        """Scores, where they are known."""
-
-    @property
-    def ties(self) -> Ties:
-        """How equal scores are ordered."""
-
-    @property
-    def tie_seed(self) -> int:
-        """Seed of the tie-breaking noise."""
+    n_classes: int  # k1
+    y: IntArray  # (n,): true classes of the instances
+    losses: IntArray  # (n,)
+    class_weight: FloatArray  # (k1,): of the test classes, summing to 1; 0 for those not tested
+    source: ScoreSource | None  # scores, where they are known
+    ties: Ties
+    tie_seed: int
 
 
 def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
     r"""Covariance of ATA_k within and between tests on the same k1 classes.
 
-    With :math:`\psi^a_j` the influence of class j on test a and :math:`\phi^a_{lj}` the part of
-    it due to test class l meeting competitor j (`classex_bayes.core.influence`),
+    With :math:`\psi^a_j` and :math:`\phi^a_{lj}` those of test a
+    (`classex_bayes.core.influence.Influence`),
 
     .. math::
 
@@ -83,11 +63,6 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
     array of shape (m n_k, m n_k)
         Test by test; positive semidefinite.
 
-    References
-    ----------
-    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
-    variance.
-
     Examples
     --------
     >>> from classex_bayes.task.source_task import SourceTask
@@ -100,7 +75,7 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
     accuracies = [class_accuracies(task.losses, task.y, n_classes, k) for task in tasks]
     weights = [np.repeat(task.class_weight[:, None], k.size, axis=1) for task in tasks]
     class_weight = np.hstack(weights)
-    clustered = class_clustered(np.hstack(accuracies), class_weight)
+    clustered = clustered_covariance(np.hstack(accuracies), class_weight)
     sources = [task.source for task in tasks if task.source is not None]
     if len(sources) < len(tasks):
         return clustered

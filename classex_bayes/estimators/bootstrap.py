@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from scipy.optimize import isotonic_regression
 
-from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.estimators.resampling import redraw_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
@@ -165,9 +165,8 @@ class _Resampling(NamedTuple):
 def _test_classes(task: SourceTask) -> _Resampling:
     k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
     total = np.diag(task.accuracy_cov(k))
-    clustered = clustered_covariance(
-        task.evidence.losses, task.y, task.n_classes, k, task.class_weight
-    )
+    accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
+    clustered = clustered_covariance(accuracies, task.class_weight)
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested
     # Equal chances differ by rounding, whose ratios mean nothing.
     varies = of_resamples > _ROUNDING

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.influence import Influence, class_clustered, class_sums
+from classex_bayes.core.influence import Influence, class_sums, clustered_covariance
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.risk.costs_by_rank import RankedErrors, chance_of_rank, ranked_errors
@@ -94,11 +94,6 @@ def stream_costs(
     Returns
     -------
     StreamedCosts
-
-    References
-    ----------
-    Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
-    variance.
     """
     n_classes, width = class_weight.size, len(costs) * statistics.every.shape[1]
     weight = class_weight[y] / np.bincount(y, minlength=n_classes)[y]
@@ -121,7 +116,9 @@ def stream_costs(
         influence.add_pairs(true_class, competitor, behind - contribution)
     class_mean = class_sum / np.where(class_weight > 0, class_weight, 1.0)[:, None]
     return StreamedCosts(
-        cost_by_rank, influence.covariance(class_weight), class_clustered(class_mean, class_weight)
+        cost_by_rank,
+        influence.covariance(class_weight),
+        clustered_covariance(class_mean, class_weight),
     )
 
 

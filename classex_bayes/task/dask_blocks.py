@@ -12,7 +12,7 @@ import numpy as np
 
 from classex_bayes.core.influence import accuracy_after_deletion, centring, class_sums
 from classex_bayes.core.ranks.array_access import compilable
-from classex_bayes.core.ranks.defeats import Contested, Defeats, add_defeats, find_defeats
+from classex_bayes.core.ranks.defeats import Defeats, PlacedTieBreak, add_defeats, find_defeats
 from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
@@ -50,6 +50,10 @@ class Scoring:
     metric: Metric = "sqeuclidean"
     reduce: Reduce = "max"
     higher_is_better: bool = True
+
+    def tie_break(self, rows: RowBlock, classes: ClassRange) -> PlacedTieBreak:
+        """Rule for equal scores of a row block in a range of classes."""
+        return PlacedTieBreak(self.ties, self.seed, rows.instance, rows.y, classes.first)
 
 
 class Templates(NamedTuple):
@@ -108,7 +112,7 @@ def embedding_defeats(
         probes, gallery, classes.template_classes(), scoring.metric, scoring.reduce
     )
     source.true = true
-    return _defeats(source, column, rows, classes, scoring)
+    return find_defeats(source, column, scoring.tie_break(rows, classes))
 
 
 def score_defeats(
@@ -116,15 +120,7 @@ def score_defeats(
 ) -> Defeats:
     """Who of all classes beat the instances of a row block, from their scores."""
     source = ScoreMatrix(scores, scoring.higher_is_better, rows.instance)
-    return _defeats(source, rows.y, rows, classes, scoring)
-
-
-def _defeats(
-    source: Contested, column: IntArray, rows: RowBlock, classes: ClassRange, scoring: Scoring
-) -> Defeats:
-    return find_defeats(
-        source, column, rows.instance, rows.y, classes.first, scoring.ties, scoring.seed
-    )
+    return find_defeats(source, rows.y, scoring.tie_break(rows, classes))
 
 
 def count_defeats(defeats: Defeats) -> tuple[IntArray, int]:

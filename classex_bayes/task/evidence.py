@@ -9,6 +9,7 @@ from classex_bayes.core.basis import loss_histogram
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
     LossStatistics,
+    class_accuracies,
     clustered_covariance,
     design_effect,
     independent_variance,
@@ -130,7 +131,9 @@ class LossEvidence:
         return source_statistics(source, self.y, self.instance_weight, k, self.ties, self.tie_seed)
 
     def _clustered(self, k: IntArray) -> FloatArray:
-        return clustered_covariance(self.losses, self.y, self.n_classes, k, self.class_weight)
+        return clustered_covariance(
+            class_accuracies(self.losses, self.y, self.n_classes, k), self.class_weight
+        )
 
     @cached_property
     def design_effect(self) -> float:

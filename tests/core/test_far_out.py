@@ -9,7 +9,12 @@ import pytest
 
 from classex_bayes.assumptions.drift_prior import DriftPrior
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.influence import clustered_covariance, loss_statistics, repair_covariance
+from classex_bayes.core.influence import (
+    class_accuracies,
+    clustered_covariance,
+    loss_statistics,
+    repair_covariance,
+)
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_losses, log_binomial
 from classex_bayes.core.top_accuracy import expected_top_accuracy, top_accuracy_given_losses
@@ -109,7 +114,7 @@ def test_equal_losses_have_no_variance(scores, ties, losses, repeats):
     y, k, weight = np.repeat(np.arange(9), repeats), np.arange(2, 10), np.full(9, 1 / 9)
     found = loss_statistics(ScoreMatrix(scores[y]), y, weight[y] / repeats, k, ties)
     assert np.all(found.losses == losses)
-    clustered = clustered_covariance(found.losses, y, 9, k, weight)
+    clustered = clustered_covariance(class_accuracies(found.losses, y, 9, k), weight)
     np.testing.assert_allclose(clustered, 0, atol=1e-30)
     repaired = repair_covariance(found.influence.covariance(weight), clustered)
     np.testing.assert_allclose(repaired, 0, atol=1e-15)

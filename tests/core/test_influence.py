@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classex_bayes.core.influence import (
+    class_accuracies,
     clustered_covariance,
     design_effect,
     independent_variance,
@@ -170,7 +171,7 @@ def test_repaired_covariance_is_a_covariance(seed, n_classes, most_repeats):
     scores, y, weight = random_task(np.random.default_rng(seed), n_classes, most_repeats)
     k = np.arange(2, n_classes + 1)
     losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
-    clustered = clustered_covariance(losses, y, n_classes, k, weight)
+    clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)
     repaired = repair_covariance(covariance, clustered)
     values = np.linalg.eigvalsh(repaired)
     assert values.min() >= -1e-12 * values.max()
@@ -196,7 +197,7 @@ def test_clustered_covariance_is_that_of_class_means(seed, n_classes):
     f = np.array([[chance(n_classes - 1 - v, n_classes, size) for size in k] for v in losses])
     means = np.array([f[y == j].mean(axis=0) for j in range(n_classes)])
     equal = np.full(n_classes, 1 / n_classes)
-    found = clustered_covariance(losses, y, n_classes, k, equal)
+    found = clustered_covariance(class_accuracies(losses, y, n_classes, k), equal)
     np.testing.assert_allclose(found, np.cov(means.T) / n_classes, rtol=1e-9, atol=1e-15)
 
 
@@ -230,7 +231,7 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
         probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=child)
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
         losses, covariance = stream(source, y, weight, k)
-        clustered = clustered_covariance(losses, y, n_classes, k, weight)
+        clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)
         accuracies.append(average_test_accuracy(losses, n_classes, k, weight[y] / repeats))
         estimates.append(np.diag(repair_covariance(covariance, clustered)))
     squares = (np.array(accuracies) - np.mean(accuracies, axis=0)) ** 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from classex_bayes.core import joint_influence
-from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -196,5 +196,7 @@ def test_losses_alone_leave_each_test_the_covariance_it_has_by_itself():
     ]
     found = covariance_of(tasks, k).reshape(2, 3, 2, 3)
     for place, task in enumerate(tasks):
-        alone = clustered_covariance(task.evidence.losses, y, 10, k, task.class_weight)
+        alone = clustered_covariance(
+            class_accuracies(task.evidence.losses, y, 10, k), task.class_weight
+        )
         np.testing.assert_allclose(found[place, :, place], alone, rtol=1e-12)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.estimators.bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
@@ -66,7 +66,9 @@ def test_draws_of_the_accuracies_have_their_covariance(repeats):
     variance, expected = draws_of(result).var(axis=0), np.diag(task.accuracy_cov(k))
     # The median of the ratios over k is 1; the resamples' clustered variance sets how they differ.
     clustered = np.diag(
-        clustered_covariance(task.evidence.losses, task.y, 60, k, task.class_weight)
+        clustered_covariance(
+            class_accuracies(task.evidence.losses, task.y, 60, k), task.class_weight
+        )
     )
     factor = np.median(expected / clustered)
     np.testing.assert_allclose(variance, factor * clustered, rtol=0.2)

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core.influence import clustered_covariance, loss_statistics, repair_covariance
+from classex_bayes.core.influence import (
+    class_accuracies,
+    clustered_covariance,
+    loss_statistics,
+    repair_covariance,
+)
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -94,7 +99,7 @@ def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_re
     losses, _, influence = loss_statistics(source, y, instance_weight, k)
     expected = influence.covariance(weight)
     np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-13)
-    clustered = clustered_covariance(losses, y, n_classes, k, weight)
+    clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)
     np.testing.assert_allclose(streamed.clustered, clustered, atol=1e-14)
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import beta, binomtest, chisquare
 
 import classex_bayes as cb
-from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
 from classex_bayes.score_informed.margin_posterior import NormalPriors, draw_posterior, priors
 from classex_bayes.score_informed.margin_regression import (
@@ -271,7 +271,7 @@ def test_shared_competitors_widen_the_weights_and_repeats_do_not():
     assert shared.competitor_effect > 1.5 * alone.competitor_effect
     assert many.design_effect > 5 and many.competitor_effect < 2
     k = shared.grid()
-    between = clustered_covariance(shared.losses, y, 150, k, shared.class_weight)
+    between = clustered_covariance(class_accuracies(shared.losses, y, 150, k), shared.class_weight)
     ratio = np.diag(shared.covariance(k)) / np.diag(between)
     assert shared.competitor_effect == pytest.approx(np.median(ratio), abs=1e-6)
 

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
 from classex_bayes.core.basis import loss_bins
-from classex_bayes.core.influence import clustered_covariance, independent_variance
+from classex_bayes.core.influence import (
+    class_accuracies,
+    clustered_covariance,
+    independent_variance,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -253,7 +257,9 @@ def test_losses_alone_give_the_inflated_clustered_covariance():
     with_scores = SourceTask.from_scores(scores, y)
     task = SourceTask.from_ranks(with_scores.ranks, y, n_classes=20)
     k = np.array([2, 5, 20])
-    clustered = clustered_covariance(task.evidence.losses, y, 20, k, task.class_weight)
+    clustered = clustered_covariance(
+        class_accuracies(task.evidence.losses, y, 20, k), task.class_weight
+    )
     np.testing.assert_allclose(task.accuracy_cov(k), 1.25 * clustered)
 
 
@@ -265,7 +271,9 @@ def test_design_effect_is_the_ratio_of_variances(known):
         task = SourceTask.from_ranks(task.ranks, y, n_classes=50)
     k = task.grid()
     independent = independent_variance(task.evidence.losses, 50, k, task.instance_weight)
-    clustered = np.diag(clustered_covariance(task.evidence.losses, y, 50, k, task.class_weight))
+    clustered = np.diag(
+        clustered_covariance(class_accuracies(task.evidence.losses, y, 50, k), task.class_weight)
+    )
     ratios = np.diag(task.accuracy_cov(k)) / independent
     expected = max(np.median(ratios), np.median(clustered / independent), 1)
     assert task.design_effect() == round(expected, 6)

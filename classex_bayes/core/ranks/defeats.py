@@ -7,33 +7,22 @@ of one instance that lie in several blocks.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from classex_bayes.core.ranks import tiles
 from classex_bayes.core.ranks.losses import compare_block
 from classex_bayes.core.ranks.packed_bits import count_bits, word_count
-from classex_bayes.core.ranks.sources import ScoreBlock
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
-from classex_bayes.core.ranks.ties import TieBreak, Ties
+from classex_bayes.core.ranks.ties import TieBreak
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Up to here the instances of a class are compared in pairs, beyond added up.
 _FEW_REPEATS = 64
 # Words of competitors, and classes, that a thread takes at a time.
 _WORDS, _GROUPS = 16, 64
-
-
-class Contested(Protocol):
-    """What of a `ScoreSource` a comparison needs."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of test instances and of classes."""
-
-    def block(self, rows: IntArray, y: IntArray) -> ScoreBlock:
-        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
 
 
 class Defeats(NamedTuple):
@@ -49,13 +38,21 @@ class Defeats(NamedTuple):
         return count_bits(self.words)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _PlacedTieBreak(TieBreak):
-    """Breaks ties between places of a block as they would be broken in the whole test."""
+@dataclass(frozen=True)
+class PlacedTieBreak(TieBreak):
+    """Breaks ties between places of a block as they would be broken in the whole test.
+
+    Attributes
+    ----------
+    instance, y : int arrays of shape (n,)
+        Number of each instance of the block and its true class in the whole test.
+    first_class : int
+        First of the classes that the block is compared with.
+    """
 
     instance: IntArray
     y: IntArray
-    first_class: int
+    first_class: int = 0
 
     def competitor_wins(self, instance: IntArray, competitor: IntArray, y: IntArray) -> BoolArray:
         """Whether competitors come before the true classes that have the same score."""
@@ -63,29 +60,17 @@ class _PlacedTieBreak(TieBreak):
         return super().competitor_wins(self.instance[instance], competitor, self.y[instance])
 
 
-def find_defeats(
-    source: Contested,
-    column: IntArray,
-    instance: IntArray,
-    y: IntArray,
-    first_class: int,
-    ties: Ties = "random",
-    seed: int = 0,
-) -> Defeats:
-    """Compare instances with a range of classes; ties break as they would in the whole test.
+def find_defeats(source: ScoreSource, column: IntArray, tie_break: PlacedTieBreak) -> Defeats:
+    """Compare instances with a range of classes.
 
     Parameters
     ----------
-    source : Contested
+    source : ScoreSource
         Scores of n instances on the classes of the range.
     column : int array of shape (n,)
         Column of the true class in the source, which may know another number for those outside.
-    instance, y : int arrays of shape (n,)
-        Number of each instance and its true class in the whole test.
-    first_class : int
-        First class of the range.
-    ties, seed
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
+    tie_break : PlacedTieBreak
+        Rule for equal scores.
 
     Returns
     -------
@@ -96,13 +81,12 @@ def find_defeats(
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> y = np.array([0, 2])
     >>> scores = ScoreMatrix(np.array([[1.0, 2, 3, 0], [5, 4, 3, 2]]))
-    >>> find_defeats(scores, y, np.arange(2), y, 0).losses.tolist()
+    >>> find_defeats(scores, y, PlacedTieBreak("random", 0, np.arange(2), y)).losses.tolist()
     [2, 2]
     """
     n, width = source.shape
     rows = np.arange(n)
     words = np.empty((n, word_count(width)), dtype=np.uint64)
-    tie_break = _PlacedTieBreak(ties, seed, instance=instance, y=y, first_class=first_class)
     _, tied = compare_block(source.block(rows, column), rows, column, tie_break, words)
     return Defeats(words, width, tied)
 

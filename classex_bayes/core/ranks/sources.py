@@ -7,7 +7,7 @@ reference formula in double precision decides between the few within the band.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class ScoreSource(Protocol):
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
 
-    def subset(self, rows: IntArray, columns: IntArray) -> Self:
+    def subset(self, rows: IntArray, columns: IntArray) -> "ScoreSource":
         """Return the source of the instances `rows` scored on the classes `columns`."""
 
 
