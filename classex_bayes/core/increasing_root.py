@@ -11,7 +11,7 @@ from classex_bayes.typing import FloatArray
 
 def increasing_root(
     excess: Callable[[FloatArray, FloatArray], FloatArray],
-    bracket: tuple[float, float],
+    bracket: tuple[float | FloatArray, float | FloatArray],
     goal: FloatArray,
     **tolerances: Any,
 ) -> FloatArray:
@@ -22,7 +22,7 @@ def increasing_root(
     excess : callable
         Maps points and goals, each of shape (m,), to how far the function is above the goals;
         increasing in the points.
-    bracket : tuple of float
+    bracket : tuple of two floats, or of two arrays of shape (m,)
         Where the points are sought.
     goal : array
         Goals.
@@ -45,7 +45,8 @@ def increasing_root(
     below, above = excess(low, flat) >= 0, excess(high, flat) <= 0
     inside = ~(below | above)
     root = np.where(above, np.inf, -np.inf)
-    root[inside] = elementwise.find_root(
-        excess, (low[inside], high[inside]), args=(flat[inside],), tolerances=tolerances
-    ).x
+    if inside.any():
+        root[inside] = elementwise.find_root(
+            excess, (low[inside], high[inside]), args=(flat[inside],), tolerances=tolerances
+        ).x
     return root.reshape(goal.shape)

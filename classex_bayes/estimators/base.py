@@ -268,22 +268,10 @@ def get_parameters(estimator: Any) -> dict[str, Any]:
 def fitted_copy(
     estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **sampler: Any
 ) -> Estimator:
-    """Fit a copy of an estimator.
+    """Fit a copy of an estimator; the estimator itself is left as it is.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Left as it is.
-    task : SourceTask
-        What to fit it to.
-    random_seed : int, SeedSequence or None
-        Seed of the fit, where the estimator draws and has no seed of its own.
-    **sampler
-        Arguments of `fit` for estimators that draw from a posterior.
-
-    Returns
-    -------
-    estimator
+    `random_seed` seeds the fit, where the estimator draws and has no seed of its own; `sampler`
+    holds arguments of `fit` for estimators that draw from a posterior.
     """
     fresh: Any = copy(estimator)
     if "random_seed" in inspect.signature(fresh.fit).parameters:

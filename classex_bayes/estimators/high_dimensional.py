@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.core.normal_law import signal_accuracy, signal_from_accuracy
 from classex_bayes.estimators.base import PointEstimator, sizes_text
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
@@ -13,7 +14,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 # Accuracies change with the signal on a scale of about 1, so steps of 1/8 miss no minimum; at
 # the last step every accuracy is 1.
 _SIGNALS = np.arange(0, 26, 0.125)
-_MOST_STEPS, _TOLERANCE = 60, 1e-13
+_TOLERANCE = 1e-14
 # Smaller errors and weaker signals are rounding.
 ROUNDING, _WEAKEST = 1e-13, 1e-7
 
@@ -96,21 +97,7 @@ class HighDimensional(PointEstimator):
 def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve:
     """Average test accuracies that set the signal: `training_curve`, or a single accuracy.
 
-    Parameters
-    ----------
-    task : SourceTask
-        Made in any way.
-    k : int, array-like of int, "all" or None
-        As in `HighDimensional`.
-
-    Returns
-    -------
-    TrainingCurve
-
-    Raises
-    ------
-    DataError
-        `k` is nothing of that kind.
+    `k` is that of `HighDimensional`; `DataError` where it is nothing of that kind.
     """
     if isinstance(k, str) and k != "all":
         raise DataError(f"k: found {k!r}, expected numbers of classes, 'all' or None")
@@ -127,23 +114,10 @@ def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve
 def fit_signal(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
     r"""Signals whose accuracy curves are nearest to given ones.
 
-    The global minimum of :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0: the best of a
-    fine grid, improved between its neighbours by Newton's method, or halving where that fails. A
-    single accuracy is inverted.
-
-    Parameters
-    ----------
-    k : int array of shape (n_k,)
-        Numbers of classes, at least 2.
-    accuracy : array of shape (n_k,) or (n_curves, n_k)
-        Curves a.
-    weight : array of shape (n_k,)
-        Weights w, positive.
-
-    Returns
-    -------
-    array of shape (n_curves,)
-        Signal c of each curve; 0 where guessing is nearest, infinite where all accuracies are 1.
+    The global minimum of :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0, for each curve a
+    of `accuracy` (n_k,) or (n_curves, n_k): the best of a fine grid, and between its neighbours the
+    root of the derivative. A single accuracy is inverted. The signals c, of shape (n_curves,), are
+    0 where guessing is nearest and infinite where all accuracies are 1.
 
     References
     ----------
@@ -172,17 +146,12 @@ def _least_squares(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> Flo
         signal = np.where(new_error < error, start, signal)
         error = np.minimum(new_error, error)
 
-    low, high = np.maximum(signal - _SIGNALS[1], 0), signal + _SIGNALS[1]
-    for _ in range(_MOST_STEPS):
-        value, slope, bend = (signal_accuracy(signal, k, order) for order in range(3))
-        residual = accuracy.T - value
-        downhill = weight @ (residual * slope)
-        low, high = np.where(downhill > 0, signal, low), np.where(downhill > 0, high, signal)
-        curvature = np.maximum(weight @ (slope**2 - residual * bend), 1e-250)
-        newton = signal + downhill / curvature
-        moved = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
-        settled = np.max(np.abs(moved - signal)) < _TOLERANCE
-        signal = moved
-        if settled:
-            break
-    return signal
+    bracket = np.maximum(signal - _SIGNALS[1], 0), signal + _SIGNALS[1]
+
+    def uphill(signal: FloatArray, number: FloatArray) -> FloatArray:
+        value, slope = (signal_accuracy(signal, k, order) for order in range(2))
+        return weight @ ((value - accuracy[number.astype(int)].T) * slope)
+
+    numbers = np.arange(len(accuracy), dtype=float)
+    root = increasing_root(uphill, bracket, numbers, xatol=_TOLERANCE, xrtol=_TOLERANCE)
+    return np.clip(root, *bracket)

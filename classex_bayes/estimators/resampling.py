@@ -11,27 +11,11 @@ from classex_bayes.typing import IntArray, NumberArray
 
 
 def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
-    r"""Losses of every instance among several sets of competitors.
+    r"""Losses (n_test, n_sets) of every instance among several sets of competitors.
 
-    :math:`L_{is} = \sum_j W_{ij} c_{js}` with :math:`W_{ij} = 1` where competitor j beats
-    instance i, as in the task's own losses, ties included. One pass over the scores serves all
-    sets, by a product of the matrix of defeats with the copies.
-
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores or embeddings.
-    copies : array of shape (n_classes, n_sets)
-        How often each class takes part as a competitor in each set; whole numbers.
-
-    Returns
-    -------
-    int array of shape (n_test, n_sets)
-
-    Raises
-    ------
-    DataError
-        A task without scores.
+    :math:`L_{is} = \sum_j W_{ij} c_{js}` with :math:`W_{ij} = 1` where competitor j beats instance
+    i, as in the task's own losses, ties included, and `copies` c (n_classes, n_sets), whole
+    numbers: how often each class takes part in each set. One pass over the scores serves all sets.
 
     Examples
     --------
@@ -55,18 +39,8 @@ def subtasks(
 ) -> list[SourceTask]:
     """Tasks on some of the classes, with ranks alone.
 
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores, embeddings or losses.
-    subsets : iterable of int arrays
-        Positions of the classes of each task, without repetition.
-    rng : Generator
-        Thins ranks whose scores are unknown (`SourceTask.subsample`), after each subset is taken.
-
-    Returns
-    -------
-    list of SourceTask
+    `subsets` holds the positions of the classes of each task. Without scores the losses are thinned
+    by `rng` (`SourceTask.subsample`), after each subset is taken.
 
     Examples
     --------
@@ -104,18 +78,6 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
 
     A drawn class brings its instances with the ranks that they have, and its weight; each copy
     is a test class of its own. The competitors stay as they are.
-
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores, embeddings or losses.
-    rng : Generator
-        Draws the classes.
-
-    Returns
-    -------
-    SourceTask
-        With ranks alone.
 
     Examples
     --------

@@ -51,20 +51,12 @@ def training_curve(
         stand for all of 2..k1.
     weights : array, optional
         Weight w_k of each number in `k`, or of each in 2, 3, ... (at least to k1), or of each
-        known one of a bare curve; equal by default.
-
-    Returns
-    -------
-    TrainingCurve
+        known one of a bare curve; equal by default (thesis 2017, section 3.4).
 
     Raises
     ------
     DataError
         Fewer than 2 numbers of classes are left.
-
-    References
-    ----------
-    Zheng, thesis (2017), section 3.4 (weights).
     """
     sizes, weight, place = _sizes(task, k)
     if weights is not None:
@@ -96,24 +88,8 @@ def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, 
 def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) -> FloatArray:
     """Return weights for `training_curve` after checking them.
 
-    Parameters
-    ----------
-    weights : array-like
-        Positive numbers, one for each number in `k`, by default for each of 2..k1 or for each
-        known one of a bare curve.
-    task : SourceTask
-        Task with all the classes.
-    k : int array, optional
-        Numbers of classes to train on.
-
-    Returns
-    -------
-    array of the shape of `weights`
-
-    Raises
-    ------
-    DataError
-        Another shape; a weight that is not positive and finite.
+    Expected is a positive number for each one in `k`, by default for each of 2..k1 or for each
+    known one of a bare curve.
     """
     array = as_numeric(weights, "weights").astype(float)
     if k is not None:
@@ -135,22 +111,11 @@ def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) 
 
 
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
-    r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`.
+    r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`, of shape (n_k, rank).
 
     Errors of ATA_k change slowly with log k, so for more than 60 numbers :math:`\Sigma` is computed
     at 60 log-spaced ones, with one pass over the scores, and F interpolated by a cubic spline.
-    That of a bare curve is exact.
-
-    Parameters
-    ----------
-    task : SourceTask
-        Made in any way.
-    k : int array of shape (n_k,)
-        Numbers of classes, 1..k1, some above 1; ATA_1 = 1 has no error.
-
-    Returns
-    -------
-    array of shape (n_k, rank)
+    That of a bare curve is exact. ATA_1 = 1 has no error.
     """
     sizes, place = np.unique(k[k > 1], return_inverse=True)
     thinned = sizes.size > _COVARIANCE_SIZES and task.kind != "accuracies"
@@ -169,18 +134,7 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
 
 
 def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
-    """Different losses, increasing, and their shares of the weight of the instances.
-
-    Parameters
-    ----------
-    task : SourceTask
-        Its ranks are known.
-
-    Returns
-    -------
-    tuple of arrays of shape (n_losses,)
-        Losses and shares, which are positive and sum to 1.
-    """
+    """Different losses, increasing, and their shares of the weight of the instances, of sum 1."""
     losses, place = np.unique(task.evidence.losses, return_inverse=True)
     share = np.bincount(place, weights=task.instance_weight)
     losses, share = losses[share > 0], share[share > 0]

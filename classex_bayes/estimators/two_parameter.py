@@ -215,21 +215,9 @@ def log_pseudolikelihood(
     its own, over the range where that factor is not negligible, which serve every mean and sd.
     For losses 0 and k1 - 1, whose factor has no peak, the nodes follow mean and sd.
 
-    Parameters
-    ----------
-    losses : int array of shape (m,)
-        Distinct losses, 0..n_classes - 1.
-    weight : array of shape (m,)
-        Weights w of the losses.
-    n_classes : int
-        k1.
-
-    Returns
-    -------
-    callable
-        Maps mean and sd (from 0.05 on) to the pseudolikelihood and its derivatives in mean and sd.
-        The relative error of each probability above 1e-12 is below 1e-9 for k1 up to 1e6, and
-        below 1e-5 up to 1e9.
+    The function maps mean and sd (from 0.05 on) to the pseudolikelihood of distinct losses (m,)
+    with weights w and to its derivatives in mean and sd. The relative error of each probability
+    above 1e-12 is below 1e-9 for k1 up to 1e6, and below 1e-5 up to 1e9.
 
     Examples
     --------

@@ -113,44 +113,18 @@ def average_test_risk_cov(task: SourceTask, cost: Any, k: ClassCounts) -> FloatA
 
 
 def task_costs(task: SourceTask, costs: Sequence[NumberArray], statistics: ByRank) -> StreamedCosts:
-    """Costs by rank of a task and the covariance of statistics linear in them.
+    """Costs by rank of a task, and the covariance of statistics linear in them.
 
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores or embeddings.
-    costs : sequence of arrays of shape (k1, k1)
-        Checked cost matrices (`cost_matrix`).
-    statistics : ByRank
-        Their coefficients.
-
-    Returns
-    -------
-    StreamedCosts
+    `costs` are checked matrices (`cost_matrix`), `statistics` the coefficients by rank.
     """
     source, ties, seed = _ordered_scores(task)
     return stream_costs(source, task.y, task.class_weight, costs, statistics, ties, seed)
 
 
 def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
-    """Check a cost matrix against the task it is for, and put a DataFrame in order.
+    """Check a cost matrix against the task it is for, and put a DataFrame in order of its classes.
 
-    Parameters
-    ----------
-    cost : array-like of shape (k1, k1) or DataFrame
-        Costs[true, predicted] in [0, 1], zero on the diagonal.
-    task : SourceTask
-        The tested classes.
-
-    Returns
-    -------
-    array of shape (k1, k1)
-        Not copied where it was an array.
-
-    Raises
-    ------
-    DataError
-        The message names the first offending place.
+    An array is not copied. `DataError` names the first offending place.
     """
     source_task(task)
     if isinstance(cost, pd.DataFrame):

@@ -69,7 +69,7 @@ def draw_posterior(
     design_effect : float
         Inflation of the variance by dependence between instances, at least 1.
     draws : int
-        How many.
+        Number of draws.
     rng : Generator
         Source of chance.
 

@@ -19,22 +19,10 @@ Atom = Literal[0, 1] | None
 
 
 def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
-    r"""Knots of the R package for k1 classes.
+    r"""Knots of the R package for k1 classes, increasing: array of shape (m,).
 
     :math:`\lceil T / h \rceil` equally spaced values from 0 to :math:`T = \Phi^{-1}(1 - 1/k_1^2)`
-    and their negatives; the spacing is larger than h.
-
-    Parameters
-    ----------
-    n_classes : int
-        k1.
-    bandwidth : float
-        Bandwidth h.
-
-    Returns
-    -------
-    array of shape (m,)
-        Increasing.
+    and their negatives, for bandwidth h; the spacing is larger than h.
 
     Examples
     --------
@@ -51,19 +39,8 @@ def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
 def basis_accuracy(n_classes: int, bandwidth: float, k: tuple[int, ...]) -> FloatArray:
     r"""Accuracy of each basis element, :math:`A_l(k) = E[\Phi(t_l + h \varepsilon)^{k-1}]`.
 
-    Parameters
-    ----------
-    n_classes : int
-        k1, which sets the knots.
-    bandwidth : float
-        Bandwidth h.
-    k : tuple of int of length n_k
-        Numbers of classes.
-
-    Returns
-    -------
-    array of shape (n_k, m)
-        Read-only, as it is kept for the next call with the same arguments.
+    The knots are those of k1 classes. The array, of shape (n_k, m), is read-only, as it is kept for
+    the next call with the same arguments.
     """
     accuracy = RadialBasis(regular_knots(n_classes, bandwidth), bandwidth).accuracy(np.array(k))
     accuracy.flags.writeable = False
@@ -71,36 +48,12 @@ def basis_accuracy(n_classes: int, bandwidth: float, k: tuple[int, ...]) -> Floa
 
 
 def response(accuracy: FloatArray, atom: Atom) -> FloatArray:
-    """What is regressed, accuracy or error, and the way back from it.
-
-    Parameters
-    ----------
-    accuracy : array
-        Accuracies, or fitted responses.
-    atom : {1, 0, None}
-        1 regresses the accuracy, 0 and None the error.
-
-    Returns
-    -------
-    array of the shape of `accuracy`
-    """
+    """Accuracy with atom 1, error otherwise; a second call leads back."""
     return accuracy if atom == 1 else 1 - accuracy
 
 
 def design(accuracy: FloatArray, atom: Atom) -> FloatArray:
-    """Columns of the regression from those of the accuracy matrix.
-
-    Parameters
-    ----------
-    accuracy : array of shape (n_k, m)
-        Accuracy of each basis element (`basis_accuracy`).
-    atom : {1, 0, None}
-        None leaves out the constant.
-
-    Returns
-    -------
-    array of shape (n_k, m + 1), or (n_k, m) with ``atom=None``
-    """
+    """Columns of the regression from the accuracies (n_k, m) of the basis; None has no constant."""
     columns = response(accuracy, atom)
     if atom is None:
         return columns
@@ -110,22 +63,7 @@ def design(accuracy: FloatArray, atom: Atom) -> FloatArray:
 def least_squares(
     columns: FloatArray, values: FloatArray, weight: FloatArray, nonnegative: bool
 ) -> FloatArray:
-    """Coefficients that minimise the weighted sum of squares.
-
-    Parameters
-    ----------
-    columns : array of shape (n_k, m)
-        Design.
-    values : array of shape (n_k,)
-        Response.
-    weight : array of shape (n_k,)
-        Positive weights.
-    nonnegative : bool
-        Whether the coefficients must be nonnegative.
-
-    Returns
-    -------
-    array of shape (m,)
+    """Coefficients (m,) that minimise the weighted sum of squares of `values` (n_k,).
 
     Examples
     --------
@@ -139,24 +77,11 @@ def least_squares(
 
 
 def response_map(columns: FloatArray, weight: FloatArray, active: BoolArray) -> FloatArray:
-    r"""Linear map from the response to the least-squares coefficients of the active columns.
+    r"""Linear map (m, n_k) from the response to the coefficients of the active columns.
 
-    :math:`G = (H'WH)^{-1} H'W` with H the active columns, as a pseudoinverse that drops the same
-    near-collinear directions as `least_squares`.
-
-    Parameters
-    ----------
-    columns : array of shape (n_k, m)
-        Design.
-    weight : array of shape (n_k,)
-        Positive weights.
-    active : bool array of shape (m,)
-        Columns in use: those of positive coefficients in nonnegative least squares.
-
-    Returns
-    -------
-    array of shape (m, n_k)
-        Rows of the other columns are 0.
+    :math:`G = (H'WH)^{-1} H'W` with H the active columns (m,), in nonnegative least squares those
+    of positive coefficients, as a pseudoinverse that drops the same near-collinear directions as
+    `least_squares`. Rows of the other columns are 0.
     """
     scale = np.sqrt(weight)
     gain = np.zeros(columns.T.shape)

@@ -115,29 +115,7 @@ def choose_bandwidth(
 ) -> float:
     """Bandwidth with the smallest root mean square error from the halves to all the classes.
 
-    Parameters
-    ----------
-    task : SourceTask
-        All source classes; its accuracy is the truth to predict.
-    halves : iterable of SourceTask
-        Tasks on some of the classes (`halve`).
-    bandwidths : sequence of float
-        Candidates; the first wins where several are equally good.
-    k : int array, optional
-        As in `ClassExReg`; a half trains on those of them that it has.
-    atom : {1, 0, None}
-        As in `ClassExReg`.
-    weights : array, optional
-        As in `ClassExReg`; a half takes those of its numbers of classes.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    DataError
-        Fewer than 2 of the numbers in `k` are left for a half.
+    The first wins where several are equally good. Arguments are those of `extrapolate_halves`.
 
     References
     ----------
@@ -164,16 +142,8 @@ def extrapolate_halves(
 ) -> FloatArray:
     """Accuracy on all classes that each half predicts with each bandwidth.
 
-    The knots are those of all the classes, as in the R package.
-
-    Parameters
-    ----------
-    task, halves, bandwidths, k, atom, weights
-        As in `choose_bandwidth`.
-
-    Returns
-    -------
-    array of shape (n_halves, n_bandwidths)
+    An array of shape (n_halves, n_bandwidths). The knots are those of all the classes, as in the R
+    package. `k`, `atom` and `weights` are those of `ClassExReg`; a half takes the part that it has.
 
     Raises
     ------
