@@ -11,8 +11,7 @@ from classex_bayes._version import __version__
 if TYPE_CHECKING:
     from classex_bayes import identification, information, risk, simulate
     from classex_bayes.assumptions.diagnosis import diagnose
-    from classex_bayes.assumptions.drift import measure_drift
-    from classex_bayes.assumptions.drift_prior import DriftPrior
+    from classex_bayes.assumptions.drift import DriftPrior, measure_drift
     from classex_bayes.assumptions.marginality import check_marginality
     from classex_bayes.bayes.checks.posterior_checks import posterior_checks
     from classex_bayes.bayes.checks.sensitivity import sensitivity
@@ -74,7 +73,7 @@ _WHERE = {
     "Interrupted": "exceptions",
     "DataError": "exceptions",
     "DirichletPrior": "bayes.model.priors",
-    "DriftPrior": "assumptions.drift_prior",
+    "DriftPrior": "assumptions.drift",
     "EncodingModel": "identification.encoding",
     "Extrapolation": "results",
     "ExtrapolationWarning": "exceptions",

@@ -1,15 +1,30 @@
-"""Whether a task should be trusted: all checks of one task."""
+"""Whether a task should be trusted: all checks of one task.
+
+Most thresholds are limits on a number that is 0, or far away, for any sound task, so that they
+have no false alarms. The two that judge the shape of the errors were set by simulation of sound
+tasks to have false alarms at most about once in a hundred.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from classex_bayes.assumptions import task_checks as checks
-from classex_bayes.assumptions.score_facts import ScoreFacts, stream
+from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
+from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import Check, ClassErrors, TaskReport, participation
 from classex_bayes.task import validation
 from classex_bayes.task.statistics import TaskStatistics
-from classex_bayes.typing import RandomSeed
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
-_NEED_LOSSES = ("few errors", "ties")
+FEWEST_CLASSES, CLASSES_PER_FACTOR, FARTHEST = 20, 5.0, 100.0
+TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
+FEWEST_ERRORS, FEWEST_ERRING_CLASSES = 10, 5
+MOST_TIES, MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.05, 0.01, 0.005
+FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
+SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
+_SAME_COLUMN = 1e-6
+_NEED_RANKS = ("few errors", "ties")
 _NEED_SCORES = (
     "duplicated instances",
     "duplicated classes",
@@ -77,26 +92,26 @@ def diagnose(
     validation.source_task(task)
     n_draws = validation.how_many(n_permutations, "n_permutations", 99)
     first = int(task.grid()[0])
-    found = [
-        checks.few_classes(task),
-        checks.better_than_chance(float(task.accuracy(first)[0]), first),
+    checks = [
+        few_classes(task),
+        better_than_chance(float(task.accuracy(first)[0]), first),
     ]
     title = f"{task.n_classes} classes, {task.n_test} test instances from {task.kind}"
     if task.kind == "accuracies":
         reason = "the task was made from accuracies alone and has no ranks"
-        found.extend(checks.unknown(_NEED_LOSSES + _NEED_SCORES, reason))
-        return TaskReport(tuple(found), title)
-    found.append(checks.few_errors(task.evidence.losses, task.y))
+        checks.extend(_unknown(_NEED_RANKS + _NEED_SCORES, reason))
+        return TaskReport(tuple(checks), title)
+    checks.append(few_errors(task.evidence.losses, task.y))
     if task.source is None:
         reason = "the task was made from ranks and has no scores"
-        found.extend(checks.unknown(("ties", *_NEED_SCORES), reason))
-        return TaskReport(tuple(found), title)
-    found.append(checks.ties(task.n_tied, task.evidence.losses, task.ties))
+        checks.extend(_unknown(("ties", *_NEED_SCORES), reason))
+        return TaskReport(tuple(checks), title)
+    checks.append(ties(task.n_tied, task.evidence.losses, task.ties))
     rng = np.random.default_rng(validation.seed_sequence(random_seed))
-    facts = stream(task, rng)
+    facts = facts_of_scores(task, rng)
     errors = _class_errors(task, facts)
-    found.extend(_of_scores(task, facts, errors, n_draws, rng))
-    return TaskReport(tuple(found), title, errors)
+    checks.extend(_of_scores(task, facts, errors, n_draws, rng))
+    return TaskReport(tuple(checks), title, errors)
 
 
 def _of_scores(
@@ -109,11 +124,11 @@ def _of_scores(
     n_errors = int((task.ranks > 1).sum())
     effective = errors.n_classes_effective
     return [
-        checks.duplicated_instances(facts.row_hash, facts.telling),
-        checks.duplicated_classes(facts.sketch, task.classes),
-        checks.concentrated_errors(effective, errors.influence, n_errors, task.classes),
-        checks.grouped_confusions(facts.edges, n_draws, rng),
-        checks.normalised_scores(facts.sums_to_one, facts.log_sums_to_one),
+        duplicated_instances(facts.row_hash, facts.distinctive),
+        duplicated_classes(facts.sketch, task.classes),
+        concentrated_errors(effective, errors.influence, n_errors, task.classes),
+        grouped_confusions(facts.edges, n_draws, rng),
+        normalised_scores(facts.sums_to_one, facts.log_sums_to_one),
     ]
 
 
@@ -126,3 +141,195 @@ def _class_errors(task: TaskStatistics, facts: ScoreFacts) -> ClassErrors:
     return ClassErrors(
         wrong / np.maximum(repeats, 1), facts.as_competitor, share, participation(squares)
     )
+
+
+def few_classes(task: TaskStatistics) -> Check:
+    r"""How far k1 classes reach, extrapolating by a straight line in log k.
+
+    With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the
+    variance :math:`Var(A) + 2 t\,Cov(A, b) + t^2 Var(b)`, t = log f. The factor f is the largest
+    at which its root is at most 0.1, and by convention at most k1 / 5 and 100: a line measures
+    sampling error alone, while the shape beyond k1 is the model's.
+    """
+    k = task.grid()
+    factor, farthest = 1.0, max(2.0, min(task.n_classes / CLASSES_PER_FACTOR, FARTHEST))
+    if k.size > 1:
+        before = int(np.argmin(np.abs(np.log(k[:-1] * 2 / k[-1]))))
+        covariance = task.accuracy_cov(k)[np.ix_([before, -1], [before, -1])]
+        slope = np.array([-1.0, 1.0]) / np.log(k[-1] / k[before])
+        t = np.log(np.geomspace(1, farthest, 400))
+        weights = np.array([0.0, 1.0]) + t[:, None] * slope
+        variance = np.einsum("ti,ij,tj->t", weights, covariance, weights)
+        within = variance <= TOLERATED_ERROR**2
+        factor = float(np.exp(t[np.argmin(within) - 1])) if not within.all() else farthest
+        factor = factor if within[0] else 1.0
+    passed = task.n_classes >= FEWEST_CLASSES and factor >= 2
+    if factor < 2:
+        carries = "not even twice as many can be reached"
+    else:
+        carries = f"about {factor:.2g} times as many can be reached"
+    sentence = (
+        f"{task.n_classes} classes; {carries} with a sampling error below {TOLERATED_ERROR:g}"
+    )
+    advice = "" if passed else "; test more classes, or trust the intervals and not the mean"
+    return Check("few classes", passed, sentence + advice, factor, 2.0)
+
+
+def few_errors(losses: IntArray, y: IntArray) -> Check:
+    """Whether 10 instances are wrong, in 5 classes; the fewer, the more the prior decides."""
+    erring = np.unique(y[losses > 0]).size
+    n = int((losses > 0).sum())
+    passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
+    sentence = f"{n} instances of {erring} classes lost to some competitor"
+    if not passed:
+        sentence += (
+            "; with so few the decline is known by its upper limit alone and the prior decides"
+        )
+    return Check("few errors", passed, sentence, float(n), float(FEWEST_ERRORS))
+
+
+def ties(n_tied: int, losses: IntArray, rule: str) -> Check:
+    """Share of tied pairs among tied and lost ones: how much the rule for ties decides."""
+    lost = int(losses.sum())
+    value = n_tied / max(n_tied + lost, 1)
+    passed = value <= MOST_TIES
+    sentence = f"{n_tied} tied pairs beside {lost} pairs won by the wrong class (rule: {rule})"
+    if not passed:
+        sentence += (
+            "; the rule decides much of the accuracy: compare 'optimistic' with 'pessimistic', or "
+            "give scores with more digits"
+        )
+    return Check("ties", passed, sentence, value, MOST_TIES)
+
+
+def better_than_chance(accuracy: float, k: int) -> Check:
+    """Whether the accuracy among the fewest classes is at least that of guessing, 1 / k."""
+    passed = accuracy >= 1 / k
+    sentence = f"accuracy {accuracy:.3f} among {k} classes, {1 / k:.3g} by guessing"
+    if not passed:
+        sentence += "; the sign of the scores is probably reversed (higher_is_better), or y is"
+        sentence += " in another order than the scores"
+    return Check("better than chance", passed, sentence, accuracy, 1 / k)
+
+
+def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
+    """Share of instances whose scores equal an earlier instance's, among rows of many values."""
+    name = "duplicated instances"
+    n = int(distinctive.sum())
+    if n < row_hash.size / 2:
+        return Check(name, None, "most rows have too few different scores to be told apart")
+    value = 1 - np.unique(row_hash[distinctive]).size / n
+    passed = value <= MOST_REPEATED
+    sentence = f"{round(value * n)} of {n} instances repeat the scores of another"
+    if not passed:
+        sentence += "; copies carry no information: remove them, or intervals are too short"
+    return Check(name, passed, sentence, value, MOST_REPEATED)
+
+
+def duplicated_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
+    """Share of classes whose scores equal another's, to 1e-6 of the scores' spread."""
+    order = np.argsort(sketch[:, 0], kind="stable")
+    gap = np.diff(sketch[order], axis=0)
+    same = np.sqrt((gap**2).mean(axis=1)) <= _SAME_COLUMN
+    value = float(same.sum()) / len(sketch)
+    passed = value <= MOST_DOUBLE_CLASSES
+    sentence = f"{same.sum()} of {len(sketch)} classes have the scores of another"
+    if same.any():
+        pair = order[np.argmax(same)], order[np.argmax(same) + 1]
+        first, second = (j if names is None else names[j] for j in sorted(map(int, pair)))
+        sentence += f", such as {first!r} and {second!r}"
+    if not passed:
+        sentence += "; they cannot be told apart: merge them, or accuracy falls too fast"
+    return Check("duplicated classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
+
+
+def concentrated_errors(
+    effective: float, influence: FloatArray, n_errors: int, names: Sequence[Any] | None
+) -> Check:
+    r"""Whether a few classes make up the sampling error of ATA at k = k1.
+
+    The effective number of classes is the participation number
+    :math:`(\sum_j \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Below 7 the covariance
+    rests on a handful of classes. That classes differ is normal: on sound tasks of 100 classes it
+    is 10 to 40, and grows with k1.
+    """
+    name = "concentrated errors"
+    n_classes = influence.size
+    if n_classes < FEWEST_FOR_CONCENTRATION or n_errors < ERRORS_FOR_CONCENTRATION:
+        return Check(
+            name,
+            None,
+            f"needs {FEWEST_FOR_CONCENTRATION} classes and {ERRORS_FOR_CONCENTRATION} instances "
+            f"with errors, found {n_classes} and {n_errors}",
+        )
+    passed = effective >= FEWEST_EFFECTIVE
+    sentence = f"the sampling error is that of {effective:.1f} equally important classes"
+    if not passed:
+        top = np.argsort(-influence)[:5]
+        named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
+        share = float(influence[top].sum())
+        sentence += (
+            f"; {100 * share:.0f}% is due to classes {named}: look at them (mislabelled? one "
+            "template that wins everywhere?), and expect the standard errors to be off"
+        )
+    return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
+
+
+def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Generator) -> Check:
+    """Whether the graph of confusions falls to pieces, as it does where classes come in groups.
+
+    The value is `linked_share`. It fails below 0.5 if at most one in a hundred graphs with
+    the same degrees falls apart as much. Graphs of classes spread over two or more dimensions
+    are in one piece from about 4 confusions a class on, so fewer are not checked.
+
+    Notes
+    -----
+    No single task can tell classes drawn by groups from single draws out of a population that has
+    groups: the second is sound. The check asks the question; only the user can answer it. Groups
+    that are confused with each other now and then go unnoticed.
+    """
+    name = "grouped confusions"
+    degree = mean_degree(edges)
+    if degree < SMALLEST_DEGREE:
+        return Check(
+            name,
+            None,
+            f"needs {SMALLEST_DEGREE:g} confusions a class to see groups, found {degree:.1f}",
+        )
+    value = linked_share(edges)
+    sentence = f"{100 * value:.0f}% of pairs of classes are linked by a chain of confusions"
+    passed = value >= SMALLEST_LINKED
+    if not passed:
+        at_random = rewired_shares(edges, n_permutations, rng)
+        p_value = (1 + int((at_random <= value).sum())) / (n_permutations + 1)
+        passed = p_value > LEVEL
+        sentence += f", {100 * at_random.mean():.0f}% at random (p = {p_value:.2g})"
+    if not passed:
+        sentence += (
+            "; classes come in groups: if they were chosen by groups and not one by one, there "
+            "are fewer independent draws than classes, and new groups bring fewer competitors"
+        )
+    return Check(name, passed, sentence, value, SMALLEST_LINKED)
+
+
+def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:
+    """Whether rows are probabilities over the classes; a hint and never a failure.
+
+    Normalising a row keeps the order of its classes, so ranks and all that follows are the same
+    (a softmax of fixed logits is marginal in effect). It suggests joint training, which only
+    `check_marginality` can judge.
+    """
+    name = "normalised scores"
+    if not (sums_to_one or log_sums_to_one):
+        return Check(name, True, "rows are not probabilities over the classes", 0.0)
+    kind = "probabilities" if sums_to_one else "log probabilities"
+    sentence = (
+        f"rows are {kind} over the classes, which by itself changes no rank; if the classifier "
+        "was trained on these classes jointly, test it with check_marginality"
+    )
+    return Check(name, True, sentence, 1.0)
+
+
+def _unknown(names: Sequence[str], reason: str) -> list[Check]:
+    """Checks that cannot be made, for one reason."""
+    return [Check(name, None, reason) for name in names]

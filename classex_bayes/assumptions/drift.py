@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, softmax
 
-from classex_bayes.assumptions.drift_prior import DriftPosterior, DriftPrior
-from classex_bayes.assumptions.marginality import remeasure, smaller_than
+from classex_bayes.assumptions.marginality import checked_smaller_tasks, compare_with_retrained
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
@@ -20,10 +19,178 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.statistics import TaskStatistics
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
-_DEFAULT_PRIOR = DriftPrior()
+_N_WANDER = 64
+_WANDER_RANGE = (0.01, 4.0)  # in scales of the half-normal: its 1% and 99.99% points
 _HALF_AN_ANSWER = 0.5
 # Classes share competitors, which their spread does not show; as for tasks made from ranks.
 _UNSEEN_COMPETITORS = 1.25
+
+
+@dataclass(frozen=True)
+class DriftPrior:
+    r"""Prior of the drift: a line with a random walk about it, both 0 at k1.
+
+    .. math:: \delta(k) = b x + \tau B(x), \quad x = \log(k / k_1), \quad
+        b \sim N(0, s_b^2), \quad \tau \sim HalfNormal(s_\tau)
+
+    with B a Brownian motion that starts at 0 and runs to both sides, so what happened between
+    smaller numbers of classes tells of larger ones through b and :math:`\tau` alone.
+
+    Parameters
+    ----------
+    slope : float, default 0.1
+        s_b, probits for each factor e in the number of classes.
+    wander : float, default 0.05
+        Scale of tau, probits for a factor e.
+
+    Notes
+    -----
+    Linear and logistic classifiers of Telugu characters drift by -0.04 to -0.15 for each factor e
+    (20 to 400 classes); retrained classifiers of simulated Gaussian classes by -0.15 to 0.15,
+    with changes of the slope by 0.03 to 0.1 between one factor of 4 and the next.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.2 (marginal classifiers) and Table 3.
+    """
+
+    slope: float = 0.1
+    wander: float = 0.05
+
+    def given(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
+        r"""Posterior given noisy measurements.
+
+        For each :math:`\tau` on a grid all is normal: measurements have the covariance
+        :math:`s_b^2 x x' + \tau^2 K + N`, where K holds :math:`\min(|x_a|, |x_b|)` for x of one
+        sign, else 0; their density weights the grid.
+
+        Parameters
+        ----------
+        x : array of shape (m,)
+            log(k / k1) of the measurements; none is allowed.
+        drift : array of shape (m,)
+            Measured drifts, in probits.
+        noise : array of shape (m, m)
+            Covariance N of their errors, positive definite.
+
+        Returns
+        -------
+        DriftPosterior
+
+        Examples
+        --------
+        >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
+        >>> found = DriftPrior().given(x, -0.1 * x, noise)
+        >>> round(found.slope_mean, 2), round(found.slope_sd, 2)
+        (-0.09, 0.03)
+        """
+        grid = self.wander * np.geomspace(*_WANDER_RANGE, _N_WANDER)
+        # Equal steps of log tau: density times tau.
+        log_weight = np.log(grid) - 0.5 * (grid / self.wander) ** 2
+        shared = self.slope**2 * x  # covariance of the slope with the measurements
+        fixed = self.slope**2 * np.outer(x, x) + noise
+        covariance = fixed + grid[:, None, None] ** 2 * brownian_covariance(x, x)
+        solved = np.linalg.solve(covariance, np.stack([drift, shared], axis=1))
+        log_weight -= 0.5 * (np.linalg.slogdet(covariance)[1] + solved[..., 0] @ drift)
+        weight = softmax(log_weight)
+        means, left = solved[..., 0] @ shared, self.slope**2 - solved[..., 1] @ shared
+        mean = float(weight @ means)
+        variance = float(weight @ (left + (means - mean) ** 2))
+        return DriftPosterior(self, x, drift, noise, grid, weight, mean, float(np.sqrt(variance)))
+
+
+@dataclass(frozen=True)
+class DriftPosterior:
+    """What measurements leave open of a drift; made by `DriftPrior.given`.
+
+    Attributes
+    ----------
+    prior : DriftPrior
+        The prior.
+    x, drift, noise : arrays of shapes (m,), (m,) and (m, m)
+        The measurements.
+    wander, weight : arrays of shape (n_wander,)
+        Grid of tau, and its posterior probabilities.
+    slope_mean, slope_sd : float
+        Posterior mean and standard deviation of b.
+    """
+
+    prior: DriftPrior
+    x: FloatArray
+    drift: FloatArray
+    noise: FloatArray
+    wander: FloatArray
+    weight: FloatArray
+    slope_mean: float
+    slope_sd: float
+
+    def draws(self, x: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
+        r"""Draws of the drift at other x, of tau first and then of a normal vector.
+
+        Parameters
+        ----------
+        x : array of shape (n_x,)
+            log(k / k1); 0 has no drift.
+        number : int
+            How many draws.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (number, n_x)
+            In probits.
+
+        Examples
+        --------
+        >>> prior = DriftPrior().given(np.empty(0), np.empty(0), np.empty((0, 0)))
+        >>> draws = prior.draws(np.log([1, 4]), 10_000, np.random.default_rng(1))
+        >>> draws.std(axis=0).round(2).tolist()
+        [0.0, 0.15]
+        """
+        drift = np.empty((number, x.size))
+        normal = rng.standard_normal((number, x.size))
+        chosen = rng.choice(self.wander.size, number, p=self.weight)
+        for place in np.unique(chosen):
+            mean, root = self._normal(x, self.wander[place])
+            rows = chosen == place
+            drift[rows] = mean + normal[rows] @ root.T
+        return drift
+
+    def _normal(self, x: FloatArray, wander: float) -> tuple[FloatArray, FloatArray]:
+        """Mean and a root of the covariance of the drift at x, given tau."""
+        at = np.concatenate([self.x, x])
+        m = self.x.size
+        prior = self.prior.slope**2 * np.outer(at, at) + wander**2 * brownian_covariance(at, at)
+        across = prior[m:, :m]
+        solved = np.linalg.solve(prior[:m, :m] + self.noise, np.c_[self.drift, across.T])
+        covariance = prior[m:, m:] - across @ solved[:, 1:]
+        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+        return across @ solved[:, 0], vectors * np.sqrt(np.maximum(values, 0))
+
+
+def brownian_covariance(a: FloatArray, b: FloatArray) -> FloatArray:
+    r"""Covariance :math:`\min(|a|, |b|)` of a two-sided Brownian motion, 0 across its origin.
+
+    Parameters
+    ----------
+    a, b : arrays of shapes (m,) and (n,)
+        Places.
+
+    Returns
+    -------
+    array of shape (m, n)
+
+    Examples
+    --------
+    >>> brownian_covariance(np.array([-2.0, 1.0]), np.array([-1.0, 3.0])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    shorter = np.minimum(np.abs(a)[:, None], np.abs(b))
+    return np.where(np.outer(a, b) > 0, shorter, 0.0)
+
+
+_DEFAULT_PRIOR = DriftPrior()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -124,20 +291,21 @@ class Drift(Shown):
     def _note(self) -> str:
         measured = ", ".join(str(k) for k in self.table.index.unique())
         source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
-        found = self.posterior
+        slope = self.posterior.slope_mean, self.posterior.slope_sd
         return (
-            f"drift of retrained classifiers added, known from {source}: {found.slope_mean:+.3f} "
-            f"+- {found.slope_sd:.3f} probits for each factor e in k"
+            f"drift of retrained classifiers added, known from {source}: {slope[0]:+.3f} "
+            f"+- {slope[1]:.3f} probits for each factor e in k"
         )
 
     def _display(self) -> Display:
-        found = self.posterior
-        slope = f"slope: {found.slope_mean:+.3f} +- {found.slope_sd:.3f} for each factor e in k"
-        known = len(self.table) > 0
+        posterior, measured = self.posterior, len(self.table) > 0
+        slope = (
+            f"slope: {posterior.slope_mean:+.3f} +- {posterior.slope_sd:.3f} for each factor e in k"
+        )
         return Display(
             f"Drift from {self.n_classes} classes, in probits of accuracy",
-            self.table if known else None,
-            (slope if known else f"{slope} (prior: no smaller task)",),
+            self.table if measured else None,
+            (slope if measured else f"{slope} (prior: no smaller task)",),
         )
 
 
@@ -158,7 +326,7 @@ def measure_drift(
 
     each share counted with half an answer more on both sides, with delta-method errors. The
     posterior of a line with a random walk about it
-    (`classex_bayes.assumptions.drift_prior.DriftPrior`) carries the drift beyond k1.
+    (`DriftPrior`) carries the drift beyond k1.
 
     Parameters
     ----------
@@ -215,10 +383,10 @@ def measure_drift(
         raise DataError(f"prior: expected a DriftPrior, found {type(prior).__name__}")
     if isinstance(smaller_tasks, Mapping):
         smaller_tasks = _as_tasks(task, smaller_tasks)
-    given = smaller_than(task, smaller_tasks)
-    k = np.array([small.n_classes for small in given], dtype=np.int64)
+    smaller = checked_smaller_tasks(task, smaller_tasks)
+    k = np.array([small.n_classes for small in smaller], dtype=np.int64)
     paired = validation.truth_value(nested, "nested")
-    measured, subsampled, delta, noise = _compared(task, given, paired)
+    measured, subsampled, delta, noise = _compared(task, smaller, paired)
     columns = {
         "measured": measured,
         "subsampled": subsampled,
@@ -230,7 +398,7 @@ def measure_drift(
     return Drift(table.sort_index(), task.n_classes, posterior)
 
 
-def _as_tasks(task: TaskStatistics, known: Mapping[int, float]) -> list[TaskStatistics]:
+def _as_tasks(task: TaskStatistics, accuracies: Mapping[int, float]) -> list[TaskStatistics]:
     """Tasks of known accuracies, with the repeats and the design effect of the large task."""
     return [
         SourceTask.from_accuracies(
@@ -240,27 +408,27 @@ def _as_tasks(task: TaskStatistics, known: Mapping[int, float]) -> list[TaskStat
             n_classes=k,
             design_effect=task.design_effect(),
         )
-        for k, accuracy in known.items()
+        for k, accuracy in accuracies.items()
     ]
 
 
 def _compared(
-    task: TaskStatistics, given: Sequence[TaskStatistics], paired: bool
+    task: TaskStatistics, smaller: Sequence[TaskStatistics], paired: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Accuracies measured and subsampled, drifts, and the covariance of their errors."""
-    if not given:
+    if not smaller:
         return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
     if paired:
-        rows = [_class_by_class(task, small, place) for place, small in enumerate(given)]
+        rows = [_class_by_class(task, small, place) for place, small in enumerate(smaller)]
         measured, subsampled, delta, variance = np.array(rows).T
         return measured, subsampled, delta, np.diag(variance)
-    found = remeasure(task, given)
-    n_small = np.array([small.n_test for small in given])
-    z, slope = _probit(found.measured, n_small)
-    expected, large_slope = _probit(found.subsampled, task.n_test)
-    variance = np.maximum(found.measured_variance, _HALF_AN_ANSWER / n_small**2)
-    noise = np.outer(large_slope, large_slope) * found.subsampled_cov
-    return found.measured, found.subsampled, z - expected, noise + np.diag(slope**2 * variance)
+    both = compare_with_retrained(task, smaller)
+    n_small = np.array([small.n_test for small in smaller])
+    z, slope = _probit(both.measured, n_small)
+    expected, large_slope = _probit(both.subsampled, task.n_test)
+    variance = np.maximum(both.measured_variance, _HALF_AN_ANSWER / n_small**2)
+    noise = np.outer(large_slope, large_slope) * both.subsampled_cov
+    return both.measured, both.subsampled, z - expected, noise + np.diag(slope**2 * variance)
 
 
 def _probit(share: Any, n: Any) -> tuple[Any, Any]:
@@ -273,18 +441,18 @@ def _class_by_class(
     task: TaskStatistics, small: TaskStatistics, place: int
 ) -> tuple[float, float, float, float]:
     """Accuracies of a small task and of the large one on its classes, drift and its variance."""
-    for which, one in (("task", task), (f"smaller_tasks: task {place}", small)):
-        if one.classes is None or one.source is None:
+    for which, tested in (("task", task), (f"smaller_tasks: task {place}", small)):
+        if tested.classes is None or tested.source is None:
             raise DataError(
                 f"{which}: nested=True needs scores and names of the classes; make it with "
                 "from_scores(..., classes=...) or pass nested=False"
             )
     position = {name: j for j, name in enumerate(task.classes or [])}
     names = small.classes or []
-    unknown = [name for name in names if name not in position]
-    if unknown:
+    absent = [name for name in names if name not in position]
+    if absent:
         raise DataError(
-            f"smaller_tasks: task {place} has the class {unknown[0]!r}, which task has not; pass "
+            f"smaller_tasks: task {place} has the class {absent[0]!r}, which task has not; pass "
             "nested=False for other classes"
         )
     large = task.select(np.array([position[name] for name in names]))

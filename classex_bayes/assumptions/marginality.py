@@ -69,37 +69,37 @@ def check_marginality(
     >>> check_marginality(large, small).passed
     False
     """
-    given = smaller_than(task, smaller_tasks)
-    if not given:
+    smaller = checked_smaller_tasks(task, smaller_tasks)
+    if not smaller:
         raise DataError("smaller_tasks: expected at least one task, found none")
-    found = tuple(
-        _check(task, small, f"task {place}: {small.n_classes} classes", _LEVEL / len(given))
-        for place, small in enumerate(given)
+    checks = tuple(
+        _check(task, small, f"task {place}: {small.n_classes} classes", _LEVEL / len(smaller))
+        for place, small in enumerate(smaller)
     )
-    return TaskReport(found, f"Marginality of {task.n_classes} classes")
+    return TaskReport(checks, f"Marginality of {task.n_classes} classes")
 
 
-def smaller_than(
+def checked_smaller_tasks(
     task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
 ) -> list[TaskStatistics]:
     """Smaller tasks as a list, possibly empty; raise where one is no task or not smaller."""
     if not (isinstance(smaller_tasks, TaskStatistics) or np.iterable(smaller_tasks)):
         raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
-    given = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
-    for candidate in (task, *given):
+    smaller = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
+    for candidate in (task, *smaller):
         validation.source_task(candidate)
-    for place, small in enumerate(given):
+    for place, small in enumerate(smaller):
         if small.n_classes >= task.n_classes:
             raise DataError(
                 f"smaller_tasks: task {place} has {small.n_classes} classes, expected fewer than "
                 f"the {task.n_classes} of task"
             )
-    return given
+    return smaller
 
 
 @dataclass(frozen=True)
-class Remeasured:
-    """Accuracies at some k twice: by the scores of a large task, and by classifiers of k classes.
+class RetrainedAccuracies:
+    """Accuracies at some k: subsampled from a large task, and measured by retrained classifiers.
 
     Attributes
     ----------
@@ -121,26 +121,28 @@ class Remeasured:
     measured_variance: FloatArray
 
 
-def remeasure(task: TaskStatistics, small: Sequence[TaskStatistics]) -> Remeasured:
+def compare_with_retrained(
+    task: TaskStatistics, small: Sequence[TaskStatistics]
+) -> RetrainedAccuracies:
     """Compare a task with smaller ones, some of which may have as many classes."""
-    k, place = np.unique([one.n_classes for one in small], return_inverse=True)
+    k, place = np.unique([retrained.n_classes for retrained in small], return_inverse=True)
     expected, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
-    measured = [float(one.accuracy(one.n_classes)[0]) for one in small]
-    variance = [float(one.accuracy_cov(one.n_classes)[0, 0]) for one in small]
+    measured = [float(retrained.accuracy(retrained.n_classes)[0]) for retrained in small]
+    variance = [float(retrained.accuracy_cov(retrained.n_classes)[0, 0]) for retrained in small]
     least = np.diag(covariance) * task.n_classes / k[place]
-    return Remeasured(
+    return RetrainedAccuracies(
         k[place], expected, np.array(measured), covariance, np.maximum(variance, least)
     )
 
 
 def _check(task: TaskStatistics, small: TaskStatistics, name: str, level: float) -> Check:
     k = small.n_classes
-    for which, one in (("large", task), ("smaller", small)):
-        if one.kind == "accuracies" and k not in one.grid():
+    for which, tested in (("large", task), ("smaller", small)):
+        if tested.kind == "accuracies" and k not in tested.grid():
             return Check(name, None, f"the {which} task has no accuracy at {k} classes")
-    found = remeasure(task, [small])
-    expected, measured = float(found.subsampled[0]), float(found.measured[0])
-    variance = float(found.subsampled_cov[0, 0] + found.measured_variance[0])
+    both = compare_with_retrained(task, [small])
+    expected, measured = float(both.subsampled[0]), float(both.measured[0])
+    variance = float(both.subsampled_cov[0, 0] + both.measured_variance[0])
     if variance <= _ROUNDING:
         return Check(name, None, "neither task has errors to judge the difference by")
     threshold = float(student.isf(level / 2, k - 1))

@@ -12,7 +12,7 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_EDGES = 50_000  # confusions kept for the graph
 _N_SKETCHES = 16
-_TELLING_VALUES = 10  # a row of fewer different scores may occur twice by chance
+_DISTINCT_VALUES = 10  # a row of fewer different scores may occur twice by chance
 _SUM_TOLERANCE = 0.01  # of probabilities rounded to a few decimals
 _CLOSE = 0.1  # share of the classes; an instance that more classes beat tells nothing of likeness
 
@@ -24,13 +24,13 @@ class ScoreFacts(NamedTuple):
     edges: IntArray  # (n_edges, 2): test class, competitor that beat one of its instances
     n_in_graph: int  # classes that the edges may join
     row_hash: IntArray  # (n,): equal for equal rows of scores
-    telling: BoolArray  # (n,): the row has enough different scores to be told from others
+    distinctive: BoolArray  # (n,): the row has enough different scores to be told from others
     sketch: FloatArray  # (k1, 16): random projections of the columns, over the rms score
     sums_to_one: bool  # rows are probabilities
     log_sums_to_one: bool  # rows are log probabilities
 
 
-def stream(task: TaskStatistics, rng: np.random.Generator) -> ScoreFacts:
+def facts_of_scores(task: TaskStatistics, rng: np.random.Generator) -> ScoreFacts:
     r"""Walk once through the scores of a task that has a source.
 
     Columns are compared through projections
@@ -60,20 +60,20 @@ def stream(task: TaskStatistics, rng: np.random.Generator) -> ScoreFacts:
     kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
     as_competitor = np.zeros((n_classes, 1))
     edges: list[IntArray] = []
-    rows_seen = _Rows(source, rng)
+    rows = _RowFacts(source, rng)
     for block in loss_blocks(source, y, row_groups(y, n_classes), task.ties, task.tie_seed):
         add_gains(block.defeats, block.losses, weight[block.rows, None], as_competitor)
         edges.append(_edges(block, y[block.rows], kept))
-        rows_seen.add(block.rows)
+        rows.add(block.rows)
     return ScoreFacts(
         as_competitor[:, 0],
         np.unique(np.concatenate(edges), axis=0),
         int(kept.sum()),
-        rows_seen.hash,
-        rows_seen.telling,
-        rows_seen.sketch / (rows_seen.rms or 1.0),
-        rows_seen.sums_to_one,
-        rows_seen.log_sums_to_one,
+        rows.hash,
+        rows.distinctive,
+        rows.sketch / (rows.rms or 1.0),
+        rows.sums_to_one,
+        rows.log_sums_to_one,
     )
 
 
@@ -90,14 +90,14 @@ def _edges(block: LossBlock, y: IntArray, kept: BoolArray) -> IntArray:
     return np.unique(pairs[kept[competitors]], axis=0)
 
 
-class _Rows:
-    """Accumulates what is asked of the scores themselves."""
+class _RowFacts:
+    """Sums over blocks of what the scores themselves say."""
 
     def __init__(self, source: ScoreSource, rng: np.random.Generator) -> None:
         n, n_classes = source.shape
         self.source, self.rng = source, rng
         self.hash = np.empty(n, dtype=np.uint64)
-        self.telling = np.zeros(n, dtype=bool)
+        self.distinctive = np.zeros(n, dtype=bool)
         self.sketch = np.zeros((n_classes, _N_SKETCHES))
         self.sums_to_one = self.log_sums_to_one = True
         self._bits = rng.integers(2**63, size=n_classes, dtype=np.uint64) * 2 + 1
@@ -119,8 +119,8 @@ class _Rows:
         some = np.sort(scores[:, :200], axis=1)
         different = 1 + (np.diff(some, axis=1) > 0).sum(axis=1)
         whole = bool(np.all(some == np.floor(some)))
-        enough = _TELLING_VALUES if whole else min(n_classes, _TELLING_VALUES)
-        self.telling[rows] = different >= enough
+        enough = _DISTINCT_VALUES if whole else min(n_classes, _DISTINCT_VALUES)
+        self.distinctive[rows] = different >= enough
         self._add_sums(scores)
         self._add_sketch(scores, rows.size)
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from classex_bayes.assumptions.confusion_graph import exchange_ends, linked_share, mean_degree
 from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.marginality import check_marginality
-from classex_bayes.assumptions.score_facts import stream
+from classex_bayes.assumptions.score_facts import facts_of_scores
 from classex_bayes.assumptions.task_report import Check, TaskReport, participation
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import (
@@ -179,7 +179,7 @@ def test_influences_are_those_of_deletion(repeats):
     squares = (np.mean(without) - without) ** 2
     errors = diagnose(task, random_seed=0).class_errors
     assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
-    facts = stream(task, np.random.default_rng(0))
+    facts = facts_of_scores(task, np.random.default_rng(0))
     assert facts.as_competitor.sum() == pytest.approx(task.instance_weight @ task.evidence.losses)
 
 

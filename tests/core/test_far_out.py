@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from classex_bayes.assumptions.drift_prior import DriftPrior
+from classex_bayes.assumptions.drift import DriftPrior
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.influence import (
     class_accuracies,
