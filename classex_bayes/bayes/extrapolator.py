@@ -469,3 +469,10 @@ class BayesianExtrapolator(MixtureModel):
             )
         self.idata["log_prior"] = xr.DataTree(densities)
         return self.idata
+
+
+def checked_model(model: Any) -> BayesianExtrapolator:
+    """Return the model, or raise where it is something else."""
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    return model

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 from arviz_stats.ecdf_utils import ecdf_pit
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
@@ -160,8 +160,7 @@ def posterior_sbc(
     ----------
     Saeilynoja, Schmitt, Buerkner and Vehtari, arXiv:2502.03279 (2025).
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    checked_model(model)
     posterior = model.idata["posterior"].to_dataset()
     data, prior = model.data_, model.prior_
     if not isinstance(data, BernsteinData):

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.evaluate.crossing import (
     Crossing,
@@ -255,8 +255,7 @@ def compare_classifiers(
     """
     counts = class_counts(k)
     named = _checked_tasks(tasks)
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {model!r}")
+    checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named)
     posterior = fit_jointly(

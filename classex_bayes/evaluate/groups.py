@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
@@ -185,8 +185,7 @@ def extrapolate_groups(
     """
     counts = class_counts(k)
     source_task(task)
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {model!r}")
+    checked_model(model)
     if task.kind == "accuracies":
         raise DataError(
             "task: it was made from accuracies alone and has no instances to group; make it with "

@@ -4,8 +4,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.exceptions import DataError
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.plots._panels import MUTED, Panels
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 
@@ -38,8 +37,7 @@ def plot_discriminability(
     -------
     PlotCollection
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    checked_model(model)
     prob, kind = interval_settings(ci_prob, ci_kind)
     draws = model.discriminability(ndtr(_Z))
     bounds = interval_of(draws, prob, kind)

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from arviz_plots import PlotCollection
 
-from classex_bayes.bayes.checks.replicates import Group, class_accuracies, seen_and_replicated
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.checks.replicates import Group, class_accuracies, observed_and_replicated
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots._panels import INK, Panels, spaced_counts
@@ -126,8 +126,7 @@ def plot_prior_predictive(
     DataError
         As of `classex_bayes.bayes.predict.prior_accuracy.prior_accuracy`.
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    checked_model(model)
     if task is not None:
         source_task(task)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
@@ -159,7 +158,7 @@ def compared(
         texts = "Classes", "share of the classes, worst first", "accuracy of the class"
         array = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "rank"))
         return array, seen, (np.arange(seen.size) + 0.5) / seen.size, texts, False
-    observed, drawn = seen_and_replicated(model, task, group, random_seed)
+    observed, drawn = observed_and_replicated(model, task, group, random_seed)
     if kind == "accuracy":
         texts = "Average test accuracy", "number of classes", "accuracy"
         return drawn["accuracy"], observed["accuracy"].values, observed["k"].values, texts, True

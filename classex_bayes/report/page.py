@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from classex_bayes import formatting
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
@@ -88,8 +88,7 @@ def write_report(
     """
     require()
     where = page_path(path, "path")
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    checked_model(model)
     seeds = seeds_of(model.idata.attrs)
     task = model.task if task is None else task
     if task is None:

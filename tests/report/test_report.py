@@ -82,7 +82,7 @@ def test_numbers_are_those_of_the_model(page, fitted, pilot):
     assert numbers["seed"] == 1 and numbers["fit"]["sampler"]["draws"] == 500
     assert numbers["versions"]["numpy"] == np.__version__
     assert {check["name"] for check in numbers["checks"]} >= {"ties", "few errors"}
-    assert "losses: distance" in [row["discrepancy"] for row in numbers["posterior_checks"]]
+    assert "ranks: distance" in [row["discrepancy"] for row in numbers["posterior_checks"]]
 
 
 def test_headline_is_about_the_farthest(page, fitted):

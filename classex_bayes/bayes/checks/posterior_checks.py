@@ -1,4 +1,4 @@
-"""Posterior predictive checks in numbers: what replicated tasks show beside what was seen."""
+"""Posterior predictive checks: a task compared with replicates from the model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import xarray as xr
 from classex_bayes.bayes.checks.replicates import (
     ClassAccuracies,
     class_accuracies,
-    fitted_part,
-    seen_and_replicated,
+    observed_and_replicated,
+    task_position,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import data_of, task_sizes
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData
+from classex_bayes.bayes.idata import task_sizes
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
@@ -29,6 +29,8 @@ _N_K = 6
 _FEWEST_EXPECTED = 5.0
 _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
+# Observed value, or one for each draw, and the values of the replicates.
+Discrepancy = tuple[float | FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -39,22 +41,23 @@ class PredictiveReport(Shown):
     ----------
     table : DataFrame
         One row for each discrepancy: "observed", "mean" and limits over the replicates, "p_value"
-        (share of replicates above the observed, those equal counted half) and "unusual" (whether
-        that is below or above what the level allows).
+        (share of replicates above the observed value, equal ones counted half) and "unusual"
+        (whether the p-value is beyond the level).
     replicated : dict from str to array
         Draws of every discrepancy, for plots.
     title : str
-        What was checked.
+        Size of the replicates.
     notes : tuple of str
-        What could not be checked, and the worst classes where they stand out.
+        Checks that could not be made and why, and the worst classes if they stand out.
 
     Notes
     -----
-    Predictive p-values are not uniform where the model is right: it was fitted to the same data,
+    Predictive p-values are not uniform even if the model is right: it was fitted to the same data,
     which draws them towards 0.5 (no false alarm in 60 simulated tasks of 50 to 500 classes). The
     distance of the ranks is compared with that of a replicate from the same draw. The dependence
-    between answers of a class is estimated from the same task, so a few hopeless classes among
-    almost perfect ones pass: they raise it. `classex_bayes.diagnose` asks who carries the errors.
+    between answers of a class is estimated from the same task. A few hopeless classes among almost
+    perfect ones raise it and therefore pass; `classex_bayes.diagnose` shows which classes carry
+    the errors.
     """
 
     table: pd.DataFrame
@@ -64,7 +67,7 @@ class PredictiveReport(Shown):
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """Names of the discrepancies that replicates hardly show."""
+        """Names of the discrepancies that are unusual among the replicates."""
         return tuple(self.table.index[self.table["unusual"]])
 
     @property
@@ -78,8 +81,8 @@ class PredictiveReport(Shown):
 
     @property
     def _header(self) -> str:
-        found = ", ".join(self.unusual)
-        return f"{self.title}: {f'unusual: {found}' if found else 'nothing unusual'}"
+        names = ", ".join(self.unusual)
+        return f"{self.title}: {f'unusual: {names}' if names else 'nothing unusual'}"
 
     def _display(self) -> Display:
         notes = tuple(f"note: {note}" for note in self.notes)
@@ -99,19 +102,19 @@ def posterior_checks(
     then two groups to a decade, joined until 5 independent instances are expected in each), and
     Pearson's distance over them, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`, from the
     expectation of each draw. *ATA*: average test accuracy at six k. *Classes*: standard deviation
-    over classes of accuracy at k1, the lowest, and the share of the errors in the worst tenth;
-    replicated with independent classes whose answers are as alike as the task's are on average
-    (`predictive_class_accuracy`), so that what stands out is classes unlike the others, not spread
-    as such.
+    over classes of accuracy at k1, the lowest, and the share of the errors in the worst tenth.
+    Replicated classes are independent, and their answers are as alike as the task's are on average
+    (`classex_bayes.bayes.predict.replicated_accuracy`). So single classes unlike the others stand
+    out, and spread as such does not.
 
     Parameters
     ----------
     model : BayesianExtrapolator
         A fitted model; replicates are drawn where `idata` has none or a seed is given.
     task : SourceTask, optional
-        What to compare with: the fitted task (the default), one of several fitted ones, or a
-        second task of the same number of classes. A model read from a file needs it for the
-        classes.
+        Task to compare with the replicates: the fitted one (the default), one of several fitted
+        ones, or a second task of the same number of classes. A model read from a file needs it for
+        the classes.
     level : float
         Two-sided level of each discrepancy; upper alone for the distance.
     random_seed : int, SeedSequence or None
@@ -124,7 +127,7 @@ def posterior_checks(
     Raises
     ------
     DataError
-        Not a model, a task of another size, or several fitted tasks of which none is given.
+        Not a model, a task of another size, or no task given for a model fitted to several.
     NotFittedError
         The model has no draws.
 
@@ -142,43 +145,41 @@ def posterior_checks(
     True
     """
     limit = probability(level, "level")
-    observed, replicated = seen_and_replicated(model, task, "posterior", random_seed)
-    found: dict[str, tuple[Any, FloatArray]] = {}
+    observed, replicated = observed_and_replicated(model, task, "posterior", random_seed)
+    position = task_position(model, task)
+    discrepancies: dict[str, Discrepancy] = {}
     notes = []
-    part = fitted_part(model, task)
-    data = data_of(model.idata)
-    if isinstance(data, PooledData):
-        data = data.parts[part]
-    if isinstance(data, BernsteinData):
-        found |= _ranks(observed, replicated, model.weights_.values, data)
-    else:
+    if isinstance(model.data_, PowerData):
         notes.append("ranks: not known to the power form")
+    else:
+        data = model.data_.parts[position]
+        discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
     grid = observed["k"].values
-    wanted = np.geomspace(grid[0], grid[-1], _N_K)
-    for k in np.unique(grid[np.abs(np.log(grid[:, None] / wanted)).argmin(axis=0)]):
+    spaced = np.geomspace(grid[0], grid[-1], _N_K)
+    for k in np.unique(grid[np.abs(np.log(grid[:, None] / spaced)).argmin(axis=0)]):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
-        found[f"ATA: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
+        discrepancies[f"ATA: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
+    classes = None
     try:
         classes = class_accuracies(model, task, random_seed=random_seed)
+        discrepancies |= classes.discrepancies()
     except DataError as error:
         notes.append(str(error))
-        classes = None
-    if classes is not None:
-        found |= classes.discrepancies()
-    table = pd.DataFrame([_row(*pair, limit) for pair in found.values()], index=list(found))
+    rows = [_row(*values, limit) for values in discrepancies.values()]
+    table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
     if classes is not None and table["unusual"].filter(like="classes").any():
-        notes.append(_about(classes, table))
-    k1, n, _ = task_sizes(model.idata)[part]
+        notes.append(_note_on_classes(classes, table))
+    n_classes, n_test, _ = task_sizes(model.idata)[position]
     return PredictiveReport(
-        table.rename_axis("discrepancy"),
-        {name: draws for name, (_, draws) in found.items()},
-        f"Replicates of {k1} classes, {n} instances",
+        table,
+        {name: draws for name, (_, draws) in discrepancies.items()},
+        f"Replicates of {n_classes} classes, {n_test} instances",
         tuple(notes),
     )
 
 
-def _about(classes: ClassAccuracies, table: pd.DataFrame) -> str:
-    """What is unusual about the classes: some are too bad, or all are too alike."""
+def _note_on_classes(classes: ClassAccuracies, table: pd.DataFrame) -> str:
+    """Whether some classes are too bad, or all are too alike."""
     higher = table["observed"] > table["mean"]
     worse = (table.index.str.contains("lowest") ^ higher) & table["unusual"]
     if not worse.filter(like="classes").any():
@@ -187,41 +188,42 @@ def _about(classes: ClassAccuracies, table: pd.DataFrame) -> str:
             "different kinds (fonts, cameras), as in a stratified sample"
         )
     worst = np.argsort(classes.observed)[:5]
-    shares = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
-    return f"classes with the lowest accuracy: {shares}"
+    accuracies = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
+    return f"classes with the lowest accuracy: {accuracies}"
 
 
-def _ranks(
+def _of_ranks(
     observed: xr.Dataset, replicated: xr.Dataset, weights: FloatArray, data: BernsteinData
-) -> dict[str, tuple[Any, FloatArray]]:
+) -> dict[str, Discrepancy]:
     """Shares of instances in groups of ranks, and Pearson's distance over the groups."""
-    seen = observed["loss_histogram"].values
-    drawn = replicated["loss_histogram"].transpose(*SAMPLE_DIMS, "bin").values
-    drawn = drawn.reshape(-1, seen.size)
-    share = np.maximum(weights @ data.matrix.T, 0).reshape(-1, seen.size)
+    counts = observed["loss_histogram"].values
+    draws = replicated["loss_histogram"].transpose(*SAMPLE_DIMS, "bin").values
+    share = np.maximum(weights @ data.matrix.T, 0).reshape(-1, counts.size)
     share /= share.sum(axis=1, keepdims=True)
     last_loss = observed["bin"].values
-    starts = _groups(last_loss, data.effective_sample * share.mean(axis=0))
+    starts = rank_groups(last_loss, data.effective_sample * share.mean(axis=0))
     total = data.counts.sum()
     expected = total * np.add.reduceat(share, starts, axis=1)
-    groups = np.add.reduceat(np.vstack([seen * total / seen.sum(), drawn]), starts, axis=1)
+    histograms = np.vstack([counts * total / counts.sum(), draws.reshape(-1, counts.size)])
+    groups = np.add.reduceat(histograms, starts, axis=1)
     scale = expected * total / data.effective_sample
-    distance = ((groups[:1] - expected) ** 2 / scale).sum(axis=1)
-    own = ((groups[1:] - expected) ** 2 / scale).sum(axis=1)
-    found: dict[str, tuple[Any, FloatArray]] = {"ranks: distance": (distance, own)}
-    first = np.append(0, last_loss[:-1] + 1)[starts]
-    last = np.append(first[1:] - 1, last_loss[-1])
-    for group, (low, high) in enumerate(zip(first, last, strict=True)):
-        label = f"ranks: {low + 1}" + (f" to {high + 1}" if high > low else "")
-        values = groups[:, group] / total
-        found[label] = float(values[0]), values[1:]
-    return found
+    distances = [((each - expected) ** 2 / scale).sum(axis=1) for each in (groups[:1], groups[1:])]
+    discrepancies: dict[str, Discrepancy] = {"ranks: distance": (distances[0], distances[1])}
+    first = np.append(0, last_loss[:-1] + 1)[starts] + 1
+    last = np.append(first[1:] - 1, last_loss[-1] + 1)
+    for low, high, values in zip(first, last, groups.T / total, strict=True):
+        label = f"ranks: {low}" + (f" to {high}" if high > low else "")
+        discrepancies[label] = float(values[0]), values[1:]
+    return discrepancies
 
 
-def _groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
-    """First bins of groups of ranks, none with too few instances where all have enough."""
+def rank_groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
+    """First bins of groups of ranks in each of which at least 5 instances are expected.
+
+    If there are fewer in all, there is one group.
+    """
     decade = np.floor(_GROUPS_PER_DECADE * np.log10(last_loss + 1.0) + 1e-9)
-    decade[0] = -1  # no losses: a right answer
+    decade[0] = -1  # rank 1: a right answer
     starts = [0]
     for bin_ in np.flatnonzero(np.diff(decade)) + 1:
         if expected[starts[-1] : bin_].sum() >= _FEWEST_EXPECTED:
@@ -232,13 +234,12 @@ def _groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
 
 
 def _row(observed: Any, draws: FloatArray, level: float) -> dict[str, Any]:
-    """Row of the table; an observed value for every draw is a distance, unusual if large."""
-    paired = np.ndim(observed) > 0
+    """Row of the table; a value with one observation for every draw is unusual if it is large."""
+    is_distance = np.ndim(observed) > 0
     above = float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
     prob, kind = interval_settings(None, None)
-    array = xr.DataArray(draws[None], dims=SAMPLE_DIMS)
-    lower, upper = interval_of(array, prob, kind).values
-    tail = above if paired else 2 * min(above, 1 - above)
+    lower, upper = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), prob, kind).values
+    tail = above if is_distance else 2 * min(above, 1 - above)
     label = f"{kind}{100 * prob:g}"
     return {
         "observed": float(np.mean(observed)),

@@ -1,4 +1,4 @@
-"""How much the accuracy at each number of classes owes to the prior, and how much to the data."""
+"""Sensitivity of the accuracy at each number of classes to the prior and to the data."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +9,7 @@ import xarray as xr
 from arviz_stats import psense
 
 from classex_bayes.bayes.convergence import enough_draws
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
@@ -168,12 +168,11 @@ def sensitivity(
     >>> model = BayesianExtrapolator().fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
     ... )
-    >>> sensitivity(model, [50, 500]).table["diagnosis"][50]
-    'data decide'
+    >>> table = sensitivity(model, [50, 5000]).table
+    >>> bool(table["prior"][50] < table["prior"][5000])
+    True
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
-    enough_draws(model)
+    enough_draws(checked_model(model))
     limit = number(threshold, "threshold", 0, whole=False)
     prediction = model.predict(k)
     accuracy = prediction.accuracy

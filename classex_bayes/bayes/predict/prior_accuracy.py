@@ -1,8 +1,7 @@
 """Accuracy under the prior, before any ranks are seen."""
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_counts
@@ -56,8 +55,7 @@ def prior_accuracy(
     >>> bool(prior.mean[400] < prior.mean[4]), bool(prior.prob_at_least(0.9)[400] > 0.05)
     (True, True)
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+    checked_model(model)
     counts = class_counts(k)
     tree = model.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
     weights = tree["prior"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values

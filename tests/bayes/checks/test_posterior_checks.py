@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom
 
-from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, _groups, posterior_checks
+from classex_bayes.bayes.checks.posterior_checks import (
+    PredictiveReport,
+    posterior_checks,
+    rank_groups,
+)
 from classex_bayes.bayes.checks.replicates import (
     ClassAccuracies,
     class_accuracies,
-    seen_and_replicated,
+    observed_and_replicated,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
@@ -169,7 +173,7 @@ def test_prior_replicates_are_wider(fitted, pilot):
     )
     assert_array_equal(after.observed, before.observed)
     assert before.replicated.mean(axis=1).std() > 3 * after.replicated.mean(axis=1).std()
-    _, drawn = seen_and_replicated(fitted, group="prior")
+    _, drawn = observed_and_replicated(fitted, group="prior")
     assert_array_equal(drawn["accuracy"], fitted.idata["prior_predictive"]["accuracy"])
 
 
@@ -183,7 +187,7 @@ def test_groups_hold_enough_instances(k1, n, slope):
     last = loss_bins(k1)
     share = (1.0 + last) ** -slope
     expected = n * share / share.sum()
-    starts = _groups(last, expected)
+    starts = rank_groups(last, expected)
     assert starts[0] == 0 and (np.diff(starts) > 0).all()
     assert len(starts) == 1 or np.add.reduceat(expected, starts).min() >= 5
 
