@@ -324,16 +324,6 @@ def test_monotone_transforms_of_the_scores_matter():
     assert np.abs(curved.favorability_ - plain.favorability_).max() > 0.01
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10**6), k1=st.integers(3, 30), n_steps=st.integers(1, 40))
-def test_predictions_are_shares_that_fall_with_k(seed, k1, n_steps):
-    model = small(n_steps).fit(random_task(seed, k1))
-    predicted = model.predict([2, 3, k1 + 1, 100, 10**4, 10**9, 10**12]).mean
-    assert predicted.between(0, 1).all()
-    assert (np.diff(predicted) <= 1e-15).all()
-    assert ((model.favorability_ >= 0) & (model.favorability_ <= 1)).all()
-
-
 def test_ties_and_distances():
     scores, y = random_scores(repeats=3)
     tied = SourceTask.from_scores(np.round(scores), y, random_seed=1)

@@ -255,14 +255,6 @@ def test_a_single_error(method):
     assert 0.5 < pred.mean[500] < 0.98
 
 
-@METHODS
-@settings(max_examples=5, deadline=None)
-@given(losses=st.lists(st.integers(0, 19), min_size=20, max_size=40))
-def test_predictions_are_probabilities_that_fall(method, losses):
-    pred = TwoParameter(method).fit(losses_task(losses, 20)).predict([2, 5, 20, 1000, 2000])
-    assert np.all((pred.mean >= 0) & (pred.mean <= 1)) and np.all(np.diff(pred.mean) <= 1e-12)
-
-
 def test_many_classes():
     """The binomial in z is 0.01 wide at 10,000 classes."""
     k1 = 10_000

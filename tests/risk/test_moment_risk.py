@@ -25,22 +25,13 @@ def sample(n_classes=40, seed=1, repeats=2):
     return SourceTask.from_embeddings(probes, gallery, y), cost
 
 
-def exact_task(by_rank):
-    """One instance a class, weighted so that 0-1 costs by rank are the given, falling numbers."""
-    n_classes = by_rank.size + 1
-    weight = -np.diff(np.concatenate([[1.0], by_rank, [0.0]]))
-    scores = np.empty((n_classes, n_classes))
-    for i in range(n_classes):
-        scores[i, np.arange(n_classes) != i] = np.arange(n_classes - 1, 0, -1)
-        scores[i, i] = n_classes - 0.5 - i
-    return SourceTask.from_scores(scores, np.arange(n_classes), class_weight=weight)
-
-
 @pytest.mark.parametrize("nonnegative", [True, False])
-def test_recovers_a_polynomial(nonnegative):
+def test_recovers_a_polynomial(nonnegative, task_with_costs_by_rank):
     # K(u) = 0.1 + 0.2 u + 0.3 u^2 on its expected costs by rank.
     beaten = 28.0 - np.arange(29)
-    task = exact_task(0.1 + 0.2 * (beaten + 1) / 30 + 0.3 * (beaten + 1) * (beaten + 2) / 930)
+    task = task_with_costs_by_rank(
+        0.1 + 0.2 * (beaten + 1) / 30 + 0.3 * (beaten + 1) * (beaten + 2) / 930
+    )
     model = MomentRisk(1 - np.eye(30), "powers", nonnegative=nonnegative).fit(task)
     np.testing.assert_allclose(model.coef_, [0.1, 0.2, 0.3], atol=1e-6)
     k = np.array([2, 30, 1000])
@@ -49,7 +40,7 @@ def test_recovers_a_polynomial(nonnegative):
     assert model.knots_.size == 0
 
 
-def test_recovers_a_mixture_of_radial_functions():
+def test_recovers_a_mixture_of_radial_functions(task_with_costs_by_rank):
     # Costs by rank of one element of the basis, by the moments of the ranks' beta laws.
     n_classes, width = 30, 1.0
     knots = RadialBasis.regular(-4, -ndtri(1 / 900), width).knots
@@ -59,7 +50,7 @@ def test_recovers_a_mixture_of_radial_functions():
     by_rank = np.array(
         [beta.pdf(u, n_classes - 1 - j, j + 1) @ element.cdf(u)[:, 0] / u.size for j in ranks]
     )
-    task = exact_task(0.8 * by_rank)
+    task = task_with_costs_by_rank(0.8 * by_rank)
     model = MomentRisk(1 - np.eye(n_classes), bandwidth=width).fit(task)
     k = np.array([2, 30, 300, 3000])
     expected = 0.8 * (1 - element.accuracy(k)[:, 0])

@@ -14,21 +14,11 @@ from classex_bayes.task.source_task import SourceTask
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
 
 
-def task_with_costs_by_rank(by_rank):
-    """One instance a class, weighted so that 0-1 costs by rank are the given, falling numbers."""
-    n_classes = by_rank.size + 1
-    weight = -np.diff(np.concatenate([[1.0], by_rank, [0.0]]))
-    scores = np.empty((n_classes, n_classes))
-    for i in range(n_classes):
-        scores[i, np.arange(n_classes) != i] = np.arange(n_classes - 1, 0, -1)
-        scores[i, i] = n_classes - 0.5 - i
-    return SourceTask.from_scores(scores, np.arange(n_classes), class_weight=weight)
-
-
-def quadratic_task(n_classes=20):
+@pytest.fixture
+def quadratic_task(task_with_costs_by_rank):
     """The expectation of tasks with K(u) = u^2: E[u^2 | R] = (R + 1)(R + 2) / (k1 (k1 + 1))."""
-    beaten = n_classes - 2 - np.arange(n_classes - 1)
-    return task_with_costs_by_rank((beaten + 1) * (beaten + 2) / (n_classes * (n_classes + 1)))
+    beaten = 18 - np.arange(19)
+    return task_with_costs_by_rank((beaten + 1) * (beaten + 2) / 420)
 
 
 def random_task(seed, n_classes=25, repeats=2):
@@ -39,16 +29,16 @@ def random_task(seed, n_classes=25, repeats=2):
     return SourceTask.from_scores(scores, y), cost
 
 
-def test_calibrated_covariates_recover_a_quadratic():
-    task, cost, k = quadratic_task(), 1 - np.eye(20), np.array([2, 20, 200, 10**6])
+def test_calibrated_covariates_recover_a_quadratic(quadratic_task):
+    task, cost, k = quadratic_task, 1 - np.eye(20), np.array([2, 20, 200, 10**6])
     model = PolynomialRisk(cost).fit(task)
     np.testing.assert_allclose(model.coef_, [0, 0, 1], atol=1e-10)
     np.testing.assert_allclose(model.predict(k).mean, (k - 1) / (k + 1), atol=1e-10)
 
 
-def test_powers_of_the_draft_are_biased():
+def test_powers_of_the_draft_are_biased(quadratic_task):
     # With n = 18: E[u^2 | R] = (306 U2 + 72 U1 + 2) / 420 in the unbiased powers U1, U2.
-    model = PolynomialRisk(1 - np.eye(20), covariate="u_statistic").fit(quadratic_task())
+    model = PolynomialRisk(1 - np.eye(20), covariate="u_statistic").fit(quadratic_task)
     np.testing.assert_allclose(model.coef_, np.array([2, 72, 306]) / 420, atol=1e-10)
     assert model.predict(200).mean[200] == pytest.approx(0.897, abs=5e-4)  # 0.990 is true
 
@@ -97,7 +87,7 @@ def test_standard_error_is_that_of_simulations(covariate):
     assert model.variance_bound(200)[0] > 5 * found.var()
 
 
-def test_kappa():
+def test_noise_amplification():
     rivals = np.array([19.0, 199.0])
     w = rivals[:, None] / (rivals[:, None] + np.arange(3))
     m = np.arange(1, 20)
@@ -116,7 +106,7 @@ def test_kappa():
 
 
 @pytest.mark.parametrize(("n_classes", "degree"), [(3, 0), (10, 7), (13, 10), (40, 10)])
-def test_kappa_in_arbitrary_precision(n_classes, degree):
+def test_noise_amplification_in_arbitrary_precision(n_classes, degree):
     k = [2, n_classes, 10 * n_classes, 10**12]
     with mpmath.workdps(60):
         rows = range(n_classes - 1)
@@ -140,7 +130,7 @@ def test_collinear_powers_are_refused(n_classes, degree):
         PolynomialRisk(cost, degree).fit(task)
 
 
-def test_predictions_are_risks_with_notes_where_they_cannot_be():
+def test_predictions_are_risks_with_notes_where_they_cannot_be(task_with_costs_by_rank):
     by_rank = np.full(9, 0.01)
     by_rank[0] = 1.0
     model = PolynomialRisk(1 - np.eye(10), degree=6).fit(task_with_costs_by_rank(by_rank))
