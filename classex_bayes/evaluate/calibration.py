@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,13 +34,69 @@ _RANKED_DRAWS = 100
 _BAND_SIMULATIONS = 2000
 
 
-@dataclass(frozen=True)
-class _Simulation:
-    """A data set with the parameters it was simulated from, and the seed of its fit."""
+class _Rank(NamedTuple):
+    """Number of draws below the value that was simulated from, equal to it, and in all."""
 
-    truth: dict[str, float]
+    below: int
+    equal: int
+    size: int
+
+
+class _SimulatedData(NamedTuple):
+    """A data set with the quantities it was simulated from, and the seed of its fit."""
+
+    quantities: dict[str, float]
     data: BernsteinData
     seed: int
+
+
+@dataclass(frozen=True)
+class _Study:
+    """Data sets that are simulated and fitted again.
+
+    Each has the information of `template`, and is fitted together with the counts `observed`.
+    Seeds are those of draws, data, fits and ranks.
+    """
+
+    group: str
+    prior: Prior
+    k: IntArray
+    template: BernsteinData
+    observed: FloatArray
+    seeds: list[np.random.SeedSequence]
+
+    def ranks(
+        self, drawn: xr.Dataset, sampler: Mapping[str, Any], n_jobs: int | None, progressbar: bool
+    ) -> xr.DataTree:
+        """Rank every draw among the draws of a posterior fitted to its data."""
+        settings = SamplerSettings(
+            **{**sampler_settings(sampler), "cores": 1, "progressbar": False}
+        )
+        show, jobs = truth_value(progressbar, "progressbar"), checked_jobs(n_jobs)
+        cases = [(case, self.prior, self.k, settings) for case in self._simulated(drawn)]
+        ranks: list[dict[str, _Rank]] = []
+        try:
+            for rank in in_parallel(_rank, cases, jobs, "simulations", show):
+                ranks.append(rank)
+        except KeyboardInterrupt:
+            message = f"interrupted after {len(ranks)} of {len(cases)} simulations"
+            partial = _rank_tree(ranks, self.group, self.seeds[3]) if ranks else None
+            raise Interrupted(message, partial) from None
+        return _rank_tree(ranks, self.group, self.seeds[3])
+
+    def _simulated(self, drawn: xr.Dataset) -> list[_SimulatedData]:
+        rng = np.random.default_rng(self.seeds[1])
+        histograms = self.template.replicates(drawn["weights"].values, rng)[0]
+        quantities = _quantities(drawn, self.prior, self.k)
+        fit_seeds = self.seeds[2].spawn(len(quantities))
+        return [
+            _SimulatedData(
+                values,
+                BernsteinData(self.template.matrix, self.observed + histogram, 1.0),
+                int(seed.generate_state(1)[0]),
+            )
+            for values, histogram, seed in zip(quantities, histograms, fit_seeds, strict=True)
+        ]
 
 
 def sbc(
@@ -97,24 +153,14 @@ def sbc(
     instances = int(number(n_test, "n_test", 1, whole=True))
     simulations = how_many(n_simulations, "n_simulations", 2)
     counts = class_counts([size, 10 * size, 100 * size] if k is None else k)
-    draw_seed, data_seed, fit_seed = seed_sequence(random_seed).spawn(3)
+    seeds = seed_sequence(random_seed).spawn(4)
     last_loss = loss_bins(size)
     matrix = prior.basis.bin_probabilities(last_loss, size)
     # A histogram of the right total is all that the simulation takes from these data.
-    empty = BernsteinData(matrix, np.full(last_loss.size, instances / last_loss.size), 1.0)
-    drawn = prior_draws(prior, empty, simulations, np.random.default_rng(draw_seed))
-    rng = np.random.default_rng(data_seed)
-    histograms = empty.replicates(drawn["weights"].values, rng)[0]
-    cases = [
-        _Simulation(truth, BernsteinData(matrix, histogram, 1.0), seed)
-        for truth, histogram, seed in zip(
-            _quantities(drawn, prior, counts),
-            histograms,
-            _seeds(fit_seed, simulations),
-            strict=True,
-        )
-    ]
-    return _ranks(cases, prior, counts, "prior_sbc", sampler, n_jobs, progressbar, random_seed)
+    blank = BernsteinData(matrix, np.full(last_loss.size, instances / last_loss.size), 1.0)
+    drawn = prior_draws(prior, blank, simulations, np.random.default_rng(seeds[0]))
+    study = _Study("prior_sbc", prior, counts, blank, np.zeros(last_loss.size), seeds)
+    return study.ranks(drawn, sampler, n_jobs, progressbar)
 
 
 def posterior_sbc(
@@ -174,35 +220,26 @@ def posterior_sbc(
         )
     size = int(model.idata.attrs["n_classes"])
     counts = class_counts([size, 10 * size, 100 * size] if k is None else k)
-    draw_seed, data_seed, fit_seed = seed_sequence(random_seed).spawn(3)
-    chosen = np.random.default_rng(draw_seed).choice(
+    seeds = seed_sequence(random_seed).spawn(4)
+    chosen = np.random.default_rng(seeds[0]).choice(
         flat.sizes["sample"], simulations, replace=False
     )
     drawn = flat.isel(sample=chosen).reset_index("sample", drop=True)
     drawn = drawn.rename(sample="draw").expand_dims("chain")
+    drawn["weights"] = drawn["weights"].transpose("chain", "draw", "knot")
     once = BernsteinData(data.matrix, data.counts / data.design_effect, 1.0)
-    weights = drawn["weights"].transpose("chain", "draw", "knot").values
-    histograms = once.replicates(weights, np.random.default_rng(data_seed))[0]
-    cases = [
-        _Simulation(truth, BernsteinData(data.matrix, once.counts + histogram, 1.0), seed)
-        for truth, histogram, seed in zip(
-            _quantities(drawn, prior, counts),
-            histograms,
-            _seeds(fit_seed, simulations),
-            strict=True,
-        )
-    ]
-    return _ranks(cases, prior, counts, "posterior_sbc", sampler, n_jobs, progressbar, random_seed)
+    study = _Study("posterior_sbc", prior, counts, once, once.counts, seeds)
+    return study.ranks(drawn, sampler, n_jobs, progressbar)
 
 
-def uniformity(ranks: xr.DataTree, prob: float = 0.99) -> pd.DataFrame:
+def uniformity(ranks: xr.DataTree, ci_prob: float = 0.99) -> pd.DataFrame:
     """Whether ranks are uniform: their ECDF against a simultaneous band.
 
     Parameters
     ----------
     ranks : DataTree
         Of `sbc` or `posterior_sbc`.
-    prob : float
+    ci_prob : float
         Chance that the whole ECDF of uniform ranks lies inside the band.
 
     Returns
@@ -215,23 +252,19 @@ def uniformity(ranks: xr.DataTree, prob: float = 0.99) -> pd.DataFrame:
     ----------
     Saeilynoja, Buerkner and Vehtari, Statistics and Computing 32 (2022).
     """
-    probability(prob, "prob")
+    probability(ci_prob, "ci_prob")
     group = next((name for name in ranks.children if name.endswith("_sbc")), None)
     if group is None:
         raise DataError("ranks: expected what sbc returns, found no group of ranks")
     rows = {}
     for name, values in ranks[group].to_dataset().data_vars.items():
         flat = values.values.ravel()
-        _, ecdf, lower, upper = ecdf_pit(flat, prob, _BAND_SIMULATIONS)
+        _, ecdf, lower, upper = ecdf_pit(flat, ci_prob, _BAND_SIMULATIONS)
         outside = float(np.mean((ecdf < lower) | (ecdf > upper)))
         held = float(np.mean(np.abs(flat - 0.5) <= 0.45))
         rows[name] = (outside == 0, outside, float(flat.mean()), held)
     columns = ["inside", "outside", "mean", "coverage90"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("quantity")
-
-
-def _seeds(seed: np.random.SeedSequence, number_of: int) -> list[int]:
-    return [int(child.generate_state(1)[0]) for child in seed.spawn(number_of)]
 
 
 def _quantities(draws: xr.Dataset, prior: Prior, k: IntArray) -> list[dict[str, float]]:
@@ -251,36 +284,27 @@ def _quantities(draws: xr.Dataset, prior: Prior, k: IntArray) -> list[dict[str, 
     ]
 
 
-def _ranks(
-    cases: list[_Simulation],
-    prior: Prior,
-    k: IntArray,
-    group: str,
-    sampler: Mapping[str, Any],
-    n_jobs: int | None,
-    progressbar: bool,
-    random_seed: RandomSeed,
-) -> xr.DataTree:
-    """Rank the truth of every case among the draws of a posterior fitted to its data."""
-    settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
-    show, jobs = truth_value(progressbar, "progressbar"), checked_jobs(n_jobs)
-    work = [(case, prior, k, settings) for case in cases]
-    ranks: list[dict[str, tuple[int, int, int]]] = []
-    try:
-        for rank in in_parallel(_rank, work, jobs, "simulations", show):
-            ranks.append(rank)
-    except KeyboardInterrupt:
-        message = f"interrupted after {len(ranks)} of {len(cases)} simulations"
-        partial = _rank_tree(ranks, group, random_seed) if ranks else None
-        raise Interrupted(message, partial) from None
-    return _rank_tree(ranks, group, random_seed)
+def _rank(
+    case: _SimulatedData, prior: Prior, k: IntArray, settings: SamplerSettings
+) -> dict[str, _Rank]:
+    """Fit a simulated data set, and rank its parameters among thinned draws."""
+    posterior = sample_posterior(prior, case.data, settings, case.seed)["posterior"].to_dataset()
+    step = max(settings.draws * settings.chains // _RANKED_DRAWS, 1)
+    flat = posterior.isel(draw=slice(None, None, step)).stack(sample=("chain", "draw"))
+    thinned = flat.reset_index("sample", drop=True).rename(sample="draw").expand_dims("chain")
+    thinned = thinned.transpose("chain", "draw", ...)
+    draws = pd.DataFrame(_quantities(thinned, prior, k))
+    return {
+        name: _Rank((draws[name] < value).sum(), (draws[name] == value).sum(), len(draws))
+        for name, value in case.quantities.items()
+    }
 
 
 def _rank_tree(
-    ranks: list[dict[str, tuple[int, int, int]]], group: str, random_seed: RandomSeed
+    ranks: list[dict[str, _Rank]], group: str, seed: np.random.SeedSequence
 ) -> xr.DataTree:
-    """Shares of the draws below the truth, as plots of ranks want them."""
-    rng = np.random.default_rng(seed_sequence(random_seed).spawn(4)[3])
+    """Ranks as shares in the form that plots of ranks take."""
+    rng = np.random.default_rng(seed)
     shares = {
         name: (("chain", "draw"), _shares([rank[name] for rank in ranks], rng)[None])
         for name in ranks[0]
@@ -289,23 +313,7 @@ def _rank_tree(
     return xr.DataTree.from_dict({group: data})
 
 
-def _rank(
-    case: _Simulation, prior: Prior, k: IntArray, settings: SamplerSettings
-) -> dict[str, tuple[int, int, int]]:
-    """How many of the thinned draws lie below the truth, how many equal it, and how many are."""
-    posterior = sample_posterior(prior, case.data, settings, case.seed)["posterior"].to_dataset()
-    step = max(settings.draws * settings.chains // _RANKED_DRAWS, 1)
-    flat = posterior.isel(draw=slice(None, None, step)).stack(sample=("chain", "draw"))
-    thinned = flat.reset_index("sample", drop=True).rename(sample="draw").expand_dims("chain")
-    thinned = thinned.transpose("chain", "draw", ...)
-    draws = pd.DataFrame(_quantities(thinned, prior, k))
-    return {
-        name: (int((draws[name] < value).sum()), int((draws[name] == value).sum()), len(draws))
-        for name, value in case.truth.items()
-    }
-
-
-def _shares(counts: list[tuple[int, int, int]], rng: np.random.Generator) -> FloatArray:
+def _shares(ranks: list[_Rank], rng: np.random.Generator) -> FloatArray:
     """Ranks as shares, spread evenly over the step of each, so that they are uniform on (0, 1)."""
-    below, equal, size = np.array(counts, dtype=float).T
+    below, equal, size = np.array(ranks, dtype=float).T
     return (below + (equal + 1) * rng.random(below.size)) / (size + 1)

@@ -61,7 +61,7 @@ def gaussian_trials(
     n_simulations: int = 20,
     random_seed: int = 0,
     sampler: Mapping[str, Any] = SAMPLER,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     store: str | Path | None = None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
