@@ -1,4 +1,4 @@
-"""What all estimators share: parameters that scikit-learn's `clone` can read, verbs and names.
+"""Template of the estimators: parameters that scikit-learn's `clone` can read, verbs and names.
 
 `PointEstimator` is the template of a point estimate: a subclass learns in `_fit` and writes its
 curve in `_curve`.
@@ -135,11 +135,11 @@ class PointEstimator(Parameters, ABC):
         """Accuracy, or risk, on `k` classes, shape (n_k,)."""
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
-        """What the reader of the curve at `k` must know."""
+        """Notes for the reader of the curve at `k`."""
         return ()
 
     def _name_parts(self) -> list[str]:
-        """What the name has in parentheses."""
+        """Parts of the name in parentheses."""
         return []
 
     @property
@@ -184,7 +184,7 @@ class PointEstimator(Parameters, ABC):
         Returns
         -------
         Extrapolation
-            Point estimate, with notes where something about it must be known.
+            Point estimate; its notes say where it leaves [0, 1] or rests on a limit.
 
         Raises
         ------

@@ -155,7 +155,7 @@ def bootstrap(
 
 
 class _Resampling(NamedTuple):
-    """How a task is resampled."""
+    """Way to resample a task."""
 
     redraw: Callable[[np.random.Generator], SourceTask]
     scale: float  # of the deviations from the mean

@@ -15,7 +15,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # A thousandth of 1 / k1 is constant up to k1; at rate 10 nothing is left of two classes.
 _SLOWEST, _FASTEST = 1e-3, 10.0
-_LARGEST_RATE = 1e3  # with which nobody is right among two
+_LARGEST_RATE = 1e3  # at which even the accuracy on two classes is 0
 _RATES_PER_DECADE = 100
 _ROUNDING = 1e-9
 

@@ -66,7 +66,7 @@ class TwoParameter(LawEstimator):
     The sd is sought in 0.05..10; the result has a note where it ends at a limit: near 10 almost
     all instances win or lose against all, near 0.05 all have one favorability. Without any error
     the mean is infinite and every prediction 1, with nothing but errors minus infinity and 0; the
-    sd then is 1, for want of a better one. :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
+    sd is then set to 1. :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
 
     Predictions are in [0, 1] and fall with k. The cost of the pseudolikelihood grows with the
     number of distinct ranks: a second for 50,000 classes, minutes for a million.

@@ -69,8 +69,8 @@ class AccuracyBound:
     accuracy : float
         Test accuracy of the classifier that gives the bound.
     test_deviation, class_deviation : float
-        What the draw of the test instances and that of the classes take away: their sum, or the
-        root of the sum of their squares where `method` is "bounded_differences".
+        Deductions for the draw of the test instances and of the classes. The accuracy less their
+        sum is the bound; with "bounded_differences", less the root of their sum of squares.
     alpha : float
         Probability that the bound is too high, at most.
     n_classes : int

@@ -43,9 +43,9 @@ class ImpliedInformation:
     unit : {"nats", "bits"}
         Unit of both.
     source : str
-        What the accuracy curve comes from.
+        Source of the accuracy curve.
     interval_type : {"credible", "bootstrap", "none"}
-        What the spread over draws means.
+        Meaning of the spread over draws.
     smallest_k, largest_k : int
         The numbers of classes on which the curve was compared.
     """

@@ -47,7 +47,8 @@ class LinearRisk(PointEstimator):
 
         :math:`\sqrt{W_k' \Sigma W_k}` with W the moments of the basis and Sigma the dyadic
         cluster-robust covariance of the coefficients; from the differences between test classes
-        alone where that comes out nonpositive. What the basis cannot express is not in it.
+        alone where that comes out nonpositive. It does not include the error of a risk that the
+        basis cannot express.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ _SMALLEST_SPREAD, _LARGEST_SPREAD = 0.005, 50.0
 
 
 class Regressors(NamedTuple):
-    """What the law of each instance's ranks depends on; arrays of shape (n,)."""
+    """Regressors of the law of each instance's ranks; arrays of shape (n,)."""
 
     log_share: FloatArray
     level: FloatArray
@@ -76,7 +76,7 @@ class Regressors(NamedTuple):
         )
 
     def select(self, which: IntArray) -> "Regressors":
-        """Those of some instances."""
+        """Regressors of some instances."""
         return Regressors(
             self.log_share[which],
             self.level[which],

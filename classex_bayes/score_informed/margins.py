@@ -1,9 +1,8 @@
-"""Margins: how far the true class's score stands out, in units that know nothing of the scores.
+"""Margins: how far the true class's score stands out, in units free of the scale of the scores.
 
 Every score is put on the normal scale by its rank among the scores of all wrong classes, and
 standardised by the mean and standard deviation of the wrong classes of its own instance (T-norm).
-Both leave nothing of the unit: an increasing transform of the scores, the same for all instances,
-changes no margin.
+An increasing transform of the scores, the same for all instances, therefore changes no margin.
 """
 
 from typing import NamedTuple
@@ -26,12 +25,12 @@ _LEAST_SLOPE = 0.3
 _FEWEST_LEVELS = 6
 # Share of the pairs at which instances are compared with one another; 2.6 on the normal scale.
 _COMPARED_SHARE = 0.0047
-# What populations of classes had, before a pilot is seen: mean and standard deviation; and what
-# none had.
+# Prior mean and standard deviation of the unevenness, from populations of classes, and a value
+# above that of every one of them.
 _UNEVENNESS, _LARGEST_UNEVENNESS = (0.3, 0.4), 1.5
 # Bandwidth of the density of margins in units of Scott's, and the steepest it is believed to be.
 _WIDER, _STEEPEST = 1.3, 4.0
-# One pair in ten million, of which none is seen: what lies beyond is all the same.
+# One pair in ten million. Pilots hold no such pair, so larger margins are not told apart.
 LARGEST_MARGIN = 5.2
 
 

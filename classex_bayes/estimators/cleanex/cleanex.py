@@ -86,9 +86,9 @@ class CleaneX(PointEstimator):
     it, the order of the classes does not.
 
     The loss does not change when two instances of the same weight swap their favorabilities, and
-    the network has parameters enough to follow any curve. What k1 classes do not resolve is thus
-    left to the start and the path of Adam: predictions far out differ from seed to seed, and
-    `favorability_` says little about a single instance.
+    the network has parameters enough to follow any curve. The start and the path of Adam thus
+    decide everything that k1 classes do not resolve: predictions far out differ from seed to seed,
+    and `favorability_` says little about a single instance.
 
     The layers, Adam's rate and the number of steps are the paper's; the start and the end are
     ours. Weights start from the uniform law of He et al. The output starts with the sign that
@@ -179,7 +179,7 @@ class CleaneX(PointEstimator):
 
 
 class _Schedule(NamedTuple):
-    """How to train."""
+    """Settings of the training."""
 
     learning_rate: float
     n_steps: int
@@ -223,7 +223,7 @@ def _train(
 
 
 def _notes_on(losses: FloatArray, schedule: _Schedule) -> tuple[str, ...]:
-    """What the user should know about the training."""
+    """Notes on a training that missed the curve or stopped too early."""
     error = float(np.sqrt(losses.min()))
     notes = []
     if error > _LARGE_ERROR:
@@ -234,7 +234,7 @@ def _notes_on(losses: FloatArray, schedule: _Schedule) -> tuple[str, ...]:
 
 
 def _is_flat(roots: Sequence[float] | FloatArray, step: int, schedule: _Schedule) -> bool:
-    """Whether the error at its smallest has stopped to fall."""
+    """Return whether the smallest error so far has stopped falling."""
     start = step - schedule.patience
     return start >= 0 and bool(roots[start] - roots[step] < schedule.tolerance)
 
