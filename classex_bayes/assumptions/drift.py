@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.special import ndtr, ndtri, softmax
 
 from classex_bayes.assumptions.marginality import checked_smaller_tasks, compare_with_retrained
-from classex_bayes.core.influence import class_accuracies, clustered_covariance
+from classex_bayes.core.influence import UNSEEN_COMPETITORS, class_accuracies, clustered_covariance
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import Extrapolation, expected_accuracy
@@ -22,8 +22,6 @@ from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 _N_WANDER = 64
 _WANDER_RANGE = (0.01, 4.0)  # in scales of the half-normal: its 1% and 99.99% points
 _HALF_AN_ANSWER = 0.5
-# Classes share competitors, which their spread does not show; as for tasks made from ranks.
-_UNSEEN_COMPETITORS = 1.25
 
 
 @dataclass(frozen=True)
@@ -458,13 +456,14 @@ def _class_by_class(
     large = task.select(np.array([position[name] for name in names]))
     weight = np.minimum(small.class_weight, large.class_weight)
     weight = weight / weight.sum()
-    ours, theirs = _accuracy_by_class(small), _accuracy_by_class(large)
-    measured, subsampled = float(weight @ ours), float(weight @ theirs)
+    of_small, of_large = _accuracy_by_class(small), _accuracy_by_class(large)
+    measured, subsampled = float(weight @ of_small), float(weight @ of_large)
     z, slope = _probit(measured, small.n_test)
     expected, large_slope = _probit(subsampled, large.n_test)
     # Each class moves both probits; what moves them alike drops out.
-    difference = slope * ours - large_slope * theirs
-    variance = _UNSEEN_COMPETITORS * float(clustered_covariance(difference[:, None], weight)[0, 0])
+    difference = slope * of_small - large_slope * of_large
+    clustered = clustered_covariance(difference[:, None], weight)
+    variance = UNSEEN_COMPETITORS * float(clustered[0, 0])
     floor = _HALF_AN_ANSWER * (slope / small.n_test) ** 2
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 

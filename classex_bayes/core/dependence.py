@@ -16,7 +16,7 @@ from classex_bayes.typing import FloatArray, IntArray
 # hierarchical and spherical laws with 50 to 800 classes rho was 0.00 to 0.34 and c -0.14 to 0.19;
 # the standard deviations are wider, for populations less regular than these.
 _TYPICAL_CLASS, _CLASS_SD = 0.20, 0.15
-_TYPICAL_RIVAL, _RIVAL_SD = 0.08, 0.15
+_TYPICAL_COMPETITOR, _COMPETITOR_SD = 0.08, 0.15
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class AnswerDependence:
         -------
         float
         """
-        own = self.spread * (1 + (repeats - 1) * self.within)
-        return max(own + repeats * self.between, self.spread)
+        of_classes = self.spread * (1 + (repeats - 1) * self.within)
+        return max(of_classes + repeats * self.between, self.spread)
 
     def variance(self, accuracy: FloatArray, k: IntArray, repeats: float) -> FloatArray:
         """Variance of TA_k about AGA_k for independent class sets.
@@ -121,8 +121,8 @@ class AnswerDependence:
         The regression of one on the other,
         :math:`(s \rho + c) / (s (1 - \rho) / r_1 + s \rho + c)`.
         """
-        own = self.spread * (1 - self.within) / self.repeats
-        return self.shared / (self.shared + own) if self.shared else 0.0
+        of_instances = self.spread * (1 - self.within) / self.repeats
+        return self.shared / (self.shared + of_instances) if self.shared else 0.0
 
     @property
     def shared(self) -> float:
@@ -152,7 +152,7 @@ def typical_dependence(
     1.08
     """
     return AnswerDependence(
-        _TYPICAL_CLASS, _TYPICAL_RIVAL, 1.0, n_test / n_classes, accuracy, n_classes
+        _TYPICAL_CLASS, _TYPICAL_COMPETITOR, 1.0, n_test / n_classes, accuracy, n_classes
     )
 
 
@@ -204,8 +204,8 @@ def answer_dependence(
     Examples
     --------
     >>> y = np.repeat(np.arange(4), 2)
-    >>> found = answer_dependence(np.array([0, 0, 1, 2, 0, 0, 0, 1]), y, np.full(4, 0.25))
-    >>> round(found.within, 3), found.between, found.repeats, found.accuracy
+    >>> pilot = answer_dependence(np.array([0, 0, 1, 2, 0, 0, 0, 1]), y, np.full(4, 0.25))
+    >>> round(pilot.within, 3), pilot.between, pilot.repeats, pilot.accuracy
     (0.217, 0.08, 2.0, 0.625)
     """
     n_classes = class_weight.size
@@ -217,7 +217,7 @@ def answer_dependence(
     squared, by_instance = float(weight @ weight), float(weight**2 @ (1 / repeats))
     average = squared / by_instance
 
-    within, between = _TYPICAL_CLASS, _TYPICAL_RIVAL
+    within, between = _TYPICAL_CLASS, _TYPICAL_COMPETITOR
     informative = _informative(right, repeats)
     if informative:
         clustered = clustered_covariance((right / repeats)[:, None], weight)
@@ -228,11 +228,11 @@ def answer_dependence(
         if _informative(right[several], repeats[several]):
             within = _within(weight[several], right[several], repeats[several], noise, accuracy)
         if variance is not None:
-            own = within * squared + (1 - within) * by_instance
-            inflation = (1 + (average - 1) * within) / average + _TYPICAL_RIVAL
+            of_classes = within * squared + (1 - within) * by_instance
+            inflation = (1 + (average - 1) * within) / average + _TYPICAL_COMPETITOR
             error = 2 * inflation**2 / informative
-            estimate = n_classes * (variance / total - own)
-            between = _averaged(estimate, error, _TYPICAL_RIVAL, _RIVAL_SD)
+            estimate = n_classes * (variance / total - of_classes)
+            between = _averaged(estimate, error, _TYPICAL_COMPETITOR, _COMPETITOR_SD)
     return AnswerDependence(
         within, between, n_classes * squared, average, min(accuracy, 1.0), n_classes
     )

@@ -8,6 +8,7 @@ import numpy as np
 from classex_bayes.core.basis import loss_histogram
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
+    UNSEEN_COMPETITORS,
     LossStatistics,
     class_accuracies,
     clustered_covariance,
@@ -22,9 +23,6 @@ from classex_bayes.core.subsets import average_test_accuracy, distinct_losses
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
-# Without the scores the competitors' part of the variance cannot be seen; simulated variance
-# over class-clustered variance was 0.8 to 1.4 with one instance a class, up to 2 with many.
-_UNSEEN_COMPETITORS = 1.25
 _FEWEST_ERRING_CLASSES = 5
 
 
@@ -113,7 +111,7 @@ class LossEvidence:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
         clustered, grid = self._clustered(k), self.grid()
         if self.statistics is None:
-            return _UNSEEN_COMPETITORS * clustered
+            return UNSEEN_COMPETITORS * clustered
         if self.source is None or np.array_equal(k, grid):
             between = _interpolation(k, grid)
             dyadic = self.statistics.influence.covariance(self.class_weight)

@@ -67,22 +67,22 @@ def _joined(
     weight = validation.class_weights(class_weight, y, n_classes, classes)
     factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
     shards = [
-        Shard(part.source, part.tie_seed, part.y, part.instance_weight, part.statistics).scaled(
-            factor
-        )
-        for part, factor in zip(parts, factors, strict=True)
+        Shard(part.source, part.tie_seed, part.y, part.instance_weight, part.statistics)
+        for part in parts
         if part.statistics is not None
     ]
     if len(shards) < len(parts):
         return LossEvidence(n_classes, y, weight, np.concatenate([p.losses for p in parts]))
+    shards = [shard.scaled(factor) for shard, factor in zip(shards, factors, strict=True)]
     _refuse_lost_pairs(shards, classes)
     instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
-    first = parts[0]
+    sources = [part.source for part in parts if part.source is not None]
+    all_scored, first = len(sources) == len(parts), parts[0]
     return LossEvidence(
         n_classes,
         y,
         weight,
-        source=_joined_sources(parts),
+        source=ConcatenatedScores(sources, [p.tie_seed for p in parts]) if all_scored else None,
         ties=first.ties,
         tie_seed=first.tie_seed,
         statistics=join_statistics(shards, instance_weight, first.grid(), first.ties),
@@ -92,18 +92,18 @@ def _joined(
 def _factor(
     part: LossEvidence, number: int, weight: FloatArray, classes: list[Any] | None
 ) -> float:
-    """What turns the weights of a part into those of the whole."""
+    """Ratio of the classes' weights in the whole to those in a part."""
     tested = np.unique(part.y)
-    own, whole = part.class_weight[tested], weight[tested]
-    largest = int(np.argmax(own))
-    factor = whole[largest] / own[largest]
-    wrong = ~np.isclose(whole, factor * own, rtol=_SAME, atol=0.0)
+    of_part, whole = part.class_weight[tested], weight[tested]
+    largest = int(np.argmax(of_part))
+    factor = whole[largest] / of_part[largest]
+    wrong = ~np.isclose(whole, factor * of_part, rtol=_SAME, atol=0.0)
     if factor == 0 or wrong.any():
         odd = int(np.argmax(wrong))
         raise DataError(
             f"class_weight: in part {number}, classes {_name(tested[largest], classes)} and "
-            f"{_name(tested[odd], classes)} weigh {own[largest]:.6g} and {own[odd]:.6g}; expected "
-            f"the ratio of {whole[largest]:.6g} and {whole[odd]:.6g}, their weights in the whole "
+            f"{_name(tested[odd], classes)} weigh {of_part[largest]:.6g} and {of_part[odd]:.6g}; "
+            f"expected the ratio of {whole[largest]:.6g} and {whole[odd]:.6g}, their weights in the whole "
             "(equal ones where class_weight is not given): pass merge the class_weight that the "
             "parts were made with"
         )
@@ -121,13 +121,6 @@ def _refuse_lost_pairs(shards: Sequence[Shard], classes: list[Any] | None) -> No
                 f"{holders[1]}, and part {missing[0]} has no scores to see which competitors beat "
                 "several of them; put all instances of a class into one part, or keep the scores"
             )
-
-
-def _joined_sources(parts: Sequence[LossEvidence]) -> ConcatenatedScores | None:
-    sources = [part.source for part in parts if part.source is not None]
-    if len(sources) < len(parts):
-        return None
-    return ConcatenatedScores(sources, [part.tie_seed for part in parts])
 
 
 def _name(position: IntArray, classes: list[Any] | None) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core import dependence as measured
+from classex_bayes.core import dependence
 from classex_bayes.core.dependence import (
     AnswerDependence,
     answer_dependence,
@@ -59,8 +59,8 @@ def test_estimates_are_those_of_all_pairs(seed, n_classes):
     weight = rng.dirichlet(np.full(n_classes, 5.0))
     variance = float(rng.uniform(0.001, 0.1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measured, "_CLASS_SD", 1e9)  # trust the pilot alone
-        patch.setattr(measured, "_RIVAL_SD", 1e9)
+        patch.setattr(dependence, "_CLASS_SD", 1e9)  # trust the pilot alone
+        patch.setattr(dependence, "_COMPETITOR_SD", 1e9)
         found = answer_dependence(losses, y, weight, variance)
 
     right = (losses == 0).astype(float)
