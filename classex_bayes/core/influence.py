@@ -113,7 +113,7 @@ class Influence:
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((n_means, n_means)))
 
     def add(self, instances: Instances) -> None:
-        """Add instances, all of each class at once: their gain depends on the number of losses."""
+        """Add instances, all of each class at once, as they meet in `pair_sum`."""
         if np.any(np.diff(instances.y) < 0):
             instances = instances.at(np.argsort(instances.y, kind="stable"))
         self.add_contributions(instances.y, instances.contribution)
@@ -157,7 +157,7 @@ class Influence:
         )
 
     def __sub__(self, other: Self) -> Self:
-        """Influence without some of the instances: all of their classes."""
+        """Influence of the instances that are not in a shard."""
         return type(self)(
             self.as_test - other.as_test,
             self.as_competitor - other.as_competitor,
@@ -176,12 +176,11 @@ class Influence:
         Parameters
         ----------
         class_weight : array of shape (k1,) or (k1, m)
-            Weights of the test classes, summing to 1, where they differ for each mean.
+            Weights of the test classes, summing to 1; in columns if they differ between means.
 
         Returns
         -------
         array of shape (k1, m)
-            :math:`\psi_j`.
         """
         weight = class_weight.reshape(len(class_weight), -1)
         nothing = np.zeros_like(weight[:1])
@@ -193,10 +192,7 @@ class Influence:
         return (len(weight) - 1) * (deleted.mean(axis=0) - deleted)
 
     def covariance(self, class_weight: FloatArray) -> FloatArray:
-        """Dyadic covariance of the means, shape (m, m); `repair_covariance` makes it PSD.
-
-        `class_weight` is that of `psi`.
-        """
+        """Dyadic covariance (m, m) of means with the weights of `psi`, before any repair."""
         psi = self.psi(class_weight)
         return psi.T @ psi / (len(psi) * (len(psi) - 1)) - self.pair_sum
 
@@ -329,7 +325,7 @@ def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> F
     class_means : array of shape (k1, m)
         Means over the instances of each class, such as `class_accuracies`.
     class_weight : array of shape (k1,) or (k1, m)
-        Weights of the test classes, summing to 1, where they differ for each mean.
+        Weights of the test classes, summing to 1; in columns if they differ between means.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.influence import Influence, class_sums, clustered_covariance
+from classex_bayes.core.ranks.losses import ranges_to
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.risk.costs_by_rank import RankedErrors, chance_of_rank, ranked_errors
@@ -137,20 +138,7 @@ def _sums_behind(instance: IntArray, values: FloatArray) -> FloatArray:
 
 def _parts(blocks: Iterable[RankedErrors], y: IntArray, width: int) -> Iterator[RankedErrors]:
     """Cut blocks into parts whose gains find room and that break up no class."""
-    most = max(1, _GAINS_AT_ONCE // width)
     for block in blocks:
-        for part in _whole_classes(y[block.instance], most):
+        class_ends = np.flatnonzero(np.diff(y[block.instance], prepend=-1, append=-1))
+        for part in ranges_to(class_ends, max(1, _GAINS_AT_ONCE // width)):
             yield RankedErrors(*(field[part] for field in block))
-
-
-def _whole_classes(classes: IntArray, most: int) -> Iterator[slice]:
-    """Cut ordered classes into parts of about `most` elements that break up no class."""
-    start = 0
-    while start < classes.size:
-        stop = classes.size
-        if start + most < classes.size:
-            stop = int(np.searchsorted(classes, classes[start + most], "left"))
-            if stop <= start:
-                stop = int(np.searchsorted(classes, classes[start], "right"))
-        yield slice(start, stop)
-        start = stop

@@ -100,8 +100,8 @@ class DaskSource(ABC):
         with warnings.catch_warnings():
             # Labels are meant to travel with the graph, whatever its size.
             warnings.filterwarnings("ignore", message="Sending large graph")
-            sums = compute(row_sums, [_tree_sum(parts) for parts in competitor_sums])
-        return _assembled(np.split(order, ends[:-1]), *sums)
+            results = compute(row_sums, [_tree_sum(parts) for parts in competitor_sums])
+        return _assembled(np.split(order, ends[:-1]), *results)
 
     def _refuse(self) -> NoReturn:
         raise DataError(
@@ -139,10 +139,8 @@ class DaskScores(DaskSource):
         from dask import delayed
 
         scoring = Scoring(ties, seed, higher_is_better=self.higher_is_better)
-        return [
-            delayed(blocks.score_defeats)(rows.values, rows.labels, part.classes, scoring)
-            for part in ranges
-        ]
+        classes = ranges[0].classes
+        return [delayed(blocks.score_defeats)(rows.values, rows.labels, classes, scoring)]
 
     def subset(self, rows: IntArray, columns: IntArray) -> Any:
         """Scores of the instances `rows` on the classes `columns`, in memory."""
@@ -217,23 +215,9 @@ class DaskEmbeddings(DaskSource):
 
 
 def dask_matrix(array: Any, name: str) -> Any:
-    """Dask array of real numbers of known shape, all columns in one chunk.
+    """Dask array of the matrix of real numbers that the argument `name` is, columns in one chunk.
 
-    Parameters
-    ----------
-    array : dask array or array-like
-        A matrix.
-    name : str
-        Name of the argument.
-
-    Returns
-    -------
-    dask array
-
-    Raises
-    ------
-    DataError
-        Dask's other collections, unknown shapes, anything but a matrix of real numbers.
+    Other collections of Dask and unknown shapes are refused.
     """
     import dask.array as da
 

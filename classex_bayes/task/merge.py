@@ -103,9 +103,9 @@ def _factor(
         raise DataError(
             f"class_weight: in part {number}, classes {_name(tested[largest], classes)} and "
             f"{_name(tested[odd], classes)} weigh {of_part[largest]:.6g} and {of_part[odd]:.6g}; "
-            f"expected the ratio of {whole[largest]:.6g} and {whole[odd]:.6g}, their weights in the whole "
-            "(equal ones where class_weight is not given): pass merge the class_weight that the "
-            "parts were made with"
+            f"expected the ratio of {whole[largest]:.6g} and {whole[odd]:.6g}, their weights in "
+            "the whole (equal ones where class_weight is not given): pass merge the class_weight "
+            "that the parts were made with"
         )
     return float(factor)
 

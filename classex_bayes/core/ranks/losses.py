@@ -169,13 +169,21 @@ def row_groups(
         return
     order = np.argsort(y, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(y, minlength=n_classes))])
-    height = block_height(n_classes, packed)
+    for part in ranges_to(ends, block_height(n_classes, packed)):
+        yield order[part]
+
+
+def ranges_to(ends: IntArray, step: int) -> Iterator[slice]:
+    """Consecutive slices that stop at some of the increasing `ends`, the first of which is 0.
+
+    Each has at most `step` elements, or reaches to the next end if that is farther away.
+    """
     start = 0
-    while start < order.size:
-        whole = ends[np.searchsorted(ends, start + height, side="right") - 1]
-        end = whole if whole > start else ends[np.searchsorted(ends, start, side="right")]
-        yield order[start:end]
-        start = end
+    while start < ends[-1]:
+        last = np.searchsorted(ends, start + step, side="right") - 1
+        stop = int(max(ends[last], ends[np.searchsorted(ends, start, side="right")]))
+        yield slice(start, stop)
+        start = stop
 
 
 def block_height(n_classes: int, packed: bool) -> int:
