@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._backends import BACKENDS
+from classex_bayes.plots.chart import palette_place
+from classex_bayes.plots.libraries import LIBRARIES
 from classex_bayes.simulate import BivariateNormal
 from classex_bayes.studies.gaussian_simulation import rmse_by_cell
 from classex_bayes.task.validation import how_many, seed_sequence
@@ -17,7 +18,7 @@ _RHOS = (0.3, 0.5, 0.7, 0.9)
 _LARGEST_K = 10
 _POSTERIOR = "BayesianExtrapolator"
 _DASHES = ("-", "--", ":", "-.")
-_STYLE = BACKENDS["matplotlib"]
+_LIBRARY = LIBRARIES["matplotlib"]
 
 
 def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
@@ -27,13 +28,9 @@ def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, An
 
 
 def _style(place: int) -> dict[str, Any]:
-    """Colour and line style of a series; colours meet every style in turn."""
-    palette = _STYLE.palette()
-    turn = place // len(palette)
-    return {
-        "color": palette[place % len(palette)],
-        "linestyle": _DASHES[(place + turn) % len(_DASHES)],
-    }
+    """Colour and line style of a series."""
+    color, dash = palette_place(place, _LIBRARY.palette())
+    return {"color": color, "linestyle": _DASHES[dash]}
 
 
 def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
@@ -63,9 +60,9 @@ def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
     drawn = [law.generalization_accuracy(rng.normal(size=(n, size))) for size in k]
     figure, axes = _axes(1, 1, 7.0, 4.5)
     axes.violinplot(drawn, k, widths=0.8, showextrema=False)
-    axes.plot(k, law.accuracy(k), color=_STYLE.palette()[1], label="average, exact (AGA)")
+    axes.plot(k, law.accuracy(k), color=_LIBRARY.palette()[1], label="average, exact (AGA)")
     means = [values.mean() for values in drawn]
-    axes.plot(k, means, "o", mfc="none", color=_STYLE.ink(), label="mean of the drawn label sets")
+    axes.plot(k, means, "o", mfc="none", color=_LIBRARY.ink(), label="mean of the drawn label sets")
     axes.set(xlabel="number of classes k", ylabel="generalization accuracy", ylim=(0, 1))
     axes.set_title(f"Accuracy of random label sets, bivariate normal, rho = {_RHO}")
     axes.legend(frameon=False)
@@ -178,7 +175,7 @@ def _against_truth(trials: pd.DataFrame, column: str, label: str) -> Any:
     for place, name in enumerate(cells["estimator"].unique()):
         style = _style(place)
         if name == _POSTERIOR:
-            style = {"color": _STYLE.ink(), "linewidth": 3.0}
+            style = {"color": _LIBRARY.ink(), "linewidth": 3.0}
         for panel, k in zip(panels, targets, strict=False):
             rows = cells[(cells["k"] == k) & (cells["estimator"] == name)].sort_values("truth")
             panel.plot(rows["truth"], rows[column], marker=".", label=name, **style)

@@ -8,7 +8,15 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import INK, MUTED, Panels, series_label, spaced_counts
+from classex_bayes.plots.chart import (
+    INK,
+    MUTED,
+    N_CLASSES,
+    Chart,
+    Ribbon,
+    series_label,
+    spaced_counts,
+)
 from classex_bayes.results import (
     Extrapolation,
     distinct_names,
@@ -19,9 +27,10 @@ from classex_bayes.results import (
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import probability, source_task
+from classex_bayes.typing import NumberArray
 
 OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
-_FARTHEST, _N_K = 10, 60
+_FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _EXPECTED = "a fitted estimator, what predict(k) returns, or a list of them"
 _COLORS = {OBSERVED: INK, TRUTH: INK, TARGET: MUTED}
 
@@ -80,76 +89,80 @@ def plot_accuracy(
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
     """
-    given: Any = predictions if isinstance(predictions, Sequence) else [predictions]
-    predicted = _predicted(given, truth)
+    return accuracy_chart(predictions, task, truth, target, ci_prob, ci_kind).draw(backend)
+
+
+def accuracy_chart(
+    predictions: Extrapolation | Estimator | Sequence[Extrapolation | Estimator],
+    task: SourceTask | None = None,
+    truth: Any = None,
+    target: float | None = None,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    n_observed: int = _N_OBSERVED,
+) -> Chart:
+    """Return the chart of `plot_accuracy`: the predictions in their order, then what is given."""
+    predicted = _predicted(
+        predictions if isinstance(predictions, Sequence) else [predictions], truth
+    )
     if task is not None:
         source_task(task)
-    quantity = shared_quantity(predicted)
-    best = shared_top(predicted)
+    quantity, top = shared_quantity(predicted), shared_top(predicted)
     if quantity == "risk" and (task is not None or isinstance(truth, SourceTask)):
         raise DataError(
             "task, truth: a task knows accuracies and the predictions are risks; give known risks "
             "as a mapping from k to risk"
         )
     prob, kind = interval_settings(ci_prob, ci_kind)
-    labels: dict[str, Extrapolation] = {}
-    for name, prediction in zip(distinct_names(predicted), predicted, strict=True):
-        label = series_label(name, prediction, prob, kind)
-        labels[label] = prediction
-    marked = {OBSERVED: task, TRUTH: truth, TARGET: target}
-    marks = {name: _COLORS[name] for name, value in marked.items() if value is not None}
-    panel = Panels({**dict.fromkeys(labels), **marks}, backend)
-
-    ends = []
-    for label, prediction in labels.items():
-        order = np.argsort(prediction.k)
-        k, mean = prediction.k[order], prediction.mean.to_numpy()[order]
-        ends += [k[0], k[-1]]
-        if prediction.interval_type != "none":
-            bounds = prediction.interval(prob, kind).to_numpy()[order]
-            panel.band(label, k, bounds[:, 0], bounds[:, 1])
-        panel.line(label, k, mean)
+    ribbons = {
+        series_label(name, prediction, prob, kind): Ribbon.of_prediction(prediction, prob, kind)
+        for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
+    }
+    given = {OBSERVED: task, TRUTH: truth, TARGET: target}
+    others = {name: _COLORS[name] for name, value in given.items() if value is not None}
+    chart = Chart({**dict.fromkeys(ribbons), **others})
+    for label, ribbon in ribbons.items():
+        chart.ribbon(label, ribbon)
     if task is not None:
-        k = task.grid(25)
-        panel.points(OBSERVED, k, task.accuracy(k, best))
-        ends += [k[0], k[-1]]
+        k = task.grid(n_observed)
+        chart.points(OBSERVED, k, task.accuracy(k, top))
+    ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
-        _draw_truth(panel, truth, ends, best)
+        _add_truth(chart, truth, ends, top)
     if target is not None:
-        panel.level(TARGET, np.array(ends), probability(target, "target"))
+        chart.level(TARGET, ends, probability(target, "target"))
     names = {prediction.estimand.label(quantity) for prediction in predicted}
     label = names.pop() if len(names) == 1 else quantity
-    title = f"{label.capitalize()} on more classes"
-    return panel.finish(title, "number of classes", label)
+    return chart.labelled(f"{label.capitalize()} on more classes", N_CLASSES, label)
 
 
 def _predicted(given: Sequence[Any], truth: Any) -> list[Extrapolation]:
-    """Predictions as they are, and those of fitted estimators on a grid."""
-    for one in given:
-        if not isinstance(one, Extrapolation) and not callable(getattr(one, "predict", None)):
-            found = type(one).__name__
-            raise DataError(f"predictions: expected {_EXPECTED}, found {found}")
+    """Return predictions as they are, and those of fitted estimators on a grid."""
+    for item in given:
+        if not isinstance(item, Extrapolation) and not callable(getattr(item, "predict", None)):
+            raise DataError(f"predictions: expected {_EXPECTED}, found {type(item).__name__}")
     if not given:
         raise DataError(f"predictions: expected {_EXPECTED}, found none")
-    models = [one for one in given if not isinstance(one, Extrapolation)]
+    models = [item for item in given if not isinstance(item, Extrapolation)]
     if not models:
         return list(given)
     for model in models:
         require_estimator(model, "predictions")
     source = max(model.predict(2).n_classes for model in models)
-    others = [int(one.k.max()) for one in given if isinstance(one, Extrapolation)]
-    others += [truth.n_classes] if isinstance(truth, SourceTask) else []
-    grid = spaced_counts(2, max(others, default=_FARTHEST * source), _N_K)
-    return [one if isinstance(one, Extrapolation) else one.predict(grid) for one in given]
+    largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
+    largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
+    grid = spaced_counts(2, max(largest, default=_FARTHEST * source), _N_K)
+    return [item if isinstance(item, Extrapolation) else item.predict(grid) for item in given]
 
 
-def _draw_truth(panel: Panels, truth: Any, ends: list[Any], top: int) -> None:
+def _add_truth(chart: Chart, truth: Any, ends: NumberArray, top: int) -> None:
+    """Add known accuracies: those of a task as a line, numbers as points."""
     if isinstance(truth, SourceTask):
-        grid = spaced_counts(max(min(ends), 2), min(max(ends), truth.n_classes), _N_K)
-        known = reference_accuracy(truth, grid)
-        k = known.index.to_numpy()
-        values = known.to_numpy() if top == 1 else truth.accuracy(k, top)
-        panel.line(TRUTH, k, values, linestyle="C1")
+        grid = spaced_counts(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
+        accuracy = reference_accuracy(truth, grid)
+        k = accuracy.index.to_numpy()
+        values = accuracy.to_numpy() if top == 1 else truth.accuracy(k, top)
+        chart.line(TRUTH, k, values, linestyle="C1")
     else:
-        known = reference_accuracy(truth, None)
-        panel.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C4")
+        accuracy = reference_accuracy(truth, None)
+        chart.points(TRUTH, accuracy.index.to_numpy(), accuracy.to_numpy(), marker="C4")

@@ -7,7 +7,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import MUTED, Panels
+from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, require
 from classex_bayes.task.validation import class_count, one_of
 from classex_bayes.typing import FloatArray
 
@@ -63,8 +63,7 @@ def plot_backtest(
     >>> plot_backtest(found, backend="none").backend
     'none'
     """
-    if not isinstance(found, Backtest):
-        raise DataError(f"found: expected a Backtest, found {type(found).__name__}")
+    require(found, Backtest, "found")
     columns = found.scores.columns
     one_of(score, [name for name in columns if name in _LABELS or f"{name}_se" in columns], "score")
     sizes = found.scores.index.unique("n_source").tolist()
@@ -79,7 +78,7 @@ def plot_backtest(
         raise DataError(f"score: no estimator has a {score}, which needs draws")
     nominal = score.startswith("coverage")
     series: dict[str, str | None] = dict.fromkeys(names)
-    panel = Panels({**series, _NOMINAL: MUTED} if nominal else series, backend)
+    chart = Chart({**series, _NOMINAL: MUTED} if nominal else series)
     banded = False
     for name in names:
         rows = table.xs(name, level="estimator").sort_index()
@@ -91,16 +90,16 @@ def plot_backtest(
         elif error is not None and error.notna().all():
             limits = values - _REACH * error.to_numpy(), values + _REACH * error.to_numpy()
         if limits is not None:
-            panel.band(name, k, *limits)
+            chart.band(name, k, *limits)
             banded = True
-        panel.line(name, k, values)
+        chart.line(name, k, values)
     if nominal:
         level = float(score.removeprefix("coverage")) / 100
-        panel.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level)
+        chart.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level)
     label = _LABELS.get(score, f"share of {score.removeprefix('coverage')}% intervals that held")
     title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
     title += "\nbands: two Monte Carlo standard errors" * banded
-    return panel.finish(title, "number of classes", label)
+    return chart.labelled(title, N_CLASSES, label).draw(backend)
 
 
 def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:

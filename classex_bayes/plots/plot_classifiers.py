@@ -1,11 +1,9 @@
 """Accuracy of several classifiers, and which of them is the best, against the number of classes."""
 
-import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.classifiers import ClassifierComparison
-from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import Panels, series_label
+from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require, series_label
 from classex_bayes.results import interval_settings
 
 _ACCURACY, _BEST = "accuracy", "probability of being best"
@@ -39,19 +37,15 @@ def plot_classifiers(
     DataError
         No comparison of classifiers.
     """
-    if not isinstance(found, ClassifierComparison):
-        raise DataError(f"found: expected a ClassifierComparison, found {type(found).__name__}")
+    require(found, ClassifierComparison, "found")
     prob, kind = interval_settings(ci_prob, ci_kind)
-    names = {
+    labels = {
         name: series_label(name, prediction, prob, kind)
         for name, prediction in found.predictions.items()
     }
-    panels = Panels(dict.fromkeys(names.values()), backend, (_ACCURACY, _BEST))
-    order = np.argsort(found.k)
-    k, best = found.k[order], found.prob_best().iloc[order]
+    chart = Chart(dict.fromkeys(labels.values()), (_ACCURACY, _BEST))
+    best = found.prob_best().sort_index()
     for name, prediction in found.predictions.items():
-        bounds = prediction.interval(prob, kind).to_numpy()[order]
-        panels.band(names[name], k, bounds[:, 0], bounds[:, 1], _ACCURACY)
-        panels.line(names[name], k, prediction.mean.to_numpy()[order], _ACCURACY)
-        panels.line(names[name], k, best[name].to_numpy(), _BEST)
-    return panels.finish("", "number of classes", _ACCURACY, _BEST)
+        chart.ribbon(labels[name], Ribbon.of_prediction(prediction, prob, kind), _ACCURACY)
+        chart.line(labels[name], best.index.to_numpy(), best[name].to_numpy(), _BEST)
+    return chart.labelled("", N_CLASSES, _ACCURACY, _BEST).draw(backend)

@@ -5,7 +5,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import MUTED, Panels
+from classex_bayes.plots.chart import MUTED, Chart, require
 from classex_bayes.typing import FloatArray
 
 _EQUAL = "equal shares"
@@ -34,8 +34,7 @@ def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCol
     DataError
         No report, or one without the parts of the classes.
     """
-    if not isinstance(report, TaskReport):
-        raise DataError(f"report: expected a TaskReport, found {type(report).__name__}")
+    require(report, TaskReport, "report")
     errors = report.class_errors
     if errors is None:
         raise DataError(
@@ -48,13 +47,13 @@ def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCol
         effective: errors.influence,
     }
     drawn = {name: values for name, values in curves.items() if values.sum() > 0}
-    panel = Panels({**dict.fromkeys(drawn), _EQUAL: MUTED}, backend, log_x=False)
+    chart = Chart({**dict.fromkeys(drawn), _EQUAL: MUTED}, log_x=False)
     for name, values in drawn.items():
-        panel.line(name, *_lorenz(values))
-    panel.line(_EQUAL, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+        chart.line(name, *_lorenz(values))
+    chart.line(_EQUAL, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     n = len(report.warnings)
     title = f"Who carries the errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
-    return panel.finish(title, "share of the classes, worst first", "share carried")
+    return chart.labelled(title, "share of the classes, worst first", "share carried").draw(backend)
 
 
 def _lorenz(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,9 +5,11 @@ from arviz_plots import PlotCollection
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
-from classex_bayes.plots._panels import MUTED, Panels
-from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
+from classex_bayes.plots.chart import MUTED, Chart, Ribbon
+from classex_bayes.results import interval_label, interval_settings
+from classex_bayes.typing import FloatArray
 
+RESOLVED = "resolved by k1 classes"
 _Z = np.linspace(-3.0, 6.0, 181)
 
 
@@ -37,15 +39,22 @@ def plot_discriminability(
     -------
     PlotCollection
     """
+    return discriminability_chart(model, ci_prob, ci_kind).draw(backend)
+
+
+def discriminability_chart(
+    model: BayesianExtrapolator,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    z: FloatArray = _Z,
+) -> Chart:
+    """Return the chart of `plot_discriminability`, at the places `z`."""
     checked_model(model)
     prob, kind = interval_settings(ci_prob, ci_kind)
-    draws = model.discriminability(ndtr(_Z))
-    bounds = interval_of(draws, prob, kind)
-    label, resolved = f"D(u), {interval_label(prob, kind)}", "resolved by k1 classes"
-    panel = Panels({label: None, resolved: MUTED}, backend, log_x=False)
-    lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
-    panel.band(label, _Z, lower, upper)
-    panel.line(label, _Z, draws.mean(SAMPLE_DIMS).values)
+    label = f"D(u), {interval_label(prob, kind)}"
+    chart = Chart({label: None, RESOLVED: MUTED}, log_x=False)
+    chart.ribbon(label, Ribbon.of_draws(z, model.discriminability(ndtr(z)), prob, kind))
     limit = -ndtri(1 / model.idata.attrs["n_classes"])
-    panel.line(resolved, np.array([limit, limit]), np.array([0.0, 1.0]), linestyle="C2")
-    return panel.finish("Discriminability function", "z, where u = Phi(z)", "D(u) = P(U* <= u)")
+    chart.line(RESOLVED, np.array([limit, limit]), np.array([0.0, 1.0]), linestyle="C2")
+    title = "Discriminability function"
+    return chart.labelled(title, "z, where u = Phi(z)", "D(u) = P(U* <= u)")

@@ -4,8 +4,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.drift import Drift
-from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import INK, MUTED, Panels, series_label
+from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, Ribbon, require, series_label
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.typing import RandomSeed
 
@@ -55,26 +54,24 @@ def plot_drift(
     >>> plot_drift(measure_drift(task, {20: 0.5}), fixed, backend="none").backend
     'none'
     """
-    if not isinstance(drift, Drift):
-        raise DataError(f"drift: expected what measure_drift returns, found {type(drift).__name__}")
+    require(drift, Drift, "drift", "measure_drift")
     prob, kind = interval_settings(ci_prob, ci_kind)
-    shown = [prediction, drift.apply(prediction, random_seed=random_seed)]
-    labels = [series_label(one.estimator, one, prob, kind) for one in shown]
+    drifted = drift.apply(prediction, random_seed=random_seed)
+    ribbons = {
+        series_label(shown.estimator, shown, prob, kind): Ribbon.of_prediction(shown, prob, kind)
+        for shown in (prediction, drifted)
+    }
     points = {_MEASURED: INK, _SUBSAMPLED: MUTED} if len(drift.table) else {}
-    panel = Panels({**dict.fromkeys(labels), **points, _SOURCE: MUTED}, backend)
-    order = np.argsort(prediction.k)
-    k = prediction.k[order]
+    chart = Chart({**dict.fromkeys(ribbons), **points, _SOURCE: MUTED})
     # The wider band first, so that the narrower one stays visible.
-    for label, one in zip(labels[::-1], shown[::-1], strict=True):
-        bounds = one.interval(prob, kind).to_numpy()[order]
-        panel.band(label, k, bounds[:, 0], bounds[:, 1])
-        panel.line(label, k, one.mean.to_numpy()[order])
-    lowest = min(float(one.interval(prob, kind)["lower"].min()) for one in shown)
-    panel.line(_SOURCE, np.full(2, drift.n_classes), np.array([lowest, 1.0]), linestyle="C2")
+    for label, ribbon in reversed(ribbons.items()):
+        chart.ribbon(label, ribbon)
+    lowest = min(float(np.min(ribbon.lower)) for ribbon in ribbons.values())
+    chart.line(_SOURCE, np.full(2, drift.n_classes), np.array([lowest, 1.0]), linestyle="C2")
     if points:
         sizes = drift.table.index.to_numpy()
-        panel.points(_SUBSAMPLED, sizes, drift.table["subsampled"].to_numpy(), marker="C4")
-        panel.points(_MEASURED, sizes, drift.table["measured"].to_numpy())
+        chart.points(_SUBSAMPLED, sizes, drift.table["subsampled"].to_numpy(), marker="C4")
+        chart.points(_MEASURED, sizes, drift.table["measured"].to_numpy())
     slope = drift.posterior.slope_mean
     title = f"Drift of retrained classifiers: {slope:+.3f} probits for each factor e"
-    return panel.finish(title, "number of classes", "accuracy")
+    return chart.labelled(title, N_CLASSES, "accuracy").draw(backend)

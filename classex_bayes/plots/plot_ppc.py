@@ -10,9 +10,9 @@ from classex_bayes.bayes.checks.replicates import Group, class_accuracies, obser
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import INK, Panels, spaced_counts
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, spaced_counts
 from classex_bayes.plots.plot_accuracy import plot_accuracy
-from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
+from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import one_of, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
@@ -20,8 +20,6 @@ from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSee
 _OBSERVED = "observed"
 _MOST_RANKS = 200
 _FARTHEST, _N_K = 100, 40
-# Replicates, what was observed, where; title, labels of the axes, whether x is logarithmic.
-Compared = tuple[xr.DataArray, FloatArray, NumberArray, tuple[str, str, str], bool]
 
 
 def plot_ppc(
@@ -71,20 +69,7 @@ def plot_ppc(
     --------
     classex_bayes.posterior_checks : The same in numbers.
     """
-    one_of(kind, ("ranks", "accuracy", "classes"), "kind")
-    one_of(group, ("posterior", "prior"), "group")
-    prob, interval = interval_settings(ci_prob, ci_kind)
-    draws, seen, x, texts, log_x = compared(model, task, kind, group, random_seed)
-    bounds = interval_of(draws, prob, interval)
-    label = f"replicated, {interval_label(prob, interval, f'{group} predictive')}"
-    panel = Panels({label: None, _OBSERVED: INK}, backend, log_x=log_x)
-    lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
-    panel.band(label, x, lower, upper)
-    panel.line(label, x, draws.mean(SAMPLE_DIMS).values)
-    panel.points(_OBSERVED, x, seen)
-    title, x_label, y_label = texts
-    title = f"{group.capitalize()} predictive check: {title}"
-    return panel.finish(title, x_label, y_label)
+    return ppc_chart(model, task, kind, group, ci_prob, ci_kind, random_seed).draw(backend)
 
 
 def plot_prior_predictive(
@@ -144,34 +129,42 @@ def plot_prior_predictive(
     )
 
 
-def compared(
+def ppc_chart(
     model: BayesianExtrapolator,
     task: SourceTask | None,
-    kind: str,
+    kind: Literal["ranks", "accuracy", "classes"] = "ranks",
     group: Group = "posterior",
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
     random_seed: RandomSeed = None,
-) -> Compared:
-    """What a check draws, with its titles; arguments as of `plot_ppc`."""
+) -> Chart:
+    """Return the chart of `plot_ppc`: the ribbon of the replicates, then the observed points."""
+    one_of(kind, ("ranks", "accuracy", "classes"), "kind")
+    one_of(group, ("posterior", "prior"), "group")
+    prob, interval = interval_settings(ci_prob, ci_kind)
     if kind == "classes":
         classes = class_accuracies(model, task, group, random_seed)
-        replicated, seen = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]
+        replicated, observed = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]
+        draws = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "rank"))
+        x: NumberArray = (np.arange(observed.size) + 0.5) / observed.size
         texts = "Classes", "share of the classes, worst first", "accuracy of the class"
-        array = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "rank"))
-        return array, seen, (np.arange(seen.size) + 0.5) / seen.size, texts, False
-    observed, drawn = observed_and_replicated(model, task, group, random_seed)
-    if kind == "accuracy":
-        texts = "Average test accuracy", "number of classes", "accuracy"
-        return drawn["accuracy"], observed["accuracy"].values, observed["k"].values, texts, True
-    if "loss_histogram" not in observed:
-        raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
-    texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
-    return (
-        _share_up_to(drawn),
-        _share_up_to(observed).values,
-        observed["bin"].values + 1,
-        texts,
-        True,
-    )
+    else:
+        data, replicates = observed_and_replicated(model, task, group, random_seed)
+        if kind == "accuracy":
+            draws, observed, x = replicates["accuracy"], data["accuracy"].values, data["k"].values
+            texts = "Average test accuracy", N_CLASSES, "accuracy"
+        elif "loss_histogram" not in data:
+            raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
+        else:
+            draws, observed = _share_up_to(replicates), _share_up_to(data).values
+            x = data["bin"].values + 1
+            texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
+    label = f"replicated, {interval_label(prob, interval, f'{group} predictive')}"
+    chart = Chart({label: None, _OBSERVED: INK}, log_x=kind != "classes")
+    chart.ribbon(label, Ribbon.of_draws(x, draws, prob, interval))
+    chart.points(_OBSERVED, x, observed)
+    title, *axes = texts
+    return chart.labelled(f"{group.capitalize()} predictive check: {title}", *axes)
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:

@@ -7,11 +7,11 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import count
-from classex_bayes.plots._panels import INK, Panels
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, require
 from classex_bayes.results import ClassesUntil, Extrapolation, interval_label, interval_settings
 from classex_bayes.typing import FloatArray
 
-_POSTERIOR, _MEDIAN = "posterior", "median"
+_POSTERIOR, _MEDIAN, _PROBABILITY = "posterior", "median", "posterior probability"
 _N_BINS = 40
 _NARROWEST = 0.01  # decades; a posterior at one number is drawn as wide
 
@@ -49,10 +49,7 @@ def plot_classes_until(
     >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12), backend="none").backend
     'none'
     """
-    if not isinstance(result, ClassesUntil):
-        raise DataError(
-            f"result: expected what classes_until returns, found {type(result).__name__}"
-        )
+    require(result, ClassesUntil, "result", "classes_until")
     prob, _ = interval_settings(ci_prob, "eti")
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
@@ -61,23 +58,23 @@ def plot_classes_until(
     names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
     names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
     names |= {edge: "C1"} if beyond else {}
-    panel = Panels(names, backend)
+    chart = Chart(names)
     if finite.size:
         edges, height = _histogram(np.log10(finite), k.size)
-        panel.line(_POSTERIOR, 10 ** np.repeat(edges, 2), np.r_[0, np.repeat(height, 2), 0])
+        chart.line(_POSTERIOR, 10 ** np.repeat(edges, 2), np.r_[0, np.repeat(height, 2), 0])
         lower, upper = np.log10(result.interval(prob))
         inside = np.unique(np.clip(edges, lower, upper))
         if inside.size > 1:
             parts = height[np.searchsorted(edges, inside[:-1], side="right").clip(1, _N_BINS) - 1]
             x, y = 10 ** np.repeat(inside, 2)[1:-1], np.repeat(parts, 2)
-            panel.band(ends, x, np.zeros(y.size), y)
+            chart.band(ends, x, np.zeros(y.size), y)
     if np.isfinite(result.median):
         at = int(np.searchsorted(edges, np.log10(result.median), side="right").clip(1, _N_BINS))
-        panel.line(_MEDIAN, np.full(2, result.median), np.array([0, height[at - 1]]))
+        chart.line(_MEDIAN, np.full(2, result.median), np.array([0, height[at - 1]]))
     if beyond:
-        panel.line(edge, np.full(2, float(result.largest)), np.array([0, beyond]), width=3)
+        chart.line(edge, np.full(2, float(result.largest)), np.array([0, beyond]), width=3)
     title = result.describe(prob).capitalize().replace(" (", "\n(")
-    return panel.finish(title, "number of classes", "posterior probability")
+    return chart.labelled(title, N_CLASSES, _PROBABILITY).draw(backend)
 
 
 def _histogram(log_k: FloatArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
@@ -121,17 +118,21 @@ def plot_prob_at_least(
     >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
     'none'
     """
-    if not isinstance(prediction, Extrapolation):
-        raise DataError(
-            f"prediction: expected what predict(k) returns, found {type(prediction).__name__}"
-        )
+    return prob_at_least_chart(prediction, accuracy).draw(backend)
+
+
+def prob_at_least_chart(
+    prediction: Extrapolation, accuracy: float | Sequence[float] | FloatArray
+) -> Chart:
+    """Return the chart of `plot_prob_at_least`."""
+    require(prediction, Extrapolation, "prediction", "predict(k)")
     levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
     found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
     if not levels or len(found) < len(levels):
         raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
-    panel = Panels(dict.fromkeys(found), backend)
-    order = np.argsort(prediction.k)
-    for name, chance in found.items():
-        panel.line(name, prediction.k[order], chance.to_numpy()[order])
+    chart = Chart(dict.fromkeys(found))
+    for name, probability in found.items():
+        ordered = probability.sort_index()
+        chart.line(name, ordered.index.to_numpy(), ordered.to_numpy())
     title = f"{prediction.estimator}: {prediction.description}"
-    return panel.finish(title, "number of classes", "posterior probability")
+    return chart.labelled(title, N_CLASSES, _PROBABILITY)

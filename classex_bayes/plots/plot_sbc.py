@@ -4,7 +4,7 @@ import xarray as xr
 from arviz_plots import PlotCollection, plot_ecdf_pit
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import chosen_backend
+from classex_bayes.plots.chart import chosen_library
 from classex_bayes.task.validation import probability
 
 
@@ -41,7 +41,7 @@ def plot_sbc(
     if not groups:
         raise DataError("ranks: expected what sbc returns, found no group of ranks")
     probability(prob, "prob")
-    name, library = chosen_backend(backend)
+    name, library = chosen_library(backend)
     return plot_ecdf_pit(
         ranks,
         group=groups[0],

@@ -7,7 +7,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots._panels import Panels, series_label
+from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require, series_label
 from classex_bayes.results import interval_settings
 from classex_bayes.task.validation import one_of
 
@@ -50,26 +50,22 @@ def plot_sensitivity(
     DataError
         Not what `sensitivity` returns, no powers or the same twice.
     """
-    if not isinstance(result, Sensitivity):
-        raise DataError(f"result: expected what sensitivity returns, found {type(result).__name__}")
+    require(result, Sensitivity, "result", "sensitivity")
     one_of(component, COMPONENTS, "component")
     powers = [float(alpha) for alpha in alphas]
     if not powers or len(set(powers)) < len(powers):
         raise DataError(f"alphas: expected different powers, found {powers}")
     prob, kind = interval_settings(ci_prob, ci_kind)
     predictions = [result.scaled(power, component) for power in powers]
-    names = [series_label(one.estimator, one, prob, kind) for one in predictions]
-    panel = Panels(dict.fromkeys(names), backend)
-    order = np.argsort(result.prediction.k)
+    names = [series_label(scaled.estimator, scaled, prob, kind) for scaled in predictions]
+    chart = Chart(dict.fromkeys(names))
     for power, name, prediction in zip(powers, names, predictions, strict=True):
-        k = prediction.k[order]
-        lower, upper = prediction.interval(prob, kind).to_numpy()[order].T
-        mean = prediction.mean.to_numpy()[order]
+        ribbon = Ribbon.of_prediction(prediction, prob, kind)
+        k, curves = ribbon.x, (ribbon.mean, ribbon.lower, ribbon.upper)
         if power == 1:
-            panel.band(name, k, lower, upper)
+            chart.band(name, k, ribbon.lower, ribbon.upper)
         # One line for all three, with gaps between them.
-        gap = [np.nan]
-        x = np.concatenate([k, gap, k, gap, k])
-        panel.line(name, x, np.concatenate([mean, gap, lower, gap, upper]))
+        gaps = [np.append(values, np.nan) for values in curves]
+        chart.line(name, np.tile(np.append(k, np.nan), 3)[:-1], np.concatenate(gaps)[:-1])
     title = f"Accuracy with the {component} scaled"
-    return panel.finish(title, "number of classes", "accuracy")
+    return chart.labelled(title, N_CLASSES, "accuracy").draw(backend)

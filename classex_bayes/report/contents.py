@@ -16,7 +16,7 @@ from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.formatting import capitalized
-from classex_bayes.report import charts
+from classex_bayes.report import page_charts
 from classex_bayes.report.document import document, finite, records
 from classex_bayes.report.findings import Findings
 from classex_bayes.report.verdicts import checks_sentence, convergence_sentence
@@ -93,14 +93,14 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
     return [{**row, "references": [float(one.mean[row["k"]]) for one in others]} for row in rows]
 
 
-def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, charts.Chart]:
+def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_charts.PageChart]:
     drawn = [
-        charts.accuracy(findings, curves),
-        charts.discriminability(findings),
-        charts.predictive(findings),
+        page_charts.accuracy(findings, curves),
+        page_charts.discriminability(findings),
+        page_charts.predictive(findings),
     ]
     if findings.target is not None:
-        drawn.append(charts.reaching(curves[0], findings.target))
+        drawn.append(page_charts.reaching(curves[0], findings.target))
     return {chart.key: chart for chart in drawn}
 
 

@@ -17,10 +17,10 @@ from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
-from classex_bayes.plots._backends import BACKENDS, PALETTE
-from classex_bayes.plots._panels import MUTED, interval_label
+from classex_bayes.plots.chart import MUTED
+from classex_bayes.plots.libraries import LIBRARIES, PALETTE
 from classex_bayes.plots.plot_sbc import plot_sbc
-from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.results import ClassesUntil, Extrapolation, interval_label
 
 DRAWN = ["matplotlib", "plotly", "bokeh"]
 INTERVAL = "90% credible interval"
@@ -466,4 +466,4 @@ def test_intervals_in_words():
     assert interval_label(0.125, "hdi", "bootstrap") == (
         "12.5% bootstrap interval (highest density)"
     )
-    assert set(BACKENDS) == {"none", "matplotlib", "plotly", "bokeh"}
+    assert set(LIBRARIES) == {"none", "matplotlib", "plotly", "bokeh"}

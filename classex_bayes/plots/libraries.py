@@ -56,7 +56,7 @@ class Arrays:
         """Add a legend with the marks as they are drawn."""
 
 
-class Matplotlib(Arrays):
+class _Matplotlib(Arrays):
     """Sizes, colours and frames yield to rcParams that were changed."""
 
     point: ClassVar[dict[str, Any]] = {"size": 28}
@@ -73,8 +73,8 @@ class Matplotlib(Arrays):
     def palette(self) -> tuple[str, ...]:
         from matplotlib import colors, rcParams
 
-        own = rcParams["axes.prop_cycle"].by_key().get("color")
-        return tuple(map(colors.to_hex, own)) if own and _set("axes.prop_cycle") else PALETTE
+        cycle = rcParams["axes.prop_cycle"].by_key().get("color")
+        return tuple(map(colors.to_hex, cycle)) if cycle and _set("axes.prop_cycle") else PALETTE
 
     def literal(self, text: str) -> str:
         return text.replace("$", r"\$")
@@ -118,7 +118,7 @@ class Matplotlib(Arrays):
         )
 
 
-class Plotly(Arrays):
+class _Plotly(Arrays):
     """Figures as wide as the page; colours of the template."""
 
     point: ClassVar[dict[str, Any]] = {"size": 49}
@@ -129,8 +129,8 @@ class Plotly(Arrays):
     def palette(self) -> tuple[str, ...]:
         from plotly import io
 
-        own = _template().layout.colorway
-        return own if own and own != io.templates["plotly"].layout.colorway else PALETTE
+        cycle = _template().layout.colorway
+        return cycle if cycle and cycle != io.templates["plotly"].layout.colorway else PALETTE
 
     def literal(self, text: str) -> str:
         # Plotly reads some HTML, and between dollars TeX where a page has MathJax.
@@ -173,7 +173,7 @@ class Plotly(Arrays):
         )
 
 
-class Bokeh(Arrays):
+class _Bokeh(Arrays):
     """Figures as wide as the page; colours of the document's theme."""
 
     point: ClassVar[dict[str, Any]] = {"size": 7}
@@ -189,8 +189,8 @@ class Bokeh(Arrays):
         return _theme("Title", "text_color") or "black"
 
     def palette(self) -> tuple[str, ...]:
-        own = _theme("Cycler", "colors")
-        return tuple(own) if own else PALETTE
+        cycle = _theme("Cycler", "colors")
+        return tuple(cycle) if cycle else PALETTE
 
     def literal(self, text: str) -> Any:
         from bokeh.models import PlainText
@@ -228,10 +228,10 @@ class Bokeh(Arrays):
         plots[0].add_layout(legend, "below")
 
 
-BACKENDS: Mapping[str, Arrays] = {
-    "matplotlib": Matplotlib(),
-    "plotly": Plotly(),
-    "bokeh": Bokeh(),
+LIBRARIES: Mapping[str, Arrays] = {
+    "matplotlib": _Matplotlib(),
+    "plotly": _Plotly(),
+    "bokeh": _Bokeh(),
     "none": Arrays(),
 }
 
