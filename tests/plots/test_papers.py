@@ -41,13 +41,13 @@ def test_figures_5_and_6():
 
 def trials():
     rows = [
-        (cell, repeat, estimator, k, truth, truth + error)
+        (cell, simulation, estimator, k, truth, truth + error)
         for cell, truth in (("0.1", 0.9), ("0.2", 0.6))
         for estimator, errors in (("a", (0.1, -0.1)), ("b", (0.05, 0.02)))
-        for repeat, error in enumerate(errors)
+        for simulation, error in enumerate(errors)
         for k in (10, 20, 40)
     ]
-    return pd.DataFrame(rows, columns=["cell", "repeat", "estimator", "k", "truth", "mean"])
+    return pd.DataFrame(rows, columns=["cell", "simulation", "estimator", "k", "truth", "mean"])
 
 
 @pytest.mark.parametrize(("figure", "column"), [(papers.figure7, "rmse"), (papers.figure8, "bias")])
@@ -66,11 +66,11 @@ def test_figures_7_and_8(figure, column):
 
 def test_figures_show_tasks_that_every_estimator_met():
     table = trials()
-    missing = (table["estimator"] == "b") & (table["repeat"] == 1)
-    drawn, alone = papers.figure7(table[~missing]), papers.figure7(table[table["repeat"] == 0])
+    missing = (table["estimator"] == "b") & (table["simulation"] == 1)
+    drawn, alone = papers.figure7(table[~missing]), papers.figure7(table[table["simulation"] == 0])
     for panel, other in zip(drawn.axes, alone.axes, strict=True):
         for line, expected in zip(panel.lines, other.lines, strict=True):
             np.testing.assert_array_equal(line.get_ydata(), expected.get_ydata())
-    never_together = table[(table["estimator"] == "a") == (table["repeat"] == 0)]
+    never_together = table[(table["estimator"] == "a") == (table["simulation"] == 0)]
     with pytest.raises(DataError, match="no task"):
         papers.figure7(never_together)
