@@ -1,8 +1,8 @@
 """Run the benchmarks and print a table: `python -m classex_bayes.benchmarks`."""
 
+import inspect
 import os
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from classex_bayes.benchmarks import fitting, ranking  # noqa: F401  (enter their benchmarks)
-from classex_bayes.benchmarks.measurement import BENCHMARKS
+from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement
 
 _COMMAND = "python -m classex_bayes.benchmarks"
 _HEADER = ("benchmark", "measured", "to reach", "", "alone")
@@ -41,25 +41,28 @@ def main(
         lines = [_HEADER, ("---",) * len(_HEADER), *rows]
         text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         intro = f"# Benchmarks\n\n`{_COMMAND}` on {machine}, all in one run."
-        descriptions = "\n".join(f"- `{name}`: {BENCHMARKS[name].description}" for name in names)
-        markdown.write_text(f"{intro}\n\n{text}\n\n{descriptions}\n", "utf-8")
+        about = "\n".join(f"- `{name}`: {inspect.getdoc(BENCHMARKS[name])}" for name in names)
+        markdown.write_text(f"{intro}\n\n{text}\n\n{about}\n", "utf-8")
 
 
-def _rows(name: str, small: bool) -> Iterator[tuple[str, ...]]:
+def _rows(name: str, small: bool) -> list[tuple[str, ...]]:
     """Rows of the table that one benchmark fills."""
-    benchmark, alone = BENCHMARKS[name], f"--only {name}"
-    if not benchmark.runs_here:
-        yield name, f"needs {benchmark.needs}, not installed", "", "SKIP", alone
-        return
-    for measurement in benchmark.run(small):
-        digits = ",.0f" if measurement.value >= 100 else ".3g"
-        yield (
-            measurement.name,
-            f"{measurement.value:{digits}} {measurement.unit}",
-            f"{'<=' if measurement.at_most else '>='} {measurement.reach:,g}",
-            "PASS" if measurement.passed else "FAIL",
-            alone,
-        )
+    try:
+        measurements = BENCHMARKS[name](small)
+    except ModuleNotFoundError as error:
+        return [(name, f"needs {error.name}, not installed", "", "SKIP", f"--only {name}")]
+    return [_row(measurement, name) for measurement in measurements]
+
+
+def _row(measurement: Measurement, name: str) -> tuple[str, ...]:
+    digits = ",.0f" if measurement.value >= 100 else ".3g"
+    return (
+        measurement.name,
+        f"{measurement.value:{digits}} {measurement.unit}",
+        f"{'<=' if measurement.at_most else '>='} {measurement.reach:,g}",
+        "PASS" if measurement.passed else "FAIL",
+        f"--only {name}",
+    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
 
@@ -37,40 +36,16 @@ class Measurement:
         return self.value <= self.reach if self.at_most else self.value >= self.reach
 
 
-@dataclass(frozen=True)
-class Benchmark:
-    """A benchmark by name.
-
-    Attributes
-    ----------
-    run : callable
-        Takes whether the version is the small one, which checks that all runs and is right.
-    description : str
-        What is measured.
-    needs : str or None
-        Optional package without which the benchmark is skipped.
-    """
-
-    run: Callable[[bool], list[Measurement]]
-    description: str
-    needs: str | None = None
-
-    @property
-    def runs_here(self) -> bool:
-        """Whether the package that it needs is installed."""
-        return self.needs is None or find_spec(self.needs) is not None
-
-
+# Takes whether the version is the small one, which checks that all runs and is right.
+Benchmark = Callable[[bool], list[Measurement]]
 BENCHMARKS: dict[str, Benchmark] = {}
 
 
-def benchmark[Run: Callable[[bool], list[Measurement]]](
-    name: str, needs: str | None = None
-) -> Callable[[Run], Run]:
-    """Enter a function, whose docstring describes it, among the benchmarks."""
+def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
+    """Enter a function among the benchmarks."""
 
-    def enter(function: Run) -> Run:
-        BENCHMARKS[name] = Benchmark(function, (function.__doc__ or "").strip(), needs)
+    def enter(function: Benchmark) -> Benchmark:
+        BENCHMARKS[name] = function
         return function
 
     return enter

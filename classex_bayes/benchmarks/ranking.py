@@ -114,7 +114,7 @@ def memory(small: bool) -> list[Measurement]:
     return [Measurement("memory map of scores", peak / scores.nbytes, limit, "its size", True)]
 
 
-@benchmark("devices", needs="jax")
+@benchmark("devices")
 def devices(small: bool) -> list[Measurement]:
     """Share of ranks that are those of NumPy where JAX holds the embeddings."""
     import jax.numpy as jnp

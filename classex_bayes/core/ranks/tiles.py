@@ -148,27 +148,3 @@ def pair_products(
                 total += np.float64(a[c]) * np.float64(b[c])
         result[n] = total
     return result
-
-
-@compiled(nogil=True, fastmath={"reassoc", "nsz"})
-def square_norms(array: NumberArray, rows: IntArray, centre: FloatArray) -> FloatArray:
-    """Squared Euclidean norms of array[rows] - centre."""
-    result = np.empty(rows.size)
-    for i in range(rows.size):
-        row = array[rows[i]]
-        total = 0.0
-        for c in range(centre.size):
-            total += (np.float64(row[c]) - centre[c]) ** 2
-        result[i] = total
-    return result
-
-
-@_loop
-def scale_rows(
-    array: NumberArray, rows: IntArray, centre: FloatArray, factor: FloatArray, out: FloatArray
-) -> None:
-    """Write (array[rows] - centre) * factor[:, None] to the first columns of `out`."""
-    for i in range(rows.size):
-        row = array[rows[i]]
-        for c in range(centre.size):
-            out[i, c] = (np.float64(row[c]) - centre[c]) * factor[i]
