@@ -1,6 +1,6 @@
 """Mutation testing: one change of the code at a time, which the tests of its module must notice.
 
-    python tests/mutation.py core/top.py data/validation.py --mutants 20 --seed 1
+    python tests/mutation.py core/subsets.py task/validation.py --mutants 20 --seed 1
 
 No file is changed: a process of its own imports the changed module for each mutant. Left out are
 what changes no number by construction: private constants of modules (sizes of blocks, steps),
@@ -31,20 +31,21 @@ ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 8 * 2**30  # bytes allowed to a mutant; what needs more is killed
 # Tests of a module beside its doctests and tests/<folder>/test_<module>.py.
 TESTS = {
-    "core/covariance.py": "core/test_tiles.py",
-    "core/defeats.py": "data/test_merge.py",
-    "core/devices.py": "data/test_arrays_anywhere.py",
-    "core/embeddings.py": "core/test_losses.py core/test_tiles.py data/test_arrays_anywhere.py",
-    "core/kernels.py": "core/test_tiles.py core/test_losses.py",
-    "core/losses.py": "core/test_tiles.py",
-    "core/measured.py": "bayes/test_measured_accuracy.py",
-    "core/scores.py": "core/test_losses.py core/test_tiles.py data/test_task.py",
-    "core/shards.py": "data/test_merge.py",
-    "core/stored.py": "core/test_devices.py data/test_arrays_anywhere.py",
-    "core/subsample.py": "core/test_top.py",
-    "core/ties.py": "core/test_losses.py core/test_covariance.py data/test_task.py",
-    "data/validation.py": "data/test_bad_input.py data/test_task.py data/test_frames.py "
-    "data/test_merge.py io/test_io_formats.py",
+    "core/influence.py": "core/ranks/test_tiles.py",
+    "core/ranks/array_access.py": "core/ranks/test_array_backends.py task/test_arrays_anywhere.py",
+    "core/ranks/array_backends.py": "task/test_arrays_anywhere.py",
+    "core/ranks/defeats.py": "task/test_merge.py",
+    "core/ranks/embeddings.py": "core/ranks/test_losses.py core/ranks/test_tiles.py "
+    "task/test_arrays_anywhere.py",
+    "core/ranks/losses.py": "core/ranks/test_tiles.py",
+    "core/ranks/packed_bits.py": "core/ranks/test_tiles.py task/test_arrays_anywhere.py",
+    "core/ranks/shards.py": "task/test_merge.py",
+    "core/ranks/sources.py": "core/ranks/test_losses.py core/ranks/test_tiles.py task/test_task.py",
+    "core/ranks/ties.py": "core/ranks/test_losses.py core/test_influence.py task/test_task.py",
+    "core/ranks/tiles.py": "core/ranks/test_losses.py",
+    "core/subsets.py": "core/test_top.py",
+    "task/validation.py": "task/test_bad_input.py task/test_task.py task/test_frames.py "
+    "task/test_merge.py io/test_io_formats.py",
 }
 SWAPPED = {
     **dict.fromkeys([ast.Add, ast.MatMult], ast.Sub),

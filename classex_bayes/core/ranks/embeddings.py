@@ -237,7 +237,7 @@ class EmbeddingScores:
 
 def _squares(vectors: FloatArray) -> FloatArray:
     """Squared Euclidean norms of the rows."""
-    return np.einsum("ij,ij->i", vectors, vectors)
+    return (vectors**2).sum(axis=1)
 
 
 class EmbeddingBlock:
