@@ -4,20 +4,17 @@ import json
 import subprocess
 import sys
 
-import arviz_stats
 import numpy as np
 import nutpie
 import pymc as pm
 import pytest
-import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes.bayes.convergence import diagnose
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.basis import loss_bins
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
 TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
@@ -172,97 +169,6 @@ def test_only_tasks_are_fitted(task):
 def test_unknown_likelihood(likelihood):
     with pytest.raises(DataError, match="likelihood"):
         BayesianExtrapolator(likelihood=likelihood).fit(TASK)
-
-
-# Diagnostics
-
-
-def tree_of(parameter, diverging=0):
-    chains, draws = parameter.shape
-    divergent = np.arange(chains * draws).reshape(chains, draws) < diverging
-    dims = ("chain", "draw")
-    posterior = {"mu": (dims, parameter), "weights": (dims, np.zeros((chains, draws)))}
-    stats = {"diverging": (dims, divergent)}
-    return xr.DataTree.from_dict(
-        {"posterior": xr.Dataset(posterior), "sample_stats": xr.Dataset(stats)}
-    )
-
-
-def noise(chains=4, draws=1000):
-    return np.random.default_rng(0).normal(size=(chains, draws))
-
-
-def test_independent_draws_are_good():
-    found = diagnose(tree_of(noise()))
-    assert found.problems == () and found.r_hat == pytest.approx(1, abs=0.005)
-    assert found.ess_bulk > 3000 and found.ess_tail > 3000 and found.divergences == 0
-
-
-def test_a_chain_elsewhere():
-    found = diagnose(tree_of(noise() + np.array([[0], [0], [0], [1]])))
-    assert found.r_hat > 1.05 and "r_hat" in found.problems[0]
-
-
-def test_slow_mixing():
-    steps = noise()
-    for draw in range(1, 1000):
-        steps[:, draw] += 0.98 * steps[:, draw - 1]
-    found = diagnose(tree_of(steps))
-    # An autoregression with coefficient a has an effective share (1 - a) / (1 + a).
-    assert found.ess_bulk == pytest.approx(4000 * 0.02 / 1.98, rel=0.7)
-    assert any("effective sample size" in problem for problem in found.problems)
-
-
-def test_divergences():
-    assert diagnose(tree_of(noise(), diverging=4)).problems == ()
-    found = diagnose(tree_of(noise(), diverging=5))
-    assert found.divergences == 5 and found.problems == ("5 of 4000 draws diverged",)
-
-
-def test_chains_that_never_moved():
-    for places, told in ((np.zeros(4), "all draws are the same"), (np.arange(4.0), "r_hat is ")):
-        found = diagnose(tree_of(np.repeat(places[:, None], 100, axis=1)))
-        assert found.problems[0].startswith(told) and f"not converged: {told}" in repr(found)
-    # What never moves hides nothing of the rest.
-    tree = tree_of(noise() + np.array([[0], [0], [0], [1]]))
-    quantities = tree["posterior"].to_dataset().drop_vars("weights")
-    assert diagnose(tree, quantities.assign(still=0 * quantities["mu"])) == diagnose(tree)
-
-
-def test_a_sampler_that_diverges(small_task):
-    model = BayesianExtrapolator()
-    short = {"draws": 100, "tune": 50, "chains": 2, "progressbar": False}
-    with pytest.warns(ConvergenceWarning, match=r"draws diverged\. Draw more .* target_accept"):
-        model.fit(small_task(), **short, target_accept=1e-9)
-    assert model.diagnosis_.divergences > 100
-    prediction = model.predict([100, 1000])
-    assert np.all((prediction.accuracy >= 0) & (prediction.accuracy <= 1))
-    assert np.isfinite(prediction.summary().select_dtypes(float)).all(axis=None)
-    assert any(
-        note.startswith("not converged: ") and note.endswith("of 200 draws diverged")
-        for note in prediction.notes
-    )
-
-
-def test_one_chain_cannot_be_judged():
-    found = diagnose(tree_of(noise(chains=1)))
-    assert np.isnan(found.r_hat) and "a single chain" in found.problems[0]
-
-
-@pytest.mark.parametrize("draws", [1, 3])
-def test_draws_too_few_to_judge_are_no_good(draws):
-    assert diagnose(tree_of(noise(draws=draws))).problems != ()
-
-
-def test_convergence_is_that_of_predicted_accuracies(fitted):
-    k = fitted.task.n_classes * np.array([1, 10, 100])
-    accuracy = fitted.predict(k).accuracy.to_dataset(name="accuracy")
-    found = fitted.diagnosis_
-    assert found.r_hat == pytest.approx(float(arviz_stats.rhat(accuracy)["accuracy"].max()))
-    for kind, smallest in (("bulk", found.ess_bulk), ("tail", found.ess_tail)):
-        ess = arviz_stats.ess(accuracy, method=kind)["accuracy"]
-        assert smallest == pytest.approx(float(ess.min()))
-    assert diagnose(fitted.idata) != found
 
 
 REAL = """

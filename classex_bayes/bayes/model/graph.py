@@ -10,20 +10,10 @@ from classex_bayes.bayes.model.priors import Prior
 
 
 def build_model(prior: Prior, data: LikelihoodData) -> pm.Model:
-    """Build the model of one task.
+    """Build the model of a prior and data, whose arrays become `pm.Data` that can be replaced.
 
-    Parameters
-    ----------
-    prior : Prior
-        Prior on the mixture weights.
-    data : BernsteinData or PowerData
-        What the task says; every field becomes a `pm.Data` that can be replaced.
-
-    Returns
-    -------
-    pm.Model
-        Parameters of the prior, the deterministic "weights" (dimension "knot") and the observed
-        variable of the likelihood.
+    It has the parameters of the prior, the deterministic "weights" (dimension "knot") and the
+    observed variable of the likelihood.
     """
     coords = {"knot": prior.basis.knots, data.rows: np.arange(data.matrix.shape[0])}
     dims = {"matrix": (data.rows, "knot"), "counts": data.rows, "whitened": data.rows}

@@ -114,16 +114,10 @@ class BernsteinData(Likelihood):
         :math:`ll_c = \frac{n w_c}{\mathrm{deff}} \overline{\log (Bw)_{bin}}` over the instances of
         class c with weight w_c; the classes add up to the log-likelihood of the model.
 
-        Parameters
-        ----------
-        weights : array of shape (chain, draw, m)
-            Draws of the mixture weights.
-        task : SourceTask
-            The task that the data come from.
-
         Returns
         -------
-        log_likelihood : array of shape (chain, draw, n_tested)
+        log_likelihood : array of shape (..., n_tested)
+            Of weights (..., m) and the task that the data come from.
         classes : int array of shape (n_tested,)
             Positions of the tested classes.
         """
@@ -139,19 +133,7 @@ class BernsteinData(Likelihood):
         return np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
 
     def replicates(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Histograms of replicated tasks: Multinomial(n / deff, B w), rescaled to n.
-
-        Parameters
-        ----------
-        weights : array of shape (chain, draw, m)
-            Draws of the mixture weights.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        array of shape (chain, draw, n_bins)
-        """
+        """Histograms of replicated tasks: Multinomial(n / deff, B w), rescaled to n."""
         share = weights @ self.matrix.T
         return _random_histogram(share, self.design_effect, float(self.counts.sum()), rng)
 
@@ -350,18 +332,9 @@ class PowerData(Likelihood):
 
 
 def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
-    """Matrix that makes noise with this covariance standard normal.
+    """Matrix (n, n) that makes noise with this covariance standard normal.
 
-    Parameters
-    ----------
-    covariance : array of shape (n, n)
-        Positive semidefinite.
-    smallest : float
-        Directions whose variance is below this share of the largest get zero rows.
-
-    Returns
-    -------
-    array of shape (n, n)
+    Directions whose variance is below a share `smallest` of the largest get zero rows.
     """
     sd = np.sqrt(np.diag(covariance))
     scaled = covariance / np.where(sd > 0, np.outer(sd, sd), 1.0)
@@ -372,9 +345,6 @@ def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
 
 
 LikelihoodData = BernsteinData | PooledData | PowerData
-LIKELIHOODS: dict[str, type[BernsteinData] | type[PowerData]] = {
-    kind.kind: kind for kind in (BernsteinData, PowerData)
-}
 
 
 def likelihood_data(
@@ -384,12 +354,11 @@ def likelihood_data(
 
     "auto" is the Bernstein form where ranks are known and the power form for a bare curve.
     """
-    one_of(likelihood, ("auto", *LIKELIHOODS), "likelihood")
+    one_of(likelihood, ("auto", BernsteinData.kind, PowerData.kind), "likelihood")
     curve_only = task.kind == "accuracies"
-    if likelihood == "auto":
-        likelihood = PowerData.kind if curve_only else BernsteinData.kind
     if likelihood == BernsteinData.kind and curve_only:
         raise DataError(
             "likelihood: 'bernstein' needs ranks and the task has accuracies alone; use 'power'"
         )
-    return LIKELIHOODS[likelihood].of(task, basis)
+    power = curve_only or likelihood == PowerData.kind
+    return PowerData.of(task, basis) if power else BernsteinData.of(task, basis)

@@ -13,18 +13,8 @@ from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
 def accelerated_model(prior: Prior, data: LikelihoodData) -> Any | None:
     """Posterior in the form that `nutpie.sample` takes, or None.
 
-    Parameters
-    ----------
-    prior : Prior
-        Prior on the weights.
-    data : BernsteinData, PooledData or PowerData
-        Data of the tasks.
-
-    Returns
-    -------
-    nutpie's CompiledPyMCModel or None
-        None for a prior or a likelihood whose density is not written out here, and where numba or
-        the installed nutpie fails; the reason is logged.
+    It is None for a prior or a likelihood whose density is not written out here, and if numba or
+    the installed nutpie fails, for a reason that is logged.
     """
     if not (_is_written_out(prior) and isinstance(data, LikelihoodData)):
         return None

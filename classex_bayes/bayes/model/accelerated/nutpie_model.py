@@ -28,15 +28,7 @@ class Layout(NamedTuple):
 def layout(prior: MixturePrior | DirichletPrior) -> Layout:
     """Names, order and shapes of the parameters, as PyMC has them.
 
-    Parameters
-    ----------
-    prior : MixturePrior or DirichletPrior
-        Prior on the weights.
-
-    Returns
-    -------
-    Layout
-        Positive parameters appear as logarithms, shares as log odds.
+    Positive parameters appear as logarithms, shares as log odds.
     """
     n_knots = prior.basis.knots.size
     if isinstance(prior, DirichletPrior):
@@ -66,20 +58,10 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
 def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArray:
     """All constants of the density in one vector.
 
-    Parameters
-    ----------
-    prior : MixturePrior or DirichletPrior
-        Prior on the weights.
-    data : BernsteinData, PooledData or PowerData
-        Data of the tasks.
-
-    Returns
-    -------
-    array
-        Header (`classex_bayes.bayes.model.accelerated.density`), knots, functions of the deviation
-        (n_functions, m), the likelihood's matrix (n_rows, m) and vector (n_rows,): counts over the
-        design effect, or whitened accuracies. Bins without instances do not change the likelihood
-        and are left out.
+    They are the header (`classex_bayes.bayes.model.accelerated.density`), knots, functions of the
+    deviation (n_functions, m), the likelihood's matrix (n_rows, m) and vector (n_rows,): counts
+    over the design effect, or whitened accuracies. Bins without instances do not change the
+    likelihood and are left out.
     """
     knots = prior.basis.knots
     functions: FloatArray = np.empty((0, knots.size))
@@ -118,20 +100,9 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
 
 
 def compiled_model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> CompiledPyMCModel:
-    """Posterior in the form that `nutpie.sample` takes.
+    """Posterior as `nutpie.compile_pymc_model` makes it from the PyMC model.
 
-    Parameters
-    ----------
-    prior : MixturePrior or DirichletPrior
-        Prior on the weights.
-    data : BernsteinData, PooledData or PowerData
-        Data of the tasks.
-
-    Returns
-    -------
-    CompiledPyMCModel
-        As `nutpie.compile_pymc_model` makes it from the PyMC model. The class is private to nutpie:
-        anything may be raised if the installed version has another one.
+    The class is private to nutpie: anything may be raised if the installed version has another one.
     """
     _try_out(CompiledPyMCModel)
     return _model(prior, data)

@@ -1,0 +1,100 @@
+"""Convergence: what is judged, and what a model says of it."""
+
+import arviz_stats
+import numpy as np
+import pytest
+import xarray as xr
+
+from classex_bayes.bayes.convergence import diagnose
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.exceptions import ConvergenceWarning
+
+
+def tree_of(parameter, diverging=0):
+    chains, draws = parameter.shape
+    divergent = np.arange(chains * draws).reshape(chains, draws) < diverging
+    dims = ("chain", "draw")
+    posterior = {"mu": (dims, parameter), "weights": (dims, np.zeros((chains, draws)))}
+    stats = {"diverging": (dims, divergent)}
+    return xr.DataTree.from_dict(
+        {"posterior": xr.Dataset(posterior), "sample_stats": xr.Dataset(stats)}
+    )
+
+
+def noise(chains=4, draws=1000):
+    return np.random.default_rng(0).normal(size=(chains, draws))
+
+
+ELSEWHERE = noise() + np.array([[0], [0], [0], [1]])
+
+
+def test_independent_draws_are_good():
+    diagnosis = diagnose(tree_of(noise()))
+    assert diagnosis.problems == () and diagnosis.r_hat == pytest.approx(1, abs=0.005)
+    assert min(diagnosis.ess_bulk, diagnosis.ess_tail) > 3000 and diagnosis.divergences == 0
+
+
+@pytest.mark.parametrize(
+    ("draws", "problem"),
+    [
+        (ELSEWHERE, "r_hat is "),
+        (np.zeros((4, 100)), "all draws are the same"),
+        (np.repeat(np.arange(4.0)[:, None], 100, axis=1), "r_hat is "),
+        (noise(chains=1), "a single chain cannot show whether it converged"),
+        (noise(draws=1), "1 draws in each chain are too few to diagnose"),
+        (noise(draws=3), "3 draws in each chain are too few to diagnose"),
+    ],
+)
+def test_problems(draws, problem):
+    diagnosis = diagnose(tree_of(draws))
+    assert diagnosis.problems[0].startswith(problem)
+    assert f"not converged: {problem}" in repr(diagnosis)
+    assert np.isnan(diagnosis.r_hat) or diagnosis.r_hat > 1.05
+
+
+def test_slow_mixing():
+    steps = noise()
+    for draw in range(1, 1000):
+        steps[:, draw] += 0.98 * steps[:, draw - 1]
+    diagnosis = diagnose(tree_of(steps))
+    # An autoregression with coefficient a has an effective share (1 - a) / (1 + a).
+    assert diagnosis.ess_bulk == pytest.approx(4000 * 0.02 / 1.98, rel=0.7)
+    assert any("effective sample size" in problem for problem in diagnosis.problems)
+
+
+def test_divergences():
+    assert diagnose(tree_of(noise(), diverging=4)).problems == ()
+    diagnosis = diagnose(tree_of(noise(), diverging=5))
+    assert diagnosis.divergences == 5 and diagnosis.problems == ("5 of 4000 draws diverged",)
+
+
+def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
+    tree = tree_of(ELSEWHERE)
+    quantities = tree["posterior"].to_dataset().drop_vars("weights")
+    assert diagnose(tree, quantities.assign(still=0 * quantities["mu"])) == diagnose(tree)
+
+
+def test_a_sampler_that_diverges(small_task):
+    model = BayesianExtrapolator()
+    short = {"draws": 100, "tune": 50, "chains": 2, "progressbar": False}
+    with pytest.warns(ConvergenceWarning, match=r"draws diverged\. Draw more .* target_accept"):
+        model.fit(small_task(), **short, target_accept=1e-9)
+    assert model.diagnosis_.divergences > 100
+    prediction = model.predict([100, 1000])
+    assert np.all((prediction.accuracy >= 0) & (prediction.accuracy <= 1))
+    assert np.isfinite(prediction.summary().select_dtypes(float)).all(axis=None)
+    assert any(
+        note.startswith("not converged: ") and note.endswith("of 200 draws diverged")
+        for note in prediction.notes
+    )
+
+
+def test_convergence_is_that_of_predicted_accuracies(fitted):
+    k = fitted.task.n_classes * np.array([1, 10, 100])
+    accuracy = fitted.predict(k).accuracy.to_dataset(name="accuracy")
+    diagnosis = fitted.diagnosis_
+    assert diagnosis.r_hat == pytest.approx(float(arviz_stats.rhat(accuracy)["accuracy"].max()))
+    for kind, smallest in (("bulk", diagnosis.ess_bulk), ("tail", diagnosis.ess_tail)):
+        ess = arviz_stats.ess(accuracy, method=kind)["accuracy"]
+        assert smallest == pytest.approx(float(ess.min()))
+    assert diagnose(fitted.idata) != diagnosis
