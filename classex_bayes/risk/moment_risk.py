@@ -40,9 +40,8 @@ class MomentRisk(LinearRisk):
     Parameters
     ----------
     cost : array-like of shape (k1, k1) or DataFrame
-        Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
-        (0..k1 - 1 where it has none).
+        Cost of predicting the class of the column where that of the row is true, in [0, 1], as
+        in `classex_bayes.risk.average_test_risk`.
     basis : {"radial", "powers"}
         Radial-basis CDFs :math:`h_l(u) = \Phi((\Phi^{-1}(u) - t_l) / h)`, with
         :math:`H_{lk} = 1 - A_l(k)` and knots from -4 to :math:`\Phi^{-1}(1 - 1/k_1^2)`; or powers

@@ -92,9 +92,8 @@ class PolynomialRisk(LinearRisk):
     Parameters
     ----------
     cost : array-like of shape (k1, k1) or DataFrame
-        Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
-        (0..k1 - 1 where it has none).
+        Cost of predicting the class of the column where that of the row is true, in [0, 1], as
+        in `classex_bayes.risk.average_test_risk`.
     degree : int
         Degree d of the polynomial, 0..k1 - 3; beyond 10 only where the powers are not collinear in
         double precision.
