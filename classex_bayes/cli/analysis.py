@@ -150,9 +150,9 @@ def _table(comparison: Any, title: str, ci_prob: float) -> Table:
         point = row["interval_type"] == "none"
         cells.append("-" if point else f"{row[lower]:.4f} to {row[upper]:.4f}")
         if "truth" in frame:
-            known = row["truth"] == row["truth"]
-            cells.append(f"{row['truth']:.4f}" if known else "-")
-            cells.append("-" if point or not known else "yes" if row["covered"] else "no")
+            has_truth = row["truth"] == row["truth"]
+            cells.append(f"{row['truth']:.4f}" if has_truth else "-")
+            cells.append("-" if point or not has_truth else "yes" if row["covered"] else "no")
         table.add_row(*cells)
     return table
 

@@ -20,18 +20,18 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """
     if path is None or context.resilient_parsing:
         return path
-    known = dict(_verbs(context.find_root().command))
-    mine = known[_name(context)]
+    settings_of = dict(_verbs(context.find_root().command))
+    mine = settings_of[_name(context)]
     chosen: dict[str, Any] = {}
     for table, settings in _tables(_read(path)):
-        if table and table not in known:
-            raise _unknown(path, f"table [{table}]", known)
-        names = set(known[table]) if table else set().union(*known.values())
+        if table and table not in settings_of:
+            raise _unknown(path, f"table [{table}]", settings_of)
+        names = set(settings_of[table]) if table else set().union(*settings_of.values())
         for name in settings:
             if name not in names:
                 where = f" in [{table}]" if table else ""
-                raise _unknown(path, f"{name!r}{where}", known[table] if table else mine)
-        if not table or known[table] is mine:
+                raise _unknown(path, f"{name!r}{where}", settings_of[table] if table else mine)
+        if not table or settings_of[table] is mine:
             chosen.update({name: settings[name] for name in settings if name in mine})
     context.default_map = {
         mine[name].name: _as_typed(f"{path}: {name}", mine[name], value)
@@ -89,20 +89,20 @@ def _settings(verb: Any) -> Iterator[tuple[str, Any]]:
 
 def _as_typed(name: str, setting: Any, value: Any) -> Any:
     """A value as it would be typed: numbers of classes with commas; files are a list."""
-    one = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list) else [value]
     flag = getattr(setting, "is_flag", False)
     several = setting.nargs == -1 or str(setting.metavar).endswith(",...")
     if (isinstance(value, list) and not several) or any(
         isinstance(item, bool) != flag or not isinstance(item, bool | int | float | str)
-        for item in one
+        for item in values
     ):
         wanted = "true or false" if flag else "numbers or text" if several else "a number or text"
         raise DataError(f"--config: {name}: expected {wanted}, found {value!r}")
     if setting.nargs == -1:
-        return one
-    return ",".join(map(str, one)) if several else value
+        return values
+    return ",".join(map(str, values)) if several else value
 
 
-def _unknown(path: Path, what: str, known: Iterable[str]) -> DataError:
-    expected = ", ".join(sorted(known))
+def _unknown(path: Path, what: str, names: Iterable[str]) -> DataError:
+    expected = ", ".join(sorted(names))
     return DataError(f"--config: {path} has {what}, which does not exist; expected {expected}")

@@ -132,9 +132,9 @@ def compare(
     columns = "mean", *(f"{kind}{100 * prob:g}_{end}" for end in ("lb", "ub"))
     done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
-    shown = truth_value(progressbar, "progressbar") and len(named) > 1
+    show = truth_value(progressbar, "progressbar") and len(named) > 1
     try:
-        for name, estimator in with_progress(named.items(), len(named), "estimators", shown):
+        for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
                 fitted = _fitted(estimator, task, random_seed)
                 prediction = replace(fitted.predict(counts), estimator=name)
@@ -147,9 +147,9 @@ def compare(
                 _set_truth(rows, prediction, reference_accuracy(truth, counts), columns)
             done.append((prediction, fitted, rows))
     except KeyboardInterrupt:
-        told = f"interrupted after {len(done)} of {len(named)} estimators"
+        message = f"interrupted after {len(done)} of {len(named)} estimators"
         partial = _compared(done, skipped, truth, columns) if done else None
-        raise Interrupted(told, partial) from None
+        raise Interrupted(message, partial) from None
     return _compared(done, skipped, truth, columns)
 
 

@@ -88,15 +88,15 @@ class TrialStore:
         if self.path is None or not self.path.exists():
             return pd.DataFrame({name: [] for name in COLUMNS})
         table = read_trials(self.path)
-        known = table["estimator"].isin(settings)
-        other = table[known & (table["settings"] != table["estimator"].map(settings))]
+        wanted = table["estimator"].isin(settings)
+        other = table[wanted & (table["settings"] != table["estimator"].map(settings))]
         if len(other):
             raise DataError(
                 f"store: {self.path} has trials of {other['estimator'].iloc[0]} from another "
                 "study, with other draws, k, random_seed, ci_prob, sampler or parameters; give "
                 "another file"
             )
-        whole = table[~known | (table.groupby(_TASK)["k"].transform("size") == n_k)]
+        whole = table[~wanted | (table.groupby(_TASK)["k"].transform("size") == n_k)]
         ends_well = self.path.read_bytes()[-1:] == b"\n"
         if len(whole) < len(table) or not ends_well:
             beside = self.path.with_name(f"{self.path.name}.part")
