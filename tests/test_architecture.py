@@ -18,7 +18,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # The trunk, from the ground up; a floor knows those below it.
 TRUNK = (
     {"_version", "exceptions", "typing"},
-    {"core", "formatting"},
+    {"core", "formatting", "frames"},
+    {"arguments"},
     {"task"},
     {"simulate", "results", "io"},
     {"estimators"},

@@ -50,8 +50,6 @@ CASES = {
 }
 for what in ("two", None, [3], True, 0, -1, 2.5, np.nan, FAR):
     CASES[f"grid of {what}"] = lambda what=what: TASK.grid(what), "number: expected"
-for what in (None, "a", 3, [], [[3]], [-1, 3], [2, 1, 3], [1.5, 3], [np.nan, 3], [2], [4]):
-    CASES[f"bins {what}"] = lambda what=what: TASK.histogram(what), "last_loss: expected"
 for name in ("draws", "tune", "chains"):
     CASES[f"too many {name}"] = lambda name=name: fit(**{name: FAR}), f"{name}: expected at most"
 CASES |= {

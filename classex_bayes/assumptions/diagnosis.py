@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import Check, ClassErrors, TaskReport, participation
-from classex_bayes.task import validation
-from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
 FEWEST_CLASSES, CLASSES_PER_FACTOR, FARTHEST = 20, 5.0, 100.0
@@ -35,7 +36,7 @@ _NEED_SCORES = (
 
 
 def diagnose(
-    task: TaskStatistics, *, random_seed: RandomSeed = None, n_permutations: int = 199
+    task: SourceTask, *, random_seed: RandomSeed = None, n_permutations: int = 199
 ) -> TaskReport:
     """Ask of a task what makes an extrapolation untrustworthy.
 
@@ -89,8 +90,8 @@ def diagnose(
     >>> report.passed, [check.name for check in report.warnings]
     (False, ['better than chance'])
     """
-    validation.source_task(task)
-    n_draws = validation.how_many(n_permutations, "n_permutations", 99)
+    source_task(task)
+    n_draws = how_many(n_permutations, "n_permutations", 99)
     first = int(task.grid()[0])
     checks = [
         few_classes(task),
@@ -107,7 +108,7 @@ def diagnose(
         checks.extend(_unknown(("ties", *_NEED_SCORES), reason))
         return TaskReport(tuple(checks), title)
     checks.append(ties(task.n_tied, task.evidence.losses, task.ties))
-    rng = np.random.default_rng(validation.seed_sequence(random_seed))
+    rng = np.random.default_rng(seed_sequence(random_seed))
     facts = facts_of_scores(task, rng)
     errors = _class_errors(task, facts)
     checks.extend(_of_scores(task, facts, errors, n_draws, rng))
@@ -115,7 +116,7 @@ def diagnose(
 
 
 def _of_scores(
-    task: TaskStatistics,
+    task: SourceTask,
     facts: ScoreFacts,
     errors: ClassErrors,
     n_draws: int,
@@ -132,7 +133,7 @@ def _of_scores(
     ]
 
 
-def _class_errors(task: TaskStatistics, facts: ScoreFacts) -> ClassErrors:
+def _class_errors(task: SourceTask, facts: ScoreFacts) -> ClassErrors:
     repeats = np.bincount(task.y, minlength=task.n_classes)
     wrong = np.bincount(task.y, task.ranks > 1, minlength=task.n_classes)
     squares = task.evidence.class_influence[:, -1] ** 2
@@ -143,7 +144,7 @@ def _class_errors(task: TaskStatistics, facts: ScoreFacts) -> ClassErrors:
     )
 
 
-def few_classes(task: TaskStatistics) -> Check:
+def few_classes(task: SourceTask) -> Check:
     r"""How far k1 classes reach, extrapolating by a straight line in log k.
 
     With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the

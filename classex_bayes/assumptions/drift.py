@@ -9,14 +9,14 @@ import pandas as pd
 import xarray as xr
 from scipy.special import ndtr, ndtri, softmax
 
+from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.assumptions.marginality import checked_smaller_tasks, compare_with_retrained
 from classex_bayes.core.influence import UNSEEN_COMPETITORS, class_accuracies, clustered_covariance
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import Extrapolation, expected_accuracy
-from classex_bayes.task import validation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 _N_WANDER = 64
@@ -234,9 +234,9 @@ class Drift(Shown):
         array of shape (number, n_k)
             In probits.
         """
-        counts = validation.class_counts(k)
-        size = validation.how_many(number, "number")
-        rng = np.random.default_rng(validation.seed_sequence(random_seed))
+        counts = class_counts(k)
+        size = how_many(number, "number")
+        rng = np.random.default_rng(seed_sequence(random_seed))
         return self.posterior.draws(np.log(counts / self.n_classes), size, rng)
 
     def apply(self, prediction: Extrapolation, *, random_seed: RandomSeed = None) -> Extrapolation:
@@ -308,8 +308,8 @@ class Drift(Shown):
 
 
 def measure_drift(
-    task: TaskStatistics,
-    smaller_tasks: TaskStatistics | Sequence[TaskStatistics] | Mapping[int, float] = (),
+    task: SourceTask,
+    smaller_tasks: SourceTask | Sequence[SourceTask] | Mapping[int, float] = (),
     *,
     nested: bool = False,
     prior: DriftPrior = _DEFAULT_PRIOR,
@@ -376,14 +376,14 @@ def measure_drift(
     >>> round(drift.posterior.slope_mean, 2)
     -0.13
     """
-    validation.source_task(task)
+    source_task(task)
     if not isinstance(prior, DriftPrior):
         raise DataError(f"prior: expected a DriftPrior, found {type(prior).__name__}")
     if isinstance(smaller_tasks, Mapping):
         smaller_tasks = _as_tasks(task, smaller_tasks)
     smaller = checked_smaller_tasks(task, smaller_tasks)
     k = np.array([small.n_classes for small in smaller], dtype=np.int64)
-    paired = validation.truth_value(nested, "nested")
+    paired = truth_value(nested, "nested")
     measured, subsampled, delta, noise = _compared(task, smaller, paired)
     columns = {
         "measured": measured,
@@ -396,7 +396,7 @@ def measure_drift(
     return Drift(table.sort_index(), task.n_classes, posterior)
 
 
-def _as_tasks(task: TaskStatistics, accuracies: Mapping[int, float]) -> list[TaskStatistics]:
+def _as_tasks(task: SourceTask, accuracies: Mapping[int, float]) -> list[SourceTask]:
     """Tasks of known accuracies, with the repeats and the design effect of the large task."""
     return [
         SourceTask.from_accuracies(
@@ -411,7 +411,7 @@ def _as_tasks(task: TaskStatistics, accuracies: Mapping[int, float]) -> list[Tas
 
 
 def _compared(
-    task: TaskStatistics, smaller: Sequence[TaskStatistics], paired: bool
+    task: SourceTask, smaller: Sequence[SourceTask], paired: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Accuracies measured and subsampled, drifts, and the covariance of their errors."""
     if not smaller:
@@ -436,7 +436,7 @@ def _probit(share: Any, n: Any) -> tuple[Any, Any]:
 
 
 def _class_by_class(
-    task: TaskStatistics, small: TaskStatistics, place: int
+    task: SourceTask, small: SourceTask, place: int
 ) -> tuple[float, float, float, float]:
     """Accuracies of a small task and of the large one on its classes, drift and its variance."""
     for which, tested in (("task", task), (f"smaller_tasks: task {place}", small)):
@@ -468,7 +468,7 @@ def _class_by_class(
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 
 
-def _accuracy_by_class(task: TaskStatistics) -> FloatArray:
+def _accuracy_by_class(task: SourceTask) -> FloatArray:
     """Share of right answers of each class; 0 where it is not tested."""
     losses, n_classes = task.evidence.losses, task.n_classes
     return class_accuracies(losses, task.y, n_classes, np.array([n_classes]))[:, 0]

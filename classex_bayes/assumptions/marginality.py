@@ -8,8 +8,8 @@ from scipy.stats import t as student
 
 from classex_bayes.assumptions.task_report import Check, TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.task import validation
-from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
 
 _LEVEL = 0.01
@@ -17,7 +17,7 @@ _ROUNDING = 1e-20  # variance left by rounding where no instance errs
 
 
 def check_marginality(
-    task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
+    task: SourceTask, smaller_tasks: SourceTask | Sequence[SourceTask]
 ) -> TaskReport:
     r"""Compare a task with smaller ones whose classifiers were trained anew.
 
@@ -80,14 +80,14 @@ def check_marginality(
 
 
 def checked_smaller_tasks(
-    task: TaskStatistics, smaller_tasks: TaskStatistics | Sequence[TaskStatistics]
-) -> list[TaskStatistics]:
+    task: SourceTask, smaller_tasks: SourceTask | Sequence[SourceTask]
+) -> list[SourceTask]:
     """Smaller tasks as a list, possibly empty; raise where one is no task or not smaller."""
-    if not (isinstance(smaller_tasks, TaskStatistics) or np.iterable(smaller_tasks)):
+    if not (isinstance(smaller_tasks, SourceTask) or np.iterable(smaller_tasks)):
         raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
-    smaller = [smaller_tasks] if isinstance(smaller_tasks, TaskStatistics) else list(smaller_tasks)
+    smaller = [smaller_tasks] if isinstance(smaller_tasks, SourceTask) else list(smaller_tasks)
     for candidate in (task, *smaller):
-        validation.source_task(candidate)
+        source_task(candidate)
     for place, small in enumerate(smaller):
         if small.n_classes >= task.n_classes:
             raise DataError(
@@ -121,9 +121,7 @@ class RetrainedAccuracies:
     measured_variance: FloatArray
 
 
-def compare_with_retrained(
-    task: TaskStatistics, small: Sequence[TaskStatistics]
-) -> RetrainedAccuracies:
+def compare_with_retrained(task: SourceTask, small: Sequence[SourceTask]) -> RetrainedAccuracies:
     """Compare a task with smaller ones, some of which may have as many classes."""
     k, place = np.unique([retrained.n_classes for retrained in small], return_inverse=True)
     expected, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
@@ -135,7 +133,7 @@ def compare_with_retrained(
     )
 
 
-def _check(task: TaskStatistics, small: TaskStatistics, name: str, level: float) -> Check:
+def _check(task: SourceTask, small: SourceTask, name: str, level: float) -> Check:
     k = small.n_classes
     for which, tested in (("large", task), ("smaller", small)):
         if tested.kind == "accuracies" and k not in tested.grid():

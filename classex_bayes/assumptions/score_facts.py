@@ -7,7 +7,7 @@ import numpy as np
 from classex_bayes.core.ranks.defeats import add_gains
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.task.statistics import TaskStatistics
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_EDGES = 50_000  # confusions kept for the graph
@@ -30,7 +30,7 @@ class ScoreFacts(NamedTuple):
     log_sums_to_one: bool  # rows are log probabilities
 
 
-def facts_of_scores(task: TaskStatistics, rng: np.random.Generator) -> ScoreFacts:
+def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
     r"""Walk once through the scores of a task that has a source.
 
     Columns are compared through projections

@@ -8,8 +8,8 @@ import arviz_stats
 import numpy as np
 import xarray as xr
 
+from classex_bayes.arguments import LARGEST_K
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
-from classex_bayes.task.validation import LARGEST_K
 from classex_bayes.typing import IntArray
 
 FEWEST_DRAWS = 4  # in each chain, else there are no diagnostics

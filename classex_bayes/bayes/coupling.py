@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.joint_influence import joint_covariance
@@ -19,7 +20,6 @@ from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # So few classes with errors do not tell a correlation, and a typical one stands in. Between fonts

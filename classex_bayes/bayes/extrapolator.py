@@ -7,6 +7,17 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
+from classex_bayes.arguments import (
+    LARGEST_K,
+    class_counts,
+    how_many,
+    number,
+    one_of,
+    probability,
+    seed_sequence,
+    shares,
+    truth_value,
+)
 from classex_bayes.bayes.fitted import MixtureModel, checked_tasks
 from classex_bayes.bayes.idata import (
     data_of,
@@ -30,18 +41,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    LARGEST_K,
-    class_counts,
-    how_many,
-    number,
-    one_of,
-    probability,
-    seed_sequence,
-    shares,
-    source_task,
-    truth_value,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()

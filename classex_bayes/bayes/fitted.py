@@ -16,6 +16,7 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import summary as arviz_summary
 
+from classex_bayes.arguments import file_path
 from classex_bayes.bayes.convergence import (
     Diagnosis,
     conclude,
@@ -32,7 +33,7 @@ from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import file_path, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it

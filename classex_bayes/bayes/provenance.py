@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from classex_bayes._version import __version__
+from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import RandomSeed
 
 _OF_THE_PACKAGE: dict[str, type[Any]] = {

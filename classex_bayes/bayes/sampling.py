@@ -14,11 +14,11 @@ import xarray as xr
 from rich.console import Console
 from rich.progress import Progress
 
+from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.task.validation import how_many, one_of, probability, truth_value
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")

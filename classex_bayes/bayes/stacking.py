@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import compare, loo
 
+from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
@@ -19,7 +20,6 @@ from classex_bayes.exceptions import DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _COLUMNS = ["weight", "elpd", "se", "p", "elpd_diff", "dse"]

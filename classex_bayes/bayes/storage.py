@@ -5,11 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from classex_bayes.arguments import file_path
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import read_tree
-from classex_bayes.task.validation import file_path
 
 _ATTRIBUTES = "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "sampler"
 

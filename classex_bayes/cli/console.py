@@ -101,8 +101,8 @@ def _cell(value: Any) -> str:
 
 def parse_counts(text: str, name: str = "--k") -> list[int]:
     """Numbers of classes from the text of an option."""
+    from classex_bayes.arguments import class_counts
     from classex_bayes.exceptions import DataError
-    from classex_bayes.task.validation import class_counts
 
     try:
         return class_counts([_whole(part) for part in text.split(",")], name).tolist()

@@ -70,7 +70,7 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
 def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
     """A number between 0 and 1, checked before anything is read."""
     if value is not None:
-        from classex_bayes.task.validation import probability
+        from classex_bayes.arguments import probability
 
         probability(value, setting.opts[0])
     return value

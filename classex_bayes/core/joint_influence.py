@@ -26,13 +26,33 @@ from classex_bayes.typing import FloatArray, IntArray
 class ScoredClasses(Protocol):
     """What a joint covariance needs to know of a task."""
 
-    n_classes: int  # k1
-    y: IntArray  # (n,): true classes of the instances
-    losses: IntArray  # (n,)
-    class_weight: FloatArray  # (k1,): of the test classes, summing to 1; 0 for those not tested
-    source: ScoreSource | None  # scores, where they are known
-    ties: Ties
-    tie_seed: int
+    @property
+    def n_classes(self) -> int:
+        """k1."""
+
+    @property
+    def y(self) -> IntArray:
+        """True classes of the instances, shape (n,)."""
+
+    @property
+    def losses(self) -> IntArray:
+        """Wrong classes above the true one, shape (n,)."""
+
+    @property
+    def class_weight(self) -> FloatArray:
+        """Weights of the test classes, summing to 1: shape (k1,)."""
+
+    @property
+    def source(self) -> ScoreSource | None:
+        """Scores, if they are known."""
+
+    @property
+    def ties(self) -> Ties:
+        """How equal scores are ordered."""
+
+    @property
+    def tie_seed(self) -> int:
+        """Seed of the tie-breaking noise."""
 
 
 def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:

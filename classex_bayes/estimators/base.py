@@ -13,13 +13,14 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from classex_bayes.arguments import as_array, class_counts, shares
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.estimand import Quantity
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import as_array, class_counts, shares, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Errors of a fit that its data may cause; a comparison goes on without the estimator.

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from scipy.optimize import isotonic_regression
 
+from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.estimators.resampling import redraw_test_classes
@@ -18,13 +19,7 @@ from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    class_counts,
-    how_many,
-    seed_sequence,
-    source_task,
-    truth_value,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 _ROUNDING = 1e-24
@@ -176,7 +171,7 @@ def _test_classes(task: SourceTask) -> _Resampling:
         note += ", which do not differ: the draws are equal"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        why = "shared competitors" if task.knows_competitors else "competitors, which are unknown"
+        why = "shared competitors" if task.evidence.statistics else "competitors, which are unknown"
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(
         lambda rng: redraw_test_classes(task, rng),

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
+from classex_bayes.arguments import as_numeric, class_counts
 from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import as_numeric, class_counts
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # A thousandth of 1 / k1 is constant up to k1; at rate 10 nothing is left of two classes.

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from classex_bayes.arguments import class_counts
 from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.core.normal_law import signal_accuracy, signal_from_accuracy
 from classex_bayes.estimators.base import PointEstimator, sizes_text
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # Accuracies change with the signal on a scale of about 1, so steps of 1/8 miss no minimum; at

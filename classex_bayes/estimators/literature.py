@@ -1,5 +1,6 @@
 """All point estimators of the literature, ready to be compared."""
 
+from classex_bayes.arguments import truth_value
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex.cleanex import CleaneX
@@ -8,7 +9,6 @@ from classex_bayes.estimators.high_dimensional import HighDimensional
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
 from classex_bayes.estimators.two_parameter import TwoParameter
-from classex_bayes.task.validation import truth_value
 from classex_bayes.typing import RandomSeed
 
 

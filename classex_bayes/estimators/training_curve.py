@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
+from classex_bayes.arguments import as_numeric
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import as_numeric
 from classex_bayes.typing import FloatArray, IntArray
 
 # Predictions differ by less than 5e-4 from those of a fit to all numbers of classes.

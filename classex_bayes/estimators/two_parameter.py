@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
+from classex_bayes.arguments import class_counts, one_of
 from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
 from classex_bayes.estimators.base import LawEstimator, require_ranks, sizes_text
@@ -14,7 +15,6 @@ from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]

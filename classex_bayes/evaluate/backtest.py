@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import class_counts, how_many, probability
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
@@ -15,13 +16,7 @@ from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    FEWEST_CLASSES,
-    class_counts,
-    how_many,
-    probability,
-    source_task,
-)
+from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)

@@ -9,6 +9,15 @@ import pandas as pd
 import xarray as xr
 from arviz_stats.ecdf_utils import ecdf_pit
 
+from classex_bayes.arguments import (
+    class_count,
+    class_counts,
+    how_many,
+    number,
+    probability,
+    seed_sequence,
+    truth_value,
+)
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
@@ -18,15 +27,6 @@ from classex_bayes.core.basis import loss_bins
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.task.validation import (
-    class_count,
-    class_counts,
-    how_many,
-    number,
-    probability,
-    seed_sequence,
-    truth_value,
-)
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Ranks among dependent draws are not uniform.

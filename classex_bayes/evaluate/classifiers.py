@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.sampling import sampler_settings
@@ -23,13 +24,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    LARGEST_K,
-    class_counts,
-    one_of,
-    source_task,
-    truth_value,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from classex_bayes.arguments import class_counts, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.evaluate.parallel import with_progress
@@ -18,7 +19,7 @@ from classex_bayes.results import (
     shared_quantity,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, seed_sequence, source_task, truth_value
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.arguments import class_counts, number
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import CountDraws
-from classex_bayes.task.validation import class_counts, number
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _POINTS_PER_DECADE = 40

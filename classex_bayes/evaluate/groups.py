@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import as_array, class_counts, number, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.sampling import sampler_settings
@@ -16,14 +17,7 @@ from classex_bayes.formatting import Display
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    FEWEST_CLASSES,
-    as_array,
-    class_counts,
-    number,
-    source_task,
-    truth_value,
-)
+from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -259,9 +253,10 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             f"groups: {name!r} has instances of {np.count_nonzero(weight)} of the "
             f"{task.n_classes} classes, expected at least {FEWEST_CLASSES}; join it with another"
         )
-    source = None if task.source is None else task.source.subset(rows, np.arange(task.n_classes))
-    losses = task.evidence.losses[rows] if source is None else None
-    evidence = LossEvidence(
-        task.n_classes, y, weight / weight.sum(), losses, source, task.ties, task.tie_seed
-    )
+    weight /= weight.sum()
+    if task.source is None:
+        evidence = LossEvidence(y, weight, task.evidence.losses[rows], None, task.ties)
+    else:
+        source = task.source.subset(rows, np.arange(task.n_classes))
+        evidence = LossEvidence.of_scores(source, y, weight, task.ties, task.tie_seed)
     return SourceTask(evidence, task.kind, task.classes)

@@ -8,8 +8,8 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import Progress
 
+from classex_bayes.arguments import number
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import number
 
 
 def checked_jobs(n_jobs: Any) -> int | None:

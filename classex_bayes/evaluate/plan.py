@@ -10,6 +10,16 @@ import pandas as pd
 import xarray as xr
 from scipy.special import betaincinv
 
+from classex_bayes.arguments import (
+    class_count,
+    class_counts,
+    how_many,
+    number,
+    probability,
+    seed_sequence,
+    share,
+    truth_value,
+)
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import dependence_of
 from classex_bayes.bayes.model.likelihoods import BernsteinData
@@ -23,17 +33,7 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.simulate import KnownLaw
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    FEWEST_CLASSES,
-    class_count,
-    class_counts,
-    how_many,
-    number,
-    probability,
-    seed_sequence,
-    share,
-    truth_value,
-)
+from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from classex_bayes.arguments import file_path
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import file_path
 
 COLUMNS = (
     "cell", "simulation", "estimator", "settings", "k", "truth", "mean", "lower", "upper", "crps",

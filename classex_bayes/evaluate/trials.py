@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.estimators.base import (
     FIT_ERRORS,
@@ -32,12 +33,6 @@ from classex_bayes.exceptions import (
 )
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    class_counts,
-    how_many,
-    seed_sequence,
-    truth_value,
-)
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}

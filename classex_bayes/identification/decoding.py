@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from classex_bayes.arguments import finite_matrix
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
-from classex_bayes.identification.matrices import finite_matrix
-from classex_bayes.task.source_task import SourceTask, Untested
-from classex_bayes.task.validation import class_names
+from classex_bayes.task.class_labels import Untested, class_names
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, RandomSeed
 
 

@@ -4,15 +4,22 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from classex_bayes.arguments import (
+    finite_matrix,
+    numbers,
+    one_of,
+    seed_sequence,
+    share,
+    whole_number,
+)
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
 from classex_bayes.identification.decoding import identification_task
-from classex_bayes.identification.matrices import finite_matrix, positive_numbers
 from classex_bayes.identification.noise import shrinkage_intensity, shrunk_covariance
 from classex_bayes.identification.regression import elastic_net, ridge, stimulus_folds
-from classex_bayes.task.source_task import SourceTask, Untested
-from classex_bayes.task.validation import encode_labels, number, one_of, seed_sequence, share
+from classex_bayes.task.class_labels import Untested, encode_labels
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
@@ -142,9 +149,13 @@ class EncodingModel(Parameters):
         if automatic:
             one_of(self.shrinkage, ("auto",), "shrinkage")
         shrinkage = 0.0 if automatic else share(self.shrinkage, "shrinkage")
-        alphas = None if self.alphas is None else positive_numbers(self.alphas, "alphas")
-        l1_ratios = positive_numbers(self.l1_ratio, "l1_ratio", largest=1.0)
-        n_folds = int(number(self.cv, "cv", 2, whole=True))
+        alphas = self.alphas
+        if alphas is not None:
+            alphas = numbers(alphas, "alphas", "positive finite numbers", lambda x: x > 0)
+        l1_ratios = numbers(
+            self.l1_ratio, "l1_ratio", "numbers in (0, 1]", lambda x: (x > 0) & (x <= 1)
+        )
+        n_folds = whole_number(self.cv, "cv", 2)
         rng = np.random.default_rng(seed_sequence(self.random_seed))
         features, measured, shown = _presentations(stimuli, responses, y)
 

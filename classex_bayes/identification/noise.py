@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.arguments import finite_matrix, share
 from classex_bayes.exceptions import DataError
-from classex_bayes.identification.matrices import finite_matrix
-from classex_bayes.task.validation import share
 from classex_bayes.typing import FloatArray
 
 

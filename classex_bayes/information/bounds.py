@@ -7,16 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from classex_bayes.arguments import as_numeric, class_count, one_of, probability
 from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    as_numeric,
-    class_count,
-    one_of,
-    probability,
-    source_task,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray
 
 Unit = Literal["nats", "bits"]

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtri
 
+from classex_bayes.arguments import class_counts, one_of
 from classex_bayes.core.normal_law import signal_accuracy
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal, signal_curve
 from classex_bayes.estimators.training_curve import TrainingCurve
@@ -22,7 +23,6 @@ from classex_bayes.results import (
     interval_settings,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # Numbers of classes that stand for all those the curve of a fitted model is compared at.

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.ranks.array_access import row_slices
 from classex_bayes.exceptions import DataError
-from classex_bayes.task import validation
 from classex_bayes.typing import NumberArray
 
 # One row for each test instance; all else is the same in every file.
@@ -108,8 +108,8 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
     """Raise where the arrays of a file do not fit each other or those of the first file."""
     try:
         for name in part.keys() & {"scores", "probes"}:
-            validation.numeric_type(part[name], name)
-            validation.matrix_shape(part[name], name)
+            numeric_type(part[name], name)
+            matrix_shape(part[name], name)
         for name in part.keys() & {"y", "ranks"}:
             if np.ndim(part[name]) != 1:
                 raise DataError(f"{name}: expected one axis, found shape {np.shape(part[name])}")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import as_array
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.arrays import names_or_numbers, readable
-from classex_bayes.task.validation import as_array
 
 
 def read_csv(path: Path) -> dict[str, Any]:

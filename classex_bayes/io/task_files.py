@@ -23,7 +23,8 @@ from classex_bayes.io.arrays import (
 )
 from classex_bayes.io.many_files import joined, place_in_files, refuse_mixed
 from classex_bayes.io.tables import read_csv, read_parquet
-from classex_bayes.task.source_task import SourceTask, Untested
+from classex_bayes.task.class_labels import Untested
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
 type AnyPath = str | os.PathLike[str]

@@ -10,10 +10,10 @@ import xarray as xr
 from arviz_base import rcParams
 from arviz_plots import PlotCollection, visuals
 
+from classex_bayes.arguments import one_of
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.libraries import LIBRARIES, Arrays, folded
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
-from classex_bayes.task.validation import one_of
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 PANEL = "panel"

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import palette_place
 from classex_bayes.plots.libraries import LIBRARIES
 from classex_bayes.simulate import BivariateNormal
 from classex_bayes.studies.gaussian_simulation import rmse_by_cell
-from classex_bayes.task.validation import how_many, seed_sequence
 from classex_bayes.typing import RandomSeed
 
 _RHO = 0.7

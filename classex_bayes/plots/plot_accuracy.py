@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from arviz_plots import PlotCollection
 
+from classex_bayes.arguments import probability
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import (
@@ -26,7 +27,7 @@ from classex_bayes.results import (
     shared_top,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import probability, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import NumberArray
 
 OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from arviz_plots import PlotCollection
 
+from classex_bayes.arguments import class_count, one_of
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, require
-from classex_bayes.task.validation import class_count, one_of
 from classex_bayes.typing import FloatArray
 
 _LABELS = {

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from arviz_plots import PlotCollection
 
+from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.replicates import Group, class_accuracies, observed_and_replicated
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
@@ -14,7 +15,7 @@ from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, spaced_coun
 from classex_bayes.plots.plot_accuracy import plot_accuracy
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import one_of, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
 
 _OBSERVED = "observed"

@@ -3,9 +3,9 @@
 import xarray as xr
 from arviz_plots import PlotCollection, plot_ecdf_pit
 
+from classex_bayes.arguments import probability
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import chosen_library
-from classex_bayes.task.validation import probability
 
 
 def plot_sbc(

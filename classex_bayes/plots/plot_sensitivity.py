@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from arviz_plots import PlotCollection
 
+from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require, series_label
 from classex_bayes.results import interval_settings
-from classex_bayes.task.validation import one_of
 
 ALPHAS = (0.8, 1.0, 1.25)
 

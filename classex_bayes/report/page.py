@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from classex_bayes import formatting
+from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.estimators.base import Estimator, require_estimator
@@ -14,7 +15,7 @@ from classex_bayes.io.whole_files import write_text
 from classex_bayes.report.contents import contents
 from classex_bayes.report.findings import Findings, find, usual_references
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, file_path, probability, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
 
 

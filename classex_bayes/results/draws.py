@@ -12,9 +12,9 @@ import xarray as xr
 from arviz_base import rcParams
 from arviz_stats import eti, hdi, mcse
 
+from classex_bayes.arguments import one_of, probability
 from classex_bayes.formatting import ROUNDING, Shown
 from classex_bayes.results.sentences import interval_label
-from classex_bayes.task.validation import one_of, probability
 from classex_bayes.typing import FloatArray
 
 SAMPLE_DIMS = ["chain", "draw"]

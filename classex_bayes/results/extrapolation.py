@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.arguments import probability
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, sparkline
 from classex_bayes.results.draws import CurveDraws, DrawsTable
 from classex_bayes.results.estimand import Estimand, Quantity
-from classex_bayes.task.validation import probability
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
+from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
 from classex_bayes.bayes.fitted import MixtureModel
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -18,7 +19,6 @@ from classex_bayes.risk.risk_likelihood import (
     element_risk,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, seed_sequence, shares, truth_value
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)

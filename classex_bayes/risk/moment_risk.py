@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import ndtri
 
+from classex_bayes.arguments import class_counts, one_of, truth_value
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import sizes_text
 from classex_bayes.estimators.kde.bandwidth import positive_bandwidth
@@ -14,7 +15,6 @@ from classex_bayes.risk.average_test_risk import average_test_risk, cost_matrix,
 from classex_bayes.risk.covariance import ByRank, risk_by_rank
 from classex_bayes.risk.polynomial_risk import LinearRisk, polynomial_degree, power_moments
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of, truth_value
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Basis = Literal["radial", "powers"]

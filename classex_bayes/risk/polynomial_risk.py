@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from classex_bayes.arguments import class_count, class_counts, number, one_of
 from classex_bayes.estimators.base import PointEstimator, note_where
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk.average_test_risk import cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, StreamedCosts
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_count, class_counts, number, one_of
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Covariate = Literal["calibrated", "u_statistic"]

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtri
 
+from classex_bayes.arguments import class_counts, number, seed_sequence, truth_value
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.ranks.sources import ScoreSource
@@ -17,13 +18,7 @@ from classex_bayes.score_informed.margin_posterior import draw_posterior, priors
 from classex_bayes.score_informed.margin_regression import PARAMETERS, Regressors, expected_accuracy
 from classex_bayes.score_informed.margins import measure_margins
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    class_counts,
-    number,
-    seed_sequence,
-    source_task,
-    truth_value,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _FEWEST_CLASSES = 50

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.simulate.law_arguments import require_count, whole_numbers
+from classex_bayes.arguments import integer, seed_sequence, whole_numbers
 from classex_bayes.simulate.laws import KnownLaw
-from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
@@ -53,8 +52,8 @@ class EmbeddedLaw(KnownLaw):
         >>> probes.shape, gallery.shape, y.tolist()
         ((8, 3), (4, 3), [0, 0, 1, 1, 2, 2, 3, 3])
         """
-        require_count("n_classes", n_classes, 2)
-        n_probes = whole_numbers("repeats", repeats, 1, n_classes if np.ndim(repeats) else 1)
+        integer(n_classes, "n_classes", 2)
+        n_probes = whole_numbers(repeats, "repeats", 1, n_classes if np.ndim(repeats) else 1)
         y = np.repeat(np.arange(n_classes), n_probes.astype(int))
         rng = np.random.default_rng(seed_sequence(random_seed))
         gallery, probes = self._draw(n_classes, y, rng)

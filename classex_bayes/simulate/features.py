@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.simulate.law_arguments import positive, require_count
-from classex_bayes.task.validation import seed_sequence
+from classex_bayes.arguments import integer, positive, seed_sequence
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
@@ -55,10 +54,10 @@ class GaussianClasses:
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        require_count("dim", self.dim, 1)
-        positive("noise_variance", self.noise_variance)
+        integer(self.dim, "dim", 1)
+        positive(self.noise_variance, "noise_variance")
         if self.degrees is not None:
-            require_count("degrees", self.degrees, self.dim)
+            integer(self.degrees, "degrees", self.dim)
 
     def sample(
         self, n_classes: int, *, n_train: int, n_test: int = 1, random_seed: RandomSeed = None
@@ -89,9 +88,9 @@ class GaussianClasses:
         >>> GaussianClasses(degrees=8).sample(10, n_train=20, n_test=3, random_seed=1).test.shape
         (30, 5)
         """
-        require_count("n_classes", n_classes, 2)
-        require_count("n_train", n_train, 1)
-        require_count("n_test", n_test, 1)
+        integer(n_classes, "n_classes", 2)
+        integer(n_train, "n_train", 1)
+        integer(n_test, "n_test", 1)
         rng = np.random.default_rng(seed_sequence(random_seed))
         means = rng.standard_normal((n_classes, 1, self.dim))
         n = n_train + n_test

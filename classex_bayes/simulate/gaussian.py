@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from classex_bayes.arguments import as_numeric, integer, positive, probability
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate.law_arguments import positive, require_count, vector
 from classex_bayes.simulate.nearest_template import NearestTemplate
-from classex_bayes.task.validation import as_numeric
 from classex_bayes.typing import FloatArray
 
 
@@ -40,8 +39,8 @@ class GaussianNearestNeighbor(NearestTemplate):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        require_count("dim", self.dim, 1)
-        positive("noise_variance", self.noise_variance)
+        integer(self.dim, "dim", 1)
+        positive(self.noise_variance, "noise_variance")
 
     @property
     def _variances(self) -> tuple[float, float, float]:
@@ -79,8 +78,8 @@ class GaussianKnownCentres(NearestTemplate):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        require_count("dim", self.dim, 1)
-        positive("noise_variance", self.noise_variance)
+        integer(self.dim, "dim", 1)
+        positive(self.noise_variance, "noise_variance")
 
     @property
     def _variances(self) -> tuple[float, float, float]:
@@ -113,8 +112,8 @@ class BivariateNormal(NearestTemplate):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        vector("rho", [self.rho], "in (0, 1)", lambda x: (x > 0) & (x < 1))
-        require_count("dim", self.dim, 1)
+        probability(self.rho, "rho")
+        integer(self.dim, "dim", 1)
 
     @property
     def _variances(self) -> tuple[float, float, float]:
@@ -166,7 +165,7 @@ class BivariateNormal(NearestTemplate):
         """
         sets = np.atleast_2d(self._scalars("labels", labels))
         if sets.ndim != 2 or sets.shape[1] < 2:
-            raise DataError(f"labels has shape {sets.shape}; expected (k,) or (n_sets, k >= 2)")
+            raise DataError(f"labels: expected shape (k,) or (n_sets, k >= 2), found {sets.shape}")
         half_gap = np.diff(np.sort(sets, axis=1), axis=1) / 2
         inside = ndtr(half_gap * self.rho / np.sqrt(1 - self.rho**2))
         # Every gap bounds two classes; the outermost sides miss nothing.
@@ -220,9 +219,9 @@ class BivariateNormal(NearestTemplate):
     def _scalars(self, name: str, values: Any) -> FloatArray:
         """Finite numbers, each a label or an instance."""
         if self.dim != 1:
-            raise DataError(f"dim is {self.dim}; expected 1, where labels are numbers")
+            raise DataError(f"dim: expected 1, where labels are numbers, found {self.dim}")
         array = as_numeric(values, name).astype(float)
         wrong = np.flatnonzero(~np.isfinite(array))
         if wrong.size:
-            raise DataError(f"{name} holds {array.flat[wrong[0]]}; expected finite numbers")
+            raise DataError(f"{name}: expected finite numbers, found {array.flat[wrong[0]]}")
         return array

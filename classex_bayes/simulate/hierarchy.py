@@ -8,8 +8,8 @@ from scipy.special import gammaincinv, ndtri
 from scipy.stats import ncx2
 from scipy.stats.qmc import Sobol
 
+from classex_bayes.arguments import integer, number, positive
 from classex_bayes.simulate.embedded_law import EmbeddedLaw
-from classex_bayes.simulate.law_arguments import positive, require_count, vector
 from classex_bayes.simulate.laws import mean_power
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -73,12 +73,12 @@ class HierarchicalNormal(EmbeddedLaw):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        require_count("n_groups", self.n_groups, 1)
-        require_count("dim", self.dim, 1)
-        vector("group_variance", [self.group_variance], ">= 0", lambda x: x >= 0, 1)
-        positive("class_variance", self.class_variance)
-        positive("noise_variance", self.noise_variance)
-        require_count("population_seed", self.population_seed, 0)
+        integer(self.n_groups, "n_groups", 1)
+        integer(self.dim, "dim", 1)
+        number(self.group_variance, "group_variance", 0, whole=False)
+        positive(self.class_variance, "class_variance")
+        positive(self.noise_variance, "noise_variance")
+        integer(self.population_seed, "population_seed", 0)
 
     @cached_property
     def group_centres(self) -> FloatArray:

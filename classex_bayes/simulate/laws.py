@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from classex_bayes.arguments import integer, numbers, seed_sequence, whole_numbers
 from classex_bayes.core.normal_law import expected_power
-from classex_bayes.simulate.law_arguments import require_count, vector, whole_numbers
-from classex_bayes.task.validation import seed_sequence
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
@@ -51,7 +50,7 @@ class KnownLaw(ABC):
         >>> FavorabilityLaw(means=(0.0,), sds=(1.0,)).accuracy([2, 50]).round(6)  # guessing: 1 / k
         array([0.5 , 0.02])
         """
-        return np.minimum(self._accuracy(whole_numbers("k", k, 2)), 1.0)
+        return np.minimum(self._accuracy(whole_numbers(k, "k", 2)), 1.0)
 
     def discriminability(self, u: npt.ArrayLike) -> FloatArray:
         """Distribution function of the favorability, D(u) = P(U* <= u).
@@ -79,7 +78,7 @@ class KnownLaw(ABC):
         >>> law.discriminability([0, 0.5, 1]).round(3)
         array([0.   , 0.016, 1.   ])
         """
-        levels = vector("u", u, "values in [0, 1]", lambda x: (x >= 0) & (x <= 1))
+        levels = numbers(u, "u", "numbers in [0, 1]", lambda x: (x >= 0) & (x <= 1))
         return np.minimum(self._discriminability(levels), 1.0)
 
     @abstractmethod
@@ -127,9 +126,9 @@ class IndependentInstances(KnownLaw):
         >>> FavorabilityLaw(means=(2.0,), sds=(1.0,)).sample(3, n_test=5, random_seed=1).y.tolist()
         [0, 1, 2, 0, 1]
         """
-        require_count("n_classes", n_classes, 2)
+        integer(n_classes, "n_classes", 2)
         n_test = n_classes if n_test is None else n_test
-        require_count("n_test", n_test, n_classes)
+        integer(n_test, "n_test", n_classes)
         rng = np.random.default_rng(seed_sequence(random_seed))
         ranks = 1 + rng.binomial(n_classes - 1, self._chances_to_lose(n_test, rng))
         return RankSample(ranks, np.arange(n_test) % n_classes, int(n_classes))
@@ -171,12 +170,15 @@ class FavorabilityLaw(IndependentInstances):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        m = vector("means", self.means, "finite", np.isfinite).size
-        vector("sds", self.sds, "positive", lambda x: x > 0, m)
+        m = numbers(self.means, "means", "finite numbers", np.isfinite).size
+        numbers(self.sds, "sds", "positive numbers", lambda x: x > 0, m)
         if self.weights is not None:
-            vector("weights", self.weights, ">= 0, some > 0", lambda x: (x >= 0) & x.any(), m)
+            numbers(
+                self.weights, "weights", "numbers >= 0, some > 0", lambda x: (x >= 0) & x.any(), m
+            )
         name, atoms = "(atom_at_zero, atom_at_one)", (self.atom_at_zero, self.atom_at_one)
-        vector(name, atoms, ">= 0, their sum <= 1", lambda x: (x >= 0) & (x.sum() <= 1), 2)
+        shares = "numbers >= 0, their sum <= 1"
+        numbers(atoms, name, shares, lambda x: (x >= 0) & (x.sum() <= 1), 2)
 
     def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
         shares, means, sds = self._components

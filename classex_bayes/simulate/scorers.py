@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from classex_bayes.arguments import finite_matrix, number, share
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import as_matrix, encode_labels, finite_embeddings, number, share
+from classex_bayes.task.class_labels import encode_labels
 from classex_bayes.typing import FloatArray
 
 _SINGULAR = 1e-12
@@ -194,10 +195,7 @@ def logistic_scores(train: Any, train_y: Any, test: Any, *, penalty: float = 1.0
 
 def _by_class(train: Any, train_y: Any, test: Any) -> tuple[list[FloatArray], FloatArray]:
     """Training instances of each class, and the test instances."""
-    features = as_matrix(train, "train").astype(float)
-    probes = as_matrix(test, "test").astype(float)
-    finite_embeddings(features, "train", "sqeuclidean")
-    finite_embeddings(probes, "test", "sqeuclidean")
+    features, probes = finite_matrix(train, "train"), finite_matrix(test, "test")
     if features.shape[1] != probes.shape[1]:
         raise DataError(
             f"train, test: found {features.shape[1]} and {probes.shape[1]} features, "

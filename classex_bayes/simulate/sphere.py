@@ -17,8 +17,8 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv, expit, logit, xlog1py
 from scipy.stats import vonmises_fisher
 
+from classex_bayes.arguments import integer, numbers, positive
 from classex_bayes.simulate.embedded_law import EmbeddedLaw
-from classex_bayes.simulate.law_arguments import positive, require_count, vector
 from classex_bayes.simulate.laws import mean_power
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -81,8 +81,8 @@ class UniformSphere(_UniformCentres):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        require_count("dim", self.dim, 2)
-        vector("cap", [self.cap], "in (0, 1]", lambda x: (x > 0) & (x <= 1), 1)
+        integer(self.dim, "dim", 2)
+        numbers([self.cap], "cap", "a number in (0, 1]", lambda x: (x > 0) & (x <= 1), 1)
 
     def _angles(self, n: int, rng: np.random.Generator) -> FloatArray:
         share = self.cap * rng.random(n)
@@ -122,8 +122,8 @@ class VonMisesFisher(_UniformCentres):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        require_count("dim", self.dim, 2)
-        positive("concentration", self.concentration)
+        integer(self.dim, "dim", 2)
+        positive(self.concentration, "concentration")
 
     def _angles(self, n: int, rng: np.random.Generator) -> FloatArray:
         pole = np.eye(1, self.dim).ravel()

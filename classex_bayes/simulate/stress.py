@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr, ndtri, poch, stdtr
 
-from classex_bayes.simulate.law_arguments import require_count, vector
+from classex_bayes.arguments import integer, number, numbers
 from classex_bayes.simulate.laws import FavorabilityLaw, IndependentInstances, mean_power
 from classex_bayes.typing import FloatArray
 
@@ -70,7 +70,9 @@ class BetaLaw(IndependentInstances):
 
 def _up_to(name: str, value: float, largest: float) -> None:
     """Raise unless `value` is positive and not above `largest`."""
-    vector(name, [value], f"in (0, {largest:,.0f}]", lambda x: (x > 0) & (x <= largest), 1)
+    numbers(
+        [value], name, f"a number in (0, {largest:,.0f}]", lambda x: (x > 0) & (x <= largest), 1
+    )
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,9 @@ class StudentLaw(IndependentInstances):
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        vector("location", [self.location], "finite", np.isfinite, 1)
-        low = _SMALLEST_SCALE
-        vector("scale", [self.scale], f">= {low:g}", lambda x: x >= low, 1)
-        vector("df", [self.df], ">= 1", lambda x: x >= 1, 1)
+        numbers([self.location], "location", "a finite number", np.isfinite, 1)
+        number(self.scale, "scale", _SMALLEST_SCALE, whole=False)
+        number(self.df, "df", 1, whole=False)
 
     def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
         return ndtr(-self.location - self.scale * rng.standard_t(self.df, n))
@@ -207,6 +208,6 @@ def identifiable(n_classes: int) -> tuple[str, ...]:
     >>> len(identifiable(1000))
     10
     """
-    require_count("n_classes", n_classes, 2)
+    integer(n_classes, "n_classes", 2)
     unseen = {"near-duplicates"} if n_classes * _DUPLICATES < 1 else set()
     return tuple(name for name in zoo() if name not in unseen)

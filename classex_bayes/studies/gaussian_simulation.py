@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import cdist
 
+from classex_bayes.arguments import class_count, seed_sequence
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.studies.published import CI_PROB, FACTORS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_count, seed_sequence
 from classex_bayes.typing import FloatArray, RandomSeed
 
 NOISE_VARIANCES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46, 0.5)

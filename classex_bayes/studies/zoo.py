@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes.arguments import class_counts
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.simulate import identifiable, zoo
 from classex_bayes.studies.published import CI_PROB, FACTORS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts
 
 REPEATS_PER_CLASS = 3
 

@@ -1,13 +1,13 @@
 """A bare accuracy curve: accuracies at some numbers of classes and nothing else."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from classex_bayes.arguments import as_numeric, as_vector, class_counts, number, whole_number
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.task.validation import as_numeric, as_vector, class_counts, number
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
@@ -27,6 +27,10 @@ class AccuracyCurve:
     n_test: int
     design_effect: float
 
+    source: ClassVar[None] = None
+    statistics: ClassVar[None] = None
+    n_tied: ClassVar[int] = 0
+
     @classmethod
     def checked(
         cls, k: Any, accuracy: Any, n_test: Any, n_classes: int, design_effect: Any
@@ -43,10 +47,14 @@ class AccuracyCurve:
                 f"accuracy: found {values[np.argmax(bad)]} at k = {counts[np.argmax(bad)]}; "
                 "expected shares in [0, 1]"
             )
-        n_test = int(number(n_test, "n_test", 1, whole=True))
-        design_effect = number(design_effect, "design_effect", 1, whole=False)
         order = np.argsort(counts)
-        curve = cls(n_classes, counts[order], values[order], int(n_test), float(design_effect))
+        curve = cls(
+            n_classes,
+            counts[order],
+            values[order],
+            whole_number(n_test, "n_test", 1),
+            number(design_effect, "design_effect", 1, whole=False),
+        )
         curve._refuse_rises()
         return curve
 
@@ -90,8 +98,8 @@ class AccuracyCurve:
     @property
     def dependence(self) -> AnswerDependence:
         """Typical dependence of right answers, which the curve does not tell."""
-        known = float(self.values[-1]) if self.k[-1] == self.n_classes else None
-        return typical_dependence(self.n_classes, self.n_test, known)
+        accuracy = float(self.values[-1]) if self.k[-1] == self.n_classes else None
+        return typical_dependence(self.n_classes, self.n_test, accuracy)
 
     def _position(self, k: IntArray) -> IntArray:
         position = np.minimum(np.searchsorted(self.k, k), self.k.size - 1)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
+from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.influence import Influence, LossStatistics
 from classex_bayes.core.ranks.array_access import is_on_device, to_host
 from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
@@ -17,8 +18,8 @@ from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task import dask_blocks as blocks
-from classex_bayes.task import validation
 from classex_bayes.task.dask_blocks import ClassRange, CompetitorSums, RowBlock, RowSums, Scoring
+from classex_bayes.task.validation import as_matrix_anywhere, finite_embeddings
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 FAN_IN = 8
@@ -222,7 +223,7 @@ def dask_matrix(array: Any, name: str) -> Any:
     import dask.array as da
 
     if not is_dask(array):
-        array = validation.as_matrix_anywhere(array, name)
+        array = as_matrix_anywhere(array, name)
         if is_on_device(array) and not isinstance(array.dtype, np.dtype):
             array = to_host(array)  # Dask knows NumPy's element types alone
         array = da.from_array(array, chunks={0: "auto", 1: -1})
@@ -231,10 +232,10 @@ def dask_matrix(array: Any, name: str) -> Any:
             f"{name}: expected a Dask array, found a {type(array).__name__}; "
             "to_dask_array(lengths=True) turns a Dask DataFrame into one"
         )
-    validation.numeric_type(array, name)
+    numeric_type(array, name)
     if any(np.isnan(size) for size in array.shape):
         raise DataError(f"{name}: the sizes of its chunks are unknown; call compute_chunk_sizes()")
-    validation.matrix_shape(array, name)
+    matrix_shape(array, name)
     return array.rechunk({1: -1})
 
 
@@ -245,7 +246,7 @@ def _checked(array: Any, name: str, metric: Metric) -> Any:
 
 def _finite_chunk(chunk: Any, name: str, metric: Metric, block_info: Any = None) -> NumberArray:
     first, last = block_info[0]["array-location"][0]
-    validation.finite_embeddings(chunk, f"{name}[{first}:{last}]", metric)
+    finite_embeddings(chunk, f"{name}[{first}:{last}]", metric)
     return cast(NumberArray, chunk)
 
 

@@ -1,7 +1,8 @@
-"""What the losses of the test instances say about ATA_k, and how precisely."""
+"""What the test instances say about ATA_k, and how precisely."""
 
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -23,73 +24,84 @@ from classex_bayes.core.subsets import average_test_accuracy, distinct_losses
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
+Kind = Literal["scores", "embeddings", "ranks", "accuracies"]  # what a task is made from
+
 _FEWEST_ERRING_CLASSES = 5
 
 
+@dataclass(frozen=True, eq=False)
 class LossEvidence:
-    """Losses, the classes they belong to and, where known, the scores behind them.
+    """What a fit needs: losses, the classes they belong to and the scores, if these are known.
+
+    Losses are ranks less 1: how many wrong classes are above the true one.
 
     Parameters
     ----------
-    n_classes : int
-        k1.
     y : int array of shape (n,)
         Positions of the true classes.
     class_weight : array of shape (k1,)
         Weights of the test classes, summing to 1.
-    losses : int array of shape (n,), optional
-        Losses, where nothing else is known.
+    losses : int array of shape (n,)
+        Losses of the test instances.
     source : ScoreSource, optional
-        Scores; one pass over them gives the statistics.
-    statistics : LossStatistics, optional
-        Losses and the influence of the classes on ATA_k on `grid`, where they are known already.
+        Scores that the losses come from.
     ties : {"random", "pessimistic", "optimistic"}
         How equal scores are ordered.
     tie_seed : int
         Seed of the tie-breaking noise.
+    statistics : LossStatistics, optional
+        Losses and the influence of the classes on ATA_k on `grid`, from a pass over the scores.
     """
 
-    def __init__(
-        self,
-        n_classes: int,
-        y: IntArray,
-        class_weight: FloatArray,
-        losses: IntArray | None = None,
-        source: ScoreSource | None = None,
-        ties: Ties = "random",
-        tie_seed: int = 0,
-        statistics: LossStatistics | None = None,
-    ) -> None:
-        self.n_classes, self.n_test = n_classes, y.size
-        self.y, self.class_weight = y, class_weight
-        self.source, self.ties, self.tie_seed = source, ties, tie_seed
-        self.n_tied = 0
-        self._accuracies: dict[bytes, FloatArray] = {}
-        if statistics is None and source is not None:
-            statistics = self._pass(source, self.grid())
-        self.statistics = statistics
-        if statistics is not None:
-            losses, self.n_tied = statistics.losses, statistics.tied
-        assert losses is not None
-        self.losses = losses
+    y: IntArray
+    class_weight: FloatArray
+    losses: IntArray
+    source: ScoreSource | None = None
+    ties: Ties = "random"
+    tie_seed: int = 0
+    statistics: LossStatistics | None = None
+
+    @classmethod
+    def of_scores(
+        cls, source: ScoreSource, y: IntArray, class_weight: FloatArray, ties: Ties, tie_seed: int
+    ) -> Self:
+        """Evidence from one pass over the scores."""
+        weight, grid = instance_weights(y, class_weight), log_spaced(class_weight.size)
+        statistics = source_statistics(source, y, weight, grid, ties, tie_seed)
+        return cls(y, class_weight, statistics.losses, source, ties, tie_seed, statistics)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was computed on demand, so that equal data are equal when pickled."""
-        derived = {
-            name for name, value in vars(type(self)).items() if isinstance(value, cached_property)
-        }
-        kept = {name: value for name, value in self.__dict__.items() if name not in derived}
-        return {**kept, "_accuracies": {}}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def n_classes(self) -> int:
+        """k1."""
+        return self.class_weight.size
+
+    @property
+    def n_test(self) -> int:
+        """Number of test instances."""
+        return self.y.size
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return 0 if self.statistics is None else self.statistics.tied
 
     @cached_property
     def instance_weight(self) -> FloatArray:
         """Weights of the test instances, summing to 1: class weight / repeats of the class."""
-        repeats = np.bincount(self.y, minlength=self.n_classes)
-        return self.class_weight[self.y] / repeats[self.y]
+        return instance_weights(self.y, self.class_weight)
 
     def grid(self, number: int = 12) -> IntArray:
         """Log-spaced numbers of classes from 2 to k1."""
-        return np.unique(np.rint(np.geomspace(2, self.n_classes, number)).astype(np.int64))
+        return log_spaced(self.n_classes, number)
+
+    @cached_property
+    def _accuracies(self) -> dict[bytes, FloatArray]:
+        """Accuracies at the numbers of classes that were asked for before."""
+        return {}
 
     @cached_property
     def _distinct(self) -> tuple[IntArray, FloatArray]:
@@ -100,12 +112,12 @@ class LossEvidence:
     def accuracy(self, k: IntArray) -> FloatArray:
         """Average test accuracy ATA_k: shape (n_k,)."""
         # Every fit asks for the same grid again, and there may be a million distinct losses.
-        known = k.tobytes()
-        if known not in self._accuracies:
+        key = k.tobytes()
+        if key not in self._accuracies:
             values, counts = self._distinct
             share = counts / self.n_test
-            self._accuracies[known] = average_test_accuracy(values, self.n_classes, k, share)
-        return self._accuracies[known].copy()
+            self._accuracies[key] = average_test_accuracy(values, self.n_classes, k, share)
+        return self._accuracies[key].copy()
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
@@ -116,7 +128,9 @@ class LossEvidence:
             between = _interpolation(k, grid)
             dyadic = self.statistics.influence.covariance(self.class_weight)
             return repair_covariance(between @ dyadic @ between.T, clustered)
-        influence = self._pass(self.source, k).influence
+        influence = source_statistics(
+            self.source, self.y, self.instance_weight, k, self.ties, self.tie_seed
+        ).influence
         return repair_covariance(influence.covariance(self.class_weight), clustered)
 
     @property
@@ -124,9 +138,6 @@ class LossEvidence:
         """Influence of each class on ATA_k for k on `grid`, shape (k1, n_grid); needs scores."""
         assert self.statistics is not None
         return self.statistics.influence.psi(self.class_weight)
-
-    def _pass(self, source: ScoreSource, k: IntArray) -> LossStatistics:
-        return source_statistics(source, self.y, self.instance_weight, k, self.ties, self.tie_seed)
 
     def _clustered(self, k: IntArray) -> FloatArray:
         return clustered_covariance(
@@ -138,32 +149,32 @@ class LossEvidence:
         """Inflation of the variance by dependence between instances."""
         k = self.grid()
         independent = independent_variance(self.losses, self.n_classes, k, self.instance_weight)
-        # Equal chances differ by rounding, whose ratios mean nothing.
-        usable = independent > 1e-26 / self.n_test
-        erring = np.count_nonzero(np.bincount(self.y[self.losses > 0]))
-        if erring < _FEWEST_ERRING_CLASSES or not usable.any():
-            # The mean number of repeats where classes weigh the same.
-            return round(float(self.n_test * (self.class_weight**2).sum()), 6)
-        variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
-        return design_effect(variance[usable], clustered[usable], independent[usable])
+        # The mean number of repeats if classes weigh the same.
+        repeats = round(float(self.n_test * (self.class_weight**2).sum()), 6)
+        return self._inflation(independent, repeats)
 
     @cached_property
     def competitor_effect(self) -> float:
         """Inflation of the variance between classes by the competitors that they share."""
-        k = self.grid()
-        variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
-        usable = clustered > 1e-26 / self.n_test
+        return self._inflation(np.diag(self._clustered(self.grid())), 1.0)
+
+    def _inflation(self, reference: FloatArray, otherwise: float) -> float:
+        """Ratio of the variance of ATA_k to `reference`, if enough classes have errors."""
+        # Equal chances differ by rounding, whose ratios mean nothing.
+        usable = reference > 1e-26 / self.n_test
         erring = np.count_nonzero(np.bincount(self.y[self.losses > 0]))
         if erring < _FEWEST_ERRING_CLASSES or not usable.any():
-            return 1.0
-        return design_effect(variance[usable], clustered[usable], clustered[usable])
+            return otherwise
+        k = self.grid()
+        variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
+        return design_effect(variance[usable], clustered[usable], reference[usable])
 
     @cached_property
     def dependence(self) -> AnswerDependence:
         """How the right answers at k1 hang together."""
-        # Of losses alone, the part of shared competitors is unknown.
-        known = self.statistics is not None
-        variance = float(self.covariance(self.grid())[-1, -1]) if known else None
+        # From ranks alone, the part of shared competitors is unknown.
+        scored = self.statistics is not None
+        variance = float(self.covariance(self.grid())[-1, -1]) if scored else None
         return answer_dependence(self.losses, self.y, self.class_weight, variance)
 
     def histogram(self, last_loss: IntArray) -> FloatArray:
@@ -173,16 +184,7 @@ class LossEvidence:
 
     def without_source(self) -> Self:
         """Evidence that has let go of its scores and keeps what was computed from them."""
-        return type(self)(
-            self.n_classes,
-            self.y,
-            self.class_weight,
-            self.losses,
-            None,
-            self.ties,
-            self.tie_seed,
-            self.statistics,
-        )
+        return replace(self, source=None)
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Evidence of the classes at positions `kept` alone."""
@@ -195,19 +197,23 @@ class LossEvidence:
             raise DataError(
                 "n_classes: fewer than 2 of the drawn classes have test instances and weight"
             )
-        losses = None
-        if self.source is None:
-            lost = self.losses[rows]
-            losses = rng.hypergeometric(lost, self.n_classes - 1 - lost, kept.size - 1)
-        return type(self)(
-            kept.size,
-            y,
-            weight / weight.sum(),
-            losses,
-            None if self.source is None else self.source.subset(rows, kept),
-            self.ties,
-            self.tie_seed,
-        )
+        weight = weight / weight.sum()
+        if self.source is not None:
+            source = self.source.subset(rows, kept)
+            return self.of_scores(source, y, weight, self.ties, self.tie_seed)
+        above = self.losses[rows]
+        losses = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
+        return type(self)(y, weight, losses, None, self.ties, self.tie_seed)
+
+
+def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
+    """Weight of each instance: the weight of its class over the class's number of instances."""
+    return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
+
+
+def log_spaced(n_classes: int, number: int = 12) -> IntArray:
+    """At most `number` log-spaced numbers of classes from 2 to `n_classes`."""
+    return np.unique(np.rint(np.geomspace(2, n_classes, number)).astype(np.int64))
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:

@@ -8,9 +8,9 @@ import numpy as np
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.sharded_influence import Shard, join_statistics, split_classes
 from classex_bayes.exceptions import DataError
-from classex_bayes.task import validation
-from classex_bayes.task.evidence import LossEvidence
-from classex_bayes.task.statistics import Kind, TaskStatistics
+from classex_bayes.task.class_labels import class_weights
+from classex_bayes.task.evidence import Kind, LossEvidence, instance_weights
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
 
 _SAME = 1e-9  # relative difference of weights that rounding explains
@@ -18,8 +18,6 @@ _SAME = 1e-9  # relative difference of weights that rounding explains
 
 def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind, list[Any] | None]:
     """Evidence, kind and class names of the whole test; see `SourceTask.merge`."""
-    if isinstance(parts, TaskStatistics):
-        raise DataError("parts: expected several tasks, found one; merge takes a sequence")
     if not isinstance(parts, Iterable):
         raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
     tasks = list(parts)
@@ -29,10 +27,7 @@ def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind,
         earlier = [other is task for other in tasks[:number]]
         if any(earlier):
             raise DataError(f"parts: part {number} is part {earlier.index(True)} once more")
-        if not isinstance(task, TaskStatistics):
-            raise DataError(
-                f"parts: expected tasks, found {type(task).__name__} at position {number}"
-            )
+        source_task(task, f"parts[{number}]")
         if task.kind == "accuracies":
             raise DataError(
                 f"parts: part {number} was made from accuracies alone and has no ranks; make it "
@@ -62,9 +57,8 @@ def _short(value: Any) -> str:
 def _joined(
     parts: Sequence[LossEvidence], classes: list[Any] | None, class_weight: Any
 ) -> LossEvidence:
-    n_classes = parts[0].n_classes
     y = np.concatenate([part.y for part in parts])
-    weight = validation.class_weights(class_weight, y, n_classes, classes)
+    weight = class_weights(class_weight, y, parts[0].n_classes, classes)
     factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
     shards = [
         Shard(part.source, part.tie_seed, part.y, part.instance_weight, part.statistics)
@@ -72,20 +66,17 @@ def _joined(
         if part.statistics is not None
     ]
     if len(shards) < len(parts):
-        return LossEvidence(n_classes, y, weight, np.concatenate([p.losses for p in parts]))
+        return LossEvidence(y, weight, np.concatenate([part.losses for part in parts]))
     shards = [shard.scaled(factor) for shard, factor in zip(shards, factors, strict=True)]
     _refuse_lost_pairs(shards, classes)
-    instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
+    first, weights = parts[0], instance_weights(y, weight)
+    statistics = join_statistics(shards, weights, first.grid(), first.ties)
     sources = [part.source for part in parts if part.source is not None]
-    all_scored, first = len(sources) == len(parts), parts[0]
+    source = None
+    if len(sources) == len(parts):
+        source = ConcatenatedScores(sources, [part.tie_seed for part in parts])
     return LossEvidence(
-        n_classes,
-        y,
-        weight,
-        source=ConcatenatedScores(sources, [p.tie_seed for p in parts]) if all_scored else None,
-        ties=first.ties,
-        tie_seed=first.tie_seed,
-        statistics=join_statistics(shards, instance_weight, first.grid(), first.ties),
+        y, weight, statistics.losses, source, first.ties, first.tie_seed, statistics
     )
 
 

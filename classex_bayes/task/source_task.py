@@ -1,32 +1,45 @@
 """SourceTask: the tested classes, reduced to what extrapolation needs."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
-from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
+from classex_bayes.arguments import (
+    class_count,
+    class_counts,
+    how_many,
+    one_of,
+    seed_sequence,
+    whole_number,
+)
+from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.core.ranks.embeddings import Metric, Reduce
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.top_accuracy import average_top_accuracy
 from classex_bayes.exceptions import DataError
-from classex_bayes.task import frames, validation
+from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
-from classex_bayes.task.evidence import LossEvidence
+from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
+from classex_bayes.task.evidence import Kind, LossEvidence
 from classex_bayes.task.merge import merged
-from classex_bayes.task.statistics import Kind, TaskStatistics
-from classex_bayes.typing import RandomSeed
+from classex_bayes.task.score_arguments import (
+    LabelledScores,
+    read_embeddings,
+    read_ranks,
+    read_scores,
+)
+from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-Untested = Literal["error", "competitors"]
 
-
-class SourceTask(TaskStatistics):
+class SourceTask:
     r"""A classifier tested on k1 source classes.
 
     Make one by `from_scores`, `from_embeddings`, `from_ranks` or `from_accuracies`, or from files
     by `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k are computed
-    once, in one pass over the scores; the task keeps a reference to what it was made from, never a
-    copy.
+    once, in one pass over the scores; the task refers to what it was made from and never copies it.
 
     Attributes
     ----------
@@ -49,6 +62,12 @@ class SourceTask(TaskStatistics):
     present (jmlr2018, section 2.2). Softmax outputs of fixed logits keep the ranking and are fine.
     """
 
+    def __init__(
+        self, evidence: LossEvidence | AccuracyCurve, kind: Kind, classes: list[Any] | None = None
+    ) -> None:
+        self._evidence, self.kind, self.classes = evidence, kind, classes
+        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
+
     @classmethod
     def from_scores(
         cls,
@@ -60,8 +79,8 @@ class SourceTask(TaskStatistics):
         ties: Ties = "random",
         class_weight: Any = None,
         untested: Untested = "error",
-        random_seed: RandomSeed = None,
-    ) -> "SourceTask":
+        random_seed: RandomSeed = 0,
+    ) -> Self:
         """Make a task from a matrix of scores.
 
         Parameters
@@ -69,10 +88,9 @@ class SourceTask(TaskStatistics):
         scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
             `decision_function`. The columns of a pandas or polars frame name the classes, unless
-            `y` holds positions. Memory maps, HDF5 and Zarr
-            arrays are read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX)
-            are compared where they are; Dask arrays may be larger than memory (docs/dask.md). None
-            is ever copied whole.
+            `y` holds positions. Memory maps, HDF5 and Zarr arrays are read in blocks, once, in
+            order; arrays of the array API (PyTorch, CuPy, JAX) are compared where they are; Dask
+            arrays may be larger than memory (docs/dask.md). None is ever copied whole.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named. Rows go by
             position; an index of pandas that says otherwise is an error.
@@ -89,7 +107,8 @@ class SourceTask(TaskStatistics):
         untested : {"error", "competitors"}
             What to do with classes that no test instance belongs to.
         random_seed : int, SeedSequence or None
-            Seed of the tie-breaking noise.
+            Seed of the noise that breaks ties. It is fixed by default, so the same scores have
+            the same ranks.
 
         Returns
         -------
@@ -112,27 +131,8 @@ class SourceTask(TaskStatistics):
         >>> task.ranks.tolist(), task.accuracy([2, 3]).round(3).tolist()
         ([1, 2, 1], [0.833, 0.667])
         """
-        higher_is_better = validation.truth_value(higher_is_better, "higher_is_better")
-        source: ScoreSource
-        if is_dask(scores):
-            source = DaskScores(scores, higher_is_better)
-        else:
-            validation.refuse_swapped(scores, y, ("scores", "y"))
-            frames.refuse_disorder(scores, y, ("scores", "y"))
-            if frames.is_frame(scores):
-                classes = validation.column_names(scores.columns, classes, y)
-            source = ScoreMatrix(validation.as_matrix_anywhere(scores, "scores"), higher_is_better)
-        validation.enough_classes(source.shape[1], "scores")
-        return cls._from_source(
-            source,
-            "scores",
-            y,
-            validation.class_names(classes, source.shape[1]),
-            ties,
-            class_weight,
-            untested,
-            random_seed,
-        )
+        labelled = read_scores(scores, y, classes, higher_is_better)
+        return cls._scored("scores", labelled, ties, class_weight, untested, random_seed)
 
     @classmethod
     def from_embeddings(
@@ -148,8 +148,8 @@ class SourceTask(TaskStatistics):
         ties: Ties = "random",
         class_weight: Any = None,
         untested: Untested = "error",
-        random_seed: RandomSeed = None,
-    ) -> "SourceTask":
+        random_seed: RandomSeed = 0,
+    ) -> Self:
         """Make a task from embeddings of test instances and class templates.
 
         The score matrix is never formed: blocks of rows are compared in single precision, and
@@ -162,18 +162,17 @@ class SourceTask(TaskStatistics):
             Embeddings of the test instances. They or the gallery may be Dask arrays, which may be
             larger than memory (docs/dask.md).
         gallery : array-like of shape (n_templates, d), or array on a disk or device
-            Embeddings of the templates; without `gallery_y`, one row for each class. Where it is
-            on a device, the products are formed there. Where it is a pandas frame, its index names
-            the classes if `y` holds such names; an index of numbers in `y` that could as well be
-            positions is an error. Frames of probes and gallery must have their columns in the
-            same order.
+            Embeddings of the templates; without `gallery_y`, one row for each class. The products
+            are formed where the gallery is. The index of a pandas frame names the classes if `y`
+            holds such names and not numbers that could be positions. Frames of probes and gallery
+            must have the same order of columns.
         y : array-like of shape (n,)
             True classes: rows of `gallery`, or names (of `classes`, in `gallery_y` or in the index
             of `gallery`).
         metric : {"sqeuclidean", "cosine", "dot"}
             Score: minus the squared Euclidean distance, the cosine, or the dot product.
         gallery_y : array-like of shape (n_templates,), optional
-            Class of each template where classes have several.
+            Class of each template if classes have several.
         reduce : {"max", "mean"}
             Score of a class from those of its templates.
         classes, ties, class_weight, untested, random_seed
@@ -195,72 +194,27 @@ class SourceTask(TaskStatistics):
         >>> task.ranks.tolist()
         [1, 1, 1]
         """
-        frames.refuse_disorder(probes, y, ("probes", "y"))
-        frames.refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
-        frames.refuse_other_columns(probes, gallery, ("probes", "gallery"))
-        if gallery_y is None:
-            classes = validation.row_names(gallery, classes, y)
-        validation.one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
-        validation.one_of(reduce, ("max", "mean"), "reduce")
-        in_dask = is_dask(probes) or is_dask(gallery)
-        as_matrix = dask_matrix if in_dask else validation.as_matrix_anywhere
-        probes, gallery = as_matrix(probes, "probes"), as_matrix(gallery, "gallery")
-        if probes.shape[1] != gallery.shape[1]:
-            raise DataError(
-                f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
-                "expected the same number"
-            )
-        if not in_dask:
-            validation.finite_embeddings(probes, "probes", metric)
-            validation.finite_embeddings(gallery, "gallery", metric)
-        if gallery_y is None:
-            template_class = np.arange(gallery.shape[0])
-        else:
-            labels = validation.as_vector(gallery_y, "gallery_y")
-            if classes is None:
-                try:
-                    classes = np.unique(labels).tolist()
-                except TypeError:
-                    raise DataError("gallery_y: labels of different types; pass classes=") from None
-                validation.refuse_positions(y, classes, "gallery_y")
-            classes = validation.class_names(classes, None)
-            template_class = validation.encode_templates(gallery_y, gallery.shape[0], classes)
-        n_classes = int(template_class.max()) + 1
-        validation.enough_classes(n_classes, "gallery")
-        make = DaskEmbeddings if in_dask else EmbeddingScores
-        return cls._from_source(
-            make(probes, gallery, template_class, metric, reduce),
-            "embeddings",
-            y,
-            validation.class_names(classes, n_classes),
-            ties,
-            class_weight,
-            untested,
-            random_seed,
+        labelled = read_embeddings(
+            probes, gallery, y, metric=metric, gallery_y=gallery_y, reduce=reduce, classes=classes
         )
+        return cls._scored("embeddings", labelled, ties, class_weight, untested, random_seed)
 
     @classmethod
-    def _from_source(
+    def _scored(
         cls,
-        source: ScoreSource,
         kind: Kind,
-        y: Any,
-        classes: list[Any] | None,
+        labelled: LabelledScores,
         ties: Ties,
         class_weight: Any,
         untested: Untested,
         random_seed: RandomSeed,
-    ) -> "SourceTask":
-        validation.one_of(ties, ("random", "pessimistic", "optimistic"), "ties")
-        n, n_classes = source.shape
-        labels = validation.encode_labels(y, n, n_classes, classes)
-        validation.tested_classes(labels, n_classes, classes, untested)
-        weight = validation.class_weights(class_weight, labels, n_classes, classes)
-        tie_seed = int(validation.seed_sequence(random_seed).generate_state(1, np.uint64)[0])
-        evidence = LossEvidence(
-            n_classes, labels, weight, source=source, ties=ties, tie_seed=tie_seed
-        )
-        return cls(evidence, kind, classes)
+    ) -> Self:
+        source, y, names = labelled
+        one_of(ties, ("random", "pessimistic", "optimistic"), "ties")
+        labels = class_labels(y, *source.shape, names, class_weight, untested)
+        tie_seed = int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+        evidence = LossEvidence.of_scores(source, labels.y, labels.weight, ties, tie_seed)
+        return cls(evidence, kind, names)
 
     @classmethod
     def from_ranks(
@@ -272,7 +226,7 @@ class SourceTask(TaskStatistics):
         classes: Any = None,
         class_weight: Any = None,
         untested: Untested = "error",
-    ) -> "SourceTask":
+    ) -> Self:
         """Make a task from the rank of the true class of each test instance.
 
         Ranks are all that the model needs; without the scores the competitors' part of the
@@ -304,26 +258,17 @@ class SourceTask(TaskStatistics):
         >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
         """
-        frames.refuse_disorder(ranks, y, ("ranks", "y"))
-        n_classes = validation.class_count(n_classes, "n_classes")
-        validation.enough_classes(n_classes, "n_classes")
-        names = validation.class_names(classes, n_classes)
-        losses = validation.whole_ranks(ranks, n_classes) - 1
-        labels = validation.encode_labels(y, losses.size, n_classes, names)
-        validation.tested_classes(labels, n_classes, names, untested)
-        weight = validation.class_weights(class_weight, labels, n_classes, names)
-        return cls(LossEvidence(n_classes, labels, weight, losses=losses), "ranks", names)
+        k1 = class_count(n_classes, "n_classes")
+        enough_classes(k1, "n_classes")
+        losses = read_ranks(ranks, y, k1) - 1
+        names = class_names(classes, k1)
+        labels = class_labels(y, losses.size, k1, names, class_weight, untested)
+        return cls(LossEvidence(labels.y, labels.weight, losses), "ranks", names)
 
     @classmethod
     def from_accuracies(
-        cls,
-        k: Any,
-        accuracy: Any,
-        *,
-        n_test: int,
-        n_classes: int,
-        design_effect: float = 2.0,
-    ) -> "SourceTask":
+        cls, k: Any, accuracy: Any, *, n_test: int, n_classes: int, design_effect: float = 2.0
+    ) -> Self:
         """Make a task from a bare accuracy curve.
 
         Parameters
@@ -359,14 +304,12 @@ class SourceTask(TaskStatistics):
         >>> task.accuracy(10).tolist()
         [0.95]
         """
-        n_classes = validation.class_count(n_classes, "n_classes")
-        validation.enough_classes(n_classes, "n_classes")
-        return cls(
-            AccuracyCurve.checked(k, accuracy, n_test, n_classes, design_effect), "accuracies"
-        )
+        k1 = class_count(n_classes, "n_classes")
+        enough_classes(k1, "n_classes")
+        return cls(AccuracyCurve.checked(k, accuracy, n_test, k1, design_effect), "accuracies")
 
     @classmethod
-    def merge(cls, parts: Iterable["SourceTask"], class_weight: Any = None) -> "SourceTask":
+    def merge(cls, parts: Iterable["SourceTask"], class_weight: Any = None) -> Self:
         """Put tasks on shards of the test instances together: one test, scored in parts.
 
         The result is that of the whole test: ranks in the order of the parts, and the exact
@@ -376,7 +319,7 @@ class SourceTask(TaskStatistics):
         ----------
         parts : iterable of SourceTask
             Tasks on the same k1 classes (all of them competitors in every part), the same rule
-            for ties; each made with ``untested="competitors"`` where it does not test them all.
+            for ties; each made with ``untested="competitors"`` if it does not test them all.
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
             Weights of the test classes of the whole, with which the parts were made as well;
             equal by default.
@@ -396,27 +339,262 @@ class SourceTask(TaskStatistics):
 
         Notes
         -----
-        For many files, one a shard of probes, sort or split the probes so that all those of a
-        class are in one file; make one part a file, on any machine, let go of its scores by
-        `without_scores`, pickle it, and merge what was pickled (all at once, or one by one with
-        what has been merged before). Instances of one class in several
-        parts are put together as well while the parts have their scores, which are then read
-        again for these classes. Each part breaks its ties by its own `random_seed`; costs and
-        diagnosis, which walk through the scores of a merged task anew, may break them otherwise.
+        For many files, one a shard of probes: put all probes of a class into one file, make a part
+        of each file on any machine, call `without_scores` on it, pickle it, and merge what was
+        pickled, at once or one by one. Instances of one class in several parts are put together
+        only while the parts have their scores, which are then read again for these classes. Each
+        part breaks ties by its own `random_seed`; costs and diagnosis, which walk through the
+        scores of a merged task anew, may break them otherwise.
 
         Examples
         --------
         >>> scores = np.random.default_rng(1).normal(size=(6, 4))
-        >>> y = np.array([0, 0, 1, 1, 2, 3])
-        >>> parts = [
-        ...     SourceTask.from_scores(scores[rows], y[rows], untested="competitors")
-        ...     for rows in (slice(0, 4), slice(4, 6))
-        ... ]
+        >>> y, rows = np.array([0, 0, 1, 1, 2, 3]), (slice(0, 4), slice(4, 6))
+        >>> parts = [SourceTask.from_scores(scores[i], y[i], untested="competitors") for i in rows]
         >>> merged, whole = SourceTask.merge(parts), SourceTask.from_scores(scores, y)
-        >>> bool(np.all(merged.ranks == whole.ranks))
-        True
         >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
         True
         """
-        evidence, kind, classes = merged(parts, class_weight)
-        return cls(evidence, kind, classes)
+        return cls(*merged(parts, class_weight))
+
+    @property
+    def evidence(self) -> LossEvidence:
+        """What the ranks and scores tell; refused if only accuracies are known."""
+        if isinstance(self._evidence, AccuracyCurve):
+            raise DataError(
+                "task: it was made from accuracies alone and has no ranks; make it with "
+                "from_scores, from_embeddings or from_ranks"
+            )
+        return self._evidence
+
+    @property
+    def ranks(self) -> IntArray:
+        """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
+        return self.evidence.losses + 1
+
+    @property
+    def y(self) -> IntArray:
+        """Positions of the true classes, shape (n_test,)."""
+        return self.evidence.y
+
+    @property
+    def class_weight(self) -> FloatArray:
+        """Weights of the test classes, summing to 1, shape (n_classes,)."""
+        return self.evidence.class_weight
+
+    @property
+    def instance_weight(self) -> FloatArray:
+        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
+        return self.evidence.instance_weight
+
+    @property
+    def source(self) -> ScoreSource | None:
+        """Where the scores come from; None if they are not known."""
+        return self._evidence.source
+
+    @property
+    def ties(self) -> Ties:
+        """How competitors with the true class's score were ordered."""
+        return self.evidence.ties
+
+    @property
+    def tie_seed(self) -> int:
+        """Seed of the noise that broke ties."""
+        return self.evidence.tie_seed
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return self._evidence.n_tied
+
+    def grid(self, number: int = 12) -> IntArray:
+        """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve.
+
+        Parameters
+        ----------
+        number : int
+            At most how many.
+
+        Returns
+        -------
+        int array, increasing
+        """
+        return self._evidence.grid(how_many(number, "number"))
+
+    def accuracy(self, k: ClassCounts, top: int = 1) -> FloatArray:
+        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+        top : int
+            m, at least 1: an instance counts as correct if its class is among the m best of k.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            At k = k1 the plain (class-weighted) test accuracy.
+
+        Raises
+        ------
+        DataError
+            k outside 2..n_classes, or not among the known ones of a bare curve; top below 1, or
+            above 1 for a bare curve.
+
+        See Also
+        --------
+        classex_bayes.core.top_accuracy.average_top_accuracy : The formulas.
+        """
+        counts = class_counts(k, largest=self.n_classes)
+        best = whole_number(top, "top", 1)
+        if best == 1:
+            return self._evidence.accuracy(counts)
+        if isinstance(self._evidence, AccuracyCurve):
+            raise DataError(
+                f"top: found {best}, expected 1; the task was made from accuracies alone and has "
+                "no ranks; make it with from_scores, from_embeddings or from_ranks"
+            )
+        weights, losses = self.instance_weight, self.evidence.losses
+        return average_top_accuracy(losses, self.n_classes, counts, weights, best)
+
+    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
+        """Covariance of the average test accuracies at `k`.
+
+        Dyadic-cluster-robust if scores are known (one more pass over them, but for `grid()`;
+        interpolated in log k between `grid()` once they are let go); 1.25 times the
+        class-clustered covariance if only ranks are known; Cov(k <= k') = a_k' (1 - a_k) deff / n
+        for a bare curve.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k, n_k)
+            Positive semidefinite.
+
+        See Also
+        --------
+        classex_bayes.core.influence.Influence : The dyadic formula.
+        """
+        return self._evidence.covariance(class_counts(k, largest=self.n_classes))
+
+    def design_effect(self) -> float:
+        """How many times the dependence between instances inflates the variance of ATA_k.
+
+        Instances share competitors and, with repeats, classes. If fewer than 5 classes have errors,
+        it is the mean number of repeats.
+
+        Returns
+        -------
+        float
+            At least 1.
+
+        See Also
+        --------
+        classex_bayes.core.influence.design_effect : The formula.
+        """
+        return self._evidence.design_effect
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """How the right answers at k1 hang together, as far as the task tells."""
+        return self._evidence.dependence
+
+    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
+        """Task on some of the classes, drawn at random without replacement.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes to keep, 3..k1.
+        random_seed : int, SeedSequence or None
+            Seed of the draw.
+
+        Returns
+        -------
+        SourceTask
+            The test instances of the drawn classes, scored on the drawn classes.
+
+        Notes
+        -----
+        A task made from ranks alone has forgotten who beat whom. There each instance keeps a
+        hypergeometric share of the wrong classes above its own, which is right for every ATA_k on
+        average but loses the dependence between instances.
+        """
+        size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        kept = np.sort(rng.choice(self.n_classes, size, replace=False))
+        return self.select(kept, rng)
+
+    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
+        """Task on given classes; see `subsample` for tasks made from ranks.
+
+        Parameters
+        ----------
+        kept : int array
+            Positions of the classes to keep, without repetition, at least 3.
+        rng : Generator, optional
+            Thins ranks whose scores are unknown.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            Positions outside 0..k1 - 1, repeated, or too few.
+        """
+        places = encode_labels(kept, None, self.n_classes, None, "kept")
+        enough_classes(places.size, "kept")
+        if np.unique(places).size < places.size:
+            raise DataError(f"kept: expected different positions, found {places.tolist()}")
+        names = self.classes and [self.classes[j] for j in places]
+        evidence = self.evidence.select(places, rng or np.random.default_rng())
+        return type(self)(evidence, self.kind, names)
+
+    def without_scores(self) -> Self:
+        """Task that has let go of its scores and keeps the statistics of the pass over them.
+
+        It is small enough to pickle: ranks, labels, and 24 numbers for each class. `KDE`, costs
+        and diagnosis need scores; `subsample` treats it like a task made from ranks.
+
+        Returns
+        -------
+        SourceTask
+
+        See Also
+        --------
+        classex_bayes.SourceTask.merge : Puts shards of a test together again.
+        """
+        return type(self)(self.evidence.without_source(), self.kind, self.classes)
+
+    def _facts(self) -> dict[str, str]:
+        """Size, accuracy with its standard error, ties and design effect, as text."""
+        grid = self.grid()
+        error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
+        accuracy = with_error(float(self.accuracy(grid)[-1]), error)
+        facts = {
+            "classes": f"{self.n_classes:,}",
+            "test instances": f"{self.n_test:,}",
+            "made from": self.kind,
+            "accuracy": accuracy + ("" if grid[-1] == self.n_classes else f" at k = {grid[-1]}"),
+            "design effect": f"{self.design_effect():.3g}",
+        }
+        return facts | ({"ties": f"{self.n_tied:,} ({self.ties})"} if self.n_tied else {})
+
+    def __repr__(self) -> str:
+        """Size, accuracy with its standard error, and ties."""
+        facts = self._facts()
+        ties = f", {self.n_tied:,} ties ({self.ties})" if self.n_tied else ""
+        return folded(
+            f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
+            f"from {self.kind}, accuracy {facts['accuracy']}{ties}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_block("SourceTask", html_facts(self._facts()))

@@ -336,38 +336,38 @@ def test_laws_are_values():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GaussianNearestNeighbor(dim=0), "dim is 0"),
-        (lambda: GaussianNearestNeighbor(dim=2.5), "dim is 2.5"),
-        (lambda: GaussianNearestNeighbor(noise_variance=0), "noise_variance.* is 0"),
-        (lambda: GaussianNearestNeighbor(noise_variance=np.inf), "noise_variance.* is inf"),
+        (lambda: GaussianNearestNeighbor(dim=0), "dim: .*found 0"),
+        (lambda: GaussianNearestNeighbor(dim=2.5), "dim: .*found 2.5"),
+        (lambda: GaussianNearestNeighbor(noise_variance=0), "noise_variance: .*found 0"),
+        (lambda: GaussianNearestNeighbor(noise_variance=np.inf), "noise_variance: .*found inf"),
         (lambda: GaussianNearestNeighbor(noise_variance="a"), "noise_variance"),
         (lambda: GaussianNearestNeighbor(noise_variance=[0.1]), "noise_variance"),
-        (lambda: BivariateNormal(rho=1.0), "rho.* is 1"),
-        (lambda: BivariateNormal(rho=0.0), "rho.* is 0"),
-        (lambda: BivariateNormal(rho=float("nan")), "rho.* is nan"),
-        (lambda: BivariateNormal(dim=-1), "dim is -1"),
-        (lambda: GaussianKnownCentres(dim=0), "dim is 0"),
-        (lambda: GaussianKnownCentres(noise_variance=-1), "noise_variance.* is -1"),
-        (lambda: UniformSphere(dim=1), "dim is 1"),
-        (lambda: UniformSphere(cap=0.0), "cap.* is 0"),
-        (lambda: UniformSphere(cap=1.1), "cap.* is 1.1"),
-        (lambda: VonMisesFisher(dim=1), "dim is 1"),
-        (lambda: VonMisesFisher(concentration=0), "concentration.* is 0"),
-        (lambda: HierarchicalNormal(n_groups=0), "n_groups is 0"),
-        (lambda: HierarchicalNormal(dim=0), "dim is 0"),
-        (lambda: HierarchicalNormal(group_variance=-1), "group_variance.* is -1"),
-        (lambda: HierarchicalNormal(class_variance=0), "class_variance.* is 0"),
-        (lambda: HierarchicalNormal(noise_variance=0), "noise_variance.* is 0"),
-        (lambda: HierarchicalNormal(population_seed=-1), "population_seed is -1"),
-        (lambda: FavorabilityLaw((), ()), "means has shape .*0"),
-        (lambda: FavorabilityLaw((1.0, np.nan), (1.0, 1.0)), r"means\[1\] is nan"),
-        (lambda: FavorabilityLaw((1.0,), (1.0, 1.0)), "sds has shape .*2"),
-        (lambda: FavorabilityLaw((1.0,), (0.0,)), r"sds\[0\] is 0"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), (-1.0,)), r"weights\[0\] is -1"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), (0.0,)), r"weights\[0\] is 0"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), (1.0, 1.0)), "weights has shape"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), atom_at_zero=-0.1), "atom_at_zero.* is -0.1"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), None, 0.6, 0.6), "atom_at_one.* is 0.6"),
+        (lambda: BivariateNormal(rho=1.0), "rho: .*found 1"),
+        (lambda: BivariateNormal(rho=0.0), "rho: .*found 0"),
+        (lambda: BivariateNormal(rho=float("nan")), "rho: .*found nan"),
+        (lambda: BivariateNormal(dim=-1), "dim: .*found -1"),
+        (lambda: GaussianKnownCentres(dim=0), "dim: .*found 0"),
+        (lambda: GaussianKnownCentres(noise_variance=-1), "noise_variance: .*found -1"),
+        (lambda: UniformSphere(dim=1), "dim: .*found 1"),
+        (lambda: UniformSphere(cap=0.0), "cap: .*found 0"),
+        (lambda: UniformSphere(cap=1.1), "cap: .*found 1.1"),
+        (lambda: VonMisesFisher(dim=1), "dim: .*found 1"),
+        (lambda: VonMisesFisher(concentration=0), "concentration: .*found 0"),
+        (lambda: HierarchicalNormal(n_groups=0), "n_groups: .*found 0"),
+        (lambda: HierarchicalNormal(dim=0), "dim: .*found 0"),
+        (lambda: HierarchicalNormal(group_variance=-1), "group_variance: .*found -1"),
+        (lambda: HierarchicalNormal(class_variance=0), "class_variance: .*found 0"),
+        (lambda: HierarchicalNormal(noise_variance=0), "noise_variance: .*found 0"),
+        (lambda: HierarchicalNormal(population_seed=-1), "population_seed: .*found -1"),
+        (lambda: FavorabilityLaw((), ()), "means: .*found shape .*0"),
+        (lambda: FavorabilityLaw((1.0, np.nan), (1.0, 1.0)), "means: found nan"),
+        (lambda: FavorabilityLaw((1.0,), (1.0, 1.0)), "sds: .*found shape .*2"),
+        (lambda: FavorabilityLaw((1.0,), (0.0,)), "sds: found 0"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), (-1.0,)), "weights: found -1"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), (0.0,)), "weights: found 0"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), (1.0, 1.0)), "weights: .*found shape"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), atom_at_zero=-0.1), "atom_at_zero.*: found -0.1"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), None, 0.6, 0.6), "atom_at_one.*: found 0.6"),
     ],
 )
 def test_bad_parameters(make, message):
@@ -384,7 +384,7 @@ def test_bad_arguments_of_methods(law):
         with pytest.raises(DataError, match=r"^u"):
             law.discriminability(u)
     for n_classes in (1, 2.0, "3", None):
-        with pytest.raises(DataError, match="n_classes is"):
+        with pytest.raises(DataError, match="n_classes: expected a whole number"):
             law.sample(n_classes)
 
 
@@ -396,5 +396,5 @@ def test_bad_repeats(repeats):
 
 @pytest.mark.parametrize("n_test", [4, 5.0, "6"])
 def test_bad_number_of_instances(n_test):
-    with pytest.raises(DataError, match="n_test is"):
+    with pytest.raises(DataError, match="n_test: expected a whole number"):
         MIXED.sample(5, n_test=n_test)

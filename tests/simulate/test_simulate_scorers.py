@@ -182,12 +182,12 @@ def test_seed_fixes_the_features():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GaussianClasses(dim=0), "dim is 0"),
-        (lambda: GaussianClasses(noise_variance=0), "noise_variance.* is 0"),
-        (lambda: GaussianClasses(dim=3, degrees=2), "degrees is 2"),
-        (lambda: GaussianClasses().sample(1, n_train=2), "n_classes is 1"),
-        (lambda: GaussianClasses().sample(3, n_train=0), "n_train is 0"),
-        (lambda: GaussianClasses().sample(3, n_train=2, n_test=0), "n_test is 0"),
+        (lambda: GaussianClasses(dim=0), "dim: .*found 0"),
+        (lambda: GaussianClasses(noise_variance=0), "noise_variance: .*found 0"),
+        (lambda: GaussianClasses(dim=3, degrees=2), "degrees: .*found 2"),
+        (lambda: GaussianClasses().sample(1, n_train=2), "n_classes: .*found 1"),
+        (lambda: GaussianClasses().sample(3, n_train=0), "n_train: .*found 0"),
+        (lambda: GaussianClasses().sample(3, n_train=2, n_test=0), "n_test: .*found 0"),
     ],
 )
 def test_bad_parameters(make, message):

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.task.source_task import SourceTask
 
@@ -63,7 +62,6 @@ def test_a_curve_knows_nothing_else():
     for use in (
         lambda: curve.ranks,
         lambda: curve.y,
-        lambda: curve.histogram(loss_bins(9)),
         lambda: curve.subsample(4),
     ):
         with pytest.raises(DataError, match="made from accuracies alone"):

@@ -129,7 +129,7 @@ def test_scores_stay_together(halves):
     grid = whole.grid()
     np.testing.assert_allclose(light.accuracy_cov(grid), whole.accuracy_cov(grid), atol=ATOL)
     assert light.source is None
-    assert light.knows_competitors
+    assert light.evidence.statistics is not None
 
 
 def test_covariance_between_the_grid_is_interpolated(halves):
@@ -151,7 +151,7 @@ def test_ranks_alone():
     merged = SourceTask.merge(parts)
     np.testing.assert_array_equal(merged.ranks, ranks)
     np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
-    assert not merged.knows_competitors
+    assert merged.evidence.statistics is None
     with_scores = SourceTask.from_scores(np.eye(10), np.arange(10))
     assert SourceTask.merge([merged, with_scores]).kind == "ranks"
 
@@ -174,7 +174,7 @@ def test_bad_parts():
     heavy = SourceTask.from_scores(scores, y, classes=y, class_weight=[2, 1, 1, 1, 1, 1])
     with pytest.raises(DataError, match=r"in part 0, classes 'a' and 'b' weigh 0.28"):
         SourceTask.merge([heavy])
-    for nothing, message in [([], "found none"), ([1], "found int"), (task, "several tasks")]:
+    for nothing, message in [([], "found none"), ([1], "found int"), (task, "a sequence of tasks")]:
         with pytest.raises(DataError, match=message):
             SourceTask.merge(nothing)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.arguments import probability
 from classex_bayes.bayes.checks.replicates import (
     ClassAccuracies,
     class_accuracies,
@@ -21,7 +22,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import probability
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_K = 6

@@ -8,12 +8,12 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import psense
 
+from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
-from classex_bayes.task.validation import number, one_of
 from classex_bayes.typing import ClassCounts
 
 COMPONENTS = ("prior", "likelihood")

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from classex_bayes.arguments import one_of
 from classex_bayes.core.basis import N_BINS, RadialBasis, loss_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import one_of
 from classex_bayes.typing import FloatArray, IntArray
 
 _N_POWERS = 12
@@ -69,7 +69,7 @@ class BernsteinData(Likelihood):
         last_loss = loss_bins(task.n_classes)
         return cls(
             basis.bin_probabilities(last_loss, task.n_classes),
-            task.histogram(last_loss),
+            task.evidence.histogram(last_loss),
             task.design_effect(),
         )
 

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from classex_bayes.arguments import how_many, truth_value
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import call
-from classex_bayes.task.validation import how_many, truth_value
 from classex_bayes.typing import FloatArray
 
 # The sine functions live on an interval somewhat longer than the knots', beyond whose ends the

@@ -14,10 +14,10 @@ pilot's instances is another quantity (`classex_bayes.bayes.predict.single_test`
 import numpy as np
 import xarray as xr
 
+from classex_bayes.arguments import class_count
 from classex_bayes.bayes.idata import dependence_of
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import class_count
 from classex_bayes.typing import FloatArray, IntArray
 
 _SMALLEST_VARIANCE = 1e-12

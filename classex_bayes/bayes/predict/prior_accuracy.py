@@ -1,10 +1,10 @@
 """Accuracy under the prior, before any ranks are seen."""
 
+from classex_bayes.arguments import class_counts
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 

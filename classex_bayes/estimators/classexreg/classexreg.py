@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.arguments import class_counts, one_of, truth_value
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
 from classex_bayes.estimators.classexreg.basis_regression import (
@@ -24,7 +25,6 @@ from classex_bayes.estimators.training_curve import (
     training_weights,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, one_of, truth_value
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Outside these limits the basis has a thousand near-equal elements, or one.

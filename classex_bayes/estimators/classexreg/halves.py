@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.arguments import as_numeric, how_many, seed_sequence
 from classex_bayes.estimators.classexreg.basis_regression import (
     Atom,
     basis_accuracy,
@@ -16,7 +17,7 @@ from classex_bayes.estimators.resampling import subtasks
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, as_numeric, how_many, seed_sequence
+from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))

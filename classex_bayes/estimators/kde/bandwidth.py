@@ -13,8 +13,8 @@ import numpy as np
 from scipy.fft import irfft, rfft
 from scipy.optimize import brentq, minimize_scalar
 
+from classex_bayes.arguments import as_numeric
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import as_numeric
 from classex_bayes.typing import FloatArray
 
 _N_CELLS = 1000

@@ -8,13 +8,13 @@ import pandas as pd
 from scipy.optimize import linprog
 from scipy.special import betainc, xlog1py, xlogy
 
+from classex_bayes.arguments import class_counts, truth_value
 from classex_bayes.core.subsets import log_binomial
 from classex_bayes.estimators.base import LawEstimator, require_ranks
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_counts, truth_value
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 # Points of the grid: so many to a standard deviation of V / (k1 - 1), and so many in all.

@@ -1,0 +1,235 @@
+"""Checks of single arguments: each takes a value and its name, and returns what the package uses.
+
+An error names the argument, says what was found and what is expected.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes import frames
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
+
+LARGEST_K = 10**12
+_MOST = 10**6
+# Squares of larger coordinates would overflow double precision.
+_LARGEST_COORDINATE = 1e140
+
+
+def as_array(values: Any, name: str) -> Any:
+    """Array of anything with rows of equal lengths."""
+    frames.refuse_unread(values, name)
+    if frames.is_frame(values):
+        return frames.from_frame(values, name)
+    if frames.is_series(values):
+        return frames.from_series(values, name)
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name}: rows have different lengths") from None
+
+
+def as_vector(values: Any, name: str) -> Any:
+    """Array of anything; of a frame, its only column."""
+    return as_array(frames.only_column(values, name) if frames.is_frame(values) else values, name)
+
+
+def as_numeric(values: Any, name: str) -> Any:
+    """Real numeric array of a native type."""
+    array = as_array(values, name)
+    numeric_type(array, name)
+    return array
+
+
+def numeric_type(array: Any, name: str) -> None:
+    """Raise where an array does not hold real numbers of a native type."""
+    if array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{name}: expected real numbers, found an array of type {array.dtype}; "
+            "convert it with np.asarray(..., dtype=float)"
+        )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        raise DataError(f"{name}: at most double precision, found {array.dtype}")
+
+
+def as_matrix(values: Any, name: str) -> Any:
+    """Numeric array with two axes, neither empty; memory-mapped arrays stay as they are."""
+    array = as_numeric(values, name)
+    matrix_shape(array, name)
+    return array
+
+
+def matrix_shape(array: Any, name: str) -> None:
+    """Raise where an array does not have two axes or is empty."""
+    if array.ndim != 2:
+        raise DataError(
+            f"{name}: expected a matrix with two axes, found an array of shape {array.shape}"
+        )
+    if 0 in array.shape:
+        raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
+
+
+def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
+    """Raise where an option is not one of its choices."""
+    if not isinstance(value, str | int | np.integer | None) or value not in choices:
+        raise DataError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}")
+
+
+def truth_value(value: Any, name: str) -> bool:
+    """True or False, and nothing that merely counts as such."""
+    if not isinstance(value, bool | np.bool_):
+        raise DataError(f"{name}: expected True or False, found {value!r}")
+    return bool(value)
+
+
+def file_path(value: Any, name: str) -> Path:
+    """Path of a file or folder."""
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
+        raise DataError(f"{name}: expected a path, found {value!r}")
+    return Path(value)
+
+
+def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
+    """Seed sequence of a `random_seed` argument."""
+    if isinstance(random_seed, np.random.SeedSequence):
+        # A copy, since spawning children would change the caller's sequence.
+        return np.random.SeedSequence(random_seed.entropy, spawn_key=random_seed.spawn_key)
+    whole = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
+    if random_seed is not None and not (whole and random_seed >= 0):
+        raise DataError(f"random_seed: expected a whole number >= 0 or None, found {random_seed!r}")
+    return np.random.SeedSequence(None if random_seed is None else int(random_seed))
+
+
+def number(value: Any, name: str, smallest: float, whole: bool) -> float:
+    """Return one finite number of at least `smallest`."""
+    if isinstance(value, np.floating):
+        value = float(value)  # the largest of doubles has no place in narrower kinds
+    real = _is_real(value) and smallest <= value <= sys.float_info.max
+    if not (real and (not whole or value == int(value))):
+        kind = "whole number" if whole else "number"
+        raise DataError(f"{name}: expected a {kind} >= {smallest}, found {value!r}")
+    return float(value)
+
+
+def how_many(value: Any, name: str, smallest: int = 1) -> int:
+    """Return how many are to be made, one after the other and all kept."""
+    if number(value, name, smallest, whole=True) > _MOST:
+        raise DataError(f"{name}: expected at most {_MOST}, found {value!r}")
+    return int(value)
+
+
+def probability(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    if not (_is_real(value) and 0 < value < 1):
+        raise DataError(f"{name}: expected a number between 0 and 1, found {value!r}")
+    return float(value)
+
+
+def share(value: Any, name: str) -> float:
+    """Return a number in [0, 1]."""
+    found = number(value, name, 0, whole=False)
+    if found > 1:
+        raise DataError(f"{name}: expected a number in [0, 1], found {value}")
+    return found
+
+
+def shares(values: Any, name: str) -> FloatArray:
+    """One or more numbers in [0, 1], as a vector."""
+    array = np.atleast_1d(as_numeric(values, name)).astype(float)
+    if array.ndim != 1 or not np.all((array >= 0) & (array <= 1)):
+        raise DataError(f"{name}: expected numbers in [0, 1], found {values!r}")
+    return array
+
+
+def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: int = 2) -> IntArray:
+    """Numbers of classes as whole numbers in smallest..largest, none twice: shape (n_k,)."""
+    array = np.atleast_1d(as_vector(k, name))
+    if array.ndim != 1 or array.size == 0:
+        raise DataError(f"{name}: expected one or more numbers of classes, found {array.shape}")
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{name}: expected whole numbers, found {k!r}")
+    for value in array:
+        if not (np.isfinite(value) and value == np.floor(value)):
+            raise DataError(f"{name}: expected whole numbers of classes, found {value}")
+        if not smallest <= value <= largest:
+            raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value}")
+    counts = array.astype(np.int64)
+    values, repeats = np.unique(counts, return_counts=True)
+    if np.any(repeats > 1):
+        raise DataError(f"{name}: found {values[np.argmax(repeats)]} more than once")
+    return counts
+
+
+def class_count(value: Any, name: str, largest: int = LARGEST_K, smallest: int = 0) -> int:
+    """One number of classes."""
+    if np.ndim(value):
+        raise DataError(f"{name}: expected one number of classes, found {value!r}")
+    return int(class_counts(value, name, largest, smallest)[0])
+
+
+def finite_rows(rows: Any, name: str, first: int = 0) -> None:
+    """Raise at the first NaN, infinity or far too large number in rows from `first` on."""
+    good = np.isfinite(rows)
+    if rows.dtype == np.float64:
+        good &= np.abs(rows) <= _LARGEST_COORDINATE
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
+        raise DataError(
+            f"{name}: found {rows[row, column]} at row {first + row}, column {column}; "
+            f"expected finite numbers of at most {_LARGEST_COORDINATE:g}"
+        )
+
+
+def finite_matrix(values: Any, name: str) -> FloatArray:
+    """Matrix in double precision, every number finite."""
+    array = as_matrix(values, name).astype(float)
+    finite_rows(array, name)
+    return array
+
+
+def numbers(
+    values: Any, name: str, expected: str, holds: Callable[..., BoolArray], size: int | None = None
+) -> FloatArray:
+    """One or more finite numbers on which `holds` is true, in words `expected`: shape (size,)."""
+    array = np.atleast_1d(as_numeric(values, name)).astype(float)
+    if array.ndim != 1 or array.size != (max(array.size, 1) if size is None else size):
+        wanted = "" if size in (None, 1) else f"{size} "
+        raise DataError(f"{name}: expected {wanted}{expected}, found shape {array.shape}")
+    bad = ~(np.isfinite(array) & holds(array))
+    if bad.any():
+        first = int(np.argmax(bad))
+        place = f" at position {first}" if array.size > 1 else ""
+        raise DataError(f"{name}: found {array[first]}{place}; expected {expected}")
+    return array
+
+
+def whole_numbers(values: Any, name: str, smallest: int, size: int | None = None) -> FloatArray:
+    """One or more whole numbers of at least `smallest`: shape (size,)."""
+    expected = f"whole numbers >= {smallest}"
+    return numbers(values, name, expected, lambda x: (x >= smallest) & (x == np.rint(x)), size)
+
+
+def integer(value: Any, name: str, smallest: int) -> None:
+    """Raise unless `value` is of an integer type and at least `smallest`."""
+    if not (isinstance(value, int | np.integer) and value >= smallest):
+        raise DataError(f"{name}: expected a whole number >= {smallest}, found {value!r}")
+
+
+def whole_number(value: Any, name: str, smallest: int) -> int:
+    """One whole number of at least `smallest`."""
+    return int(number(value, name, smallest, whole=True))
+
+
+def positive(value: Any, name: str) -> float:
+    """One positive finite number."""
+    return numbers([value], name, "a positive number", lambda x: x > 0, 1).item()
+
+
+def _is_real(value: Any) -> bool:
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)

@@ -1,0 +1,81 @@
+"""Frames and series of pandas and polars, and the arrays that they hold.
+
+Objects of polars are known by where their types come from, so that polars is never imported.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import NumberArray
+
+
+def _of_polars(values: Any, kind: str) -> bool:
+    return any(
+        base.__name__ == kind and base.__module__.startswith("polars.")
+        for base in type(values).__mro__
+    )
+
+
+def is_frame(values: Any) -> bool:
+    """Whether values are a table of named columns of pandas or polars."""
+    return isinstance(values, pd.DataFrame) or _of_polars(values, "DataFrame")
+
+
+def refuse_unread(values: Any, name: str) -> None:
+    """Raise where a frame of polars is only a plan of one."""
+    if _of_polars(values, "LazyFrame"):
+        raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
+
+
+def is_series(values: Any) -> bool:
+    """Whether values are one column of pandas or polars, with or without a name."""
+    columns = pd.Series | pd.Index | pd.api.extensions.ExtensionArray
+    return isinstance(values, columns) or _of_polars(values, "Series")
+
+
+def _columns(frame: Any) -> list[Any]:
+    if isinstance(frame, pd.DataFrame):
+        return [column for _, column in frame.items()]
+    return list(frame.get_columns())
+
+
+def from_series(values: Any, name: str) -> Any:
+    """One column as an array; a missing number is NaN."""
+    kind = getattr(values.dtype, "kind", None)
+    if not isinstance(values, pd.Index) and kind in ("i", "u", "f") and hasattr(values, "isna"):
+        missing = values.isna().any()
+        return values.to_numpy(dtype=float, na_value=np.nan) if missing else np.asarray(values)
+    try:
+        if _of_polars(values, "Series") and str(values.dtype).endswith("Int128"):
+            raise TypeError("128 bits")  # of which older versions panic, as no Exception
+        return np.asarray(values)
+    except Exception as error:
+        raise DataError(
+            f"{name}: a column of type {values.dtype} cannot be read ({error}); convert it"
+        ) from None
+
+
+def from_frame(frame: Any, name: str) -> NumberArray:
+    """Numbers of a frame as a matrix, in the type that holds those of every column."""
+    if isinstance(frame, pd.DataFrame):
+        types = frame.dtypes.tolist()
+        if types and all(isinstance(t, np.dtype) and t.kind in "fiu" for t in types):
+            return frame.to_numpy()
+    columns = [from_series(column, name) for column in _columns(frame)]
+    for label, column in zip(frame.columns, columns, strict=True):
+        if column.dtype.kind not in "fiu":
+            raise DataError(
+                f"{name}: expected real numbers, found a column {label!r} of type "
+                f"{column.dtype}; drop it or convert it"
+            )
+    return np.column_stack(columns) if columns else np.empty(frame.shape)
+
+
+def only_column(frame: Any, name: str) -> Any:
+    """The column of a frame that has only one."""
+    if frame.shape[1] != 1:
+        raise DataError(f"{name}: expected one column, found a frame of shape {frame.shape}")
+    return _columns(frame)[0]

@@ -1,0 +1,294 @@
+"""Names of the classes, the true classes of the test instances, and the weights of the classes."""
+
+import math
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_numeric, as_vector, one_of
+from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray
+
+Untested = Literal["error", "competitors"]
+
+
+class ClassLabels(NamedTuple):
+    """True classes of the instances (n,), weights of the classes (k1,) and their names."""
+
+    y: IntArray
+    weight: FloatArray
+    names: list[Any] | None
+
+
+def class_labels(
+    y: Any, n: int, n_classes: int, names: list[Any] | None, class_weight: Any, untested: Untested
+) -> ClassLabels:
+    """Positions of the true classes and weights of the classes, from what a constructor takes."""
+    positions = encode_labels(y, n, n_classes, names)
+    tested_classes(positions, n_classes, names, untested)
+    weight = class_weights(class_weight, positions, n_classes, names)
+    return ClassLabels(positions, weight, names)
+
+
+def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
+    """Return the names of the columns, unique and as many as there are columns."""
+    if classes is None:
+        return None
+    if isinstance(classes, np.ndarray) and classes.ndim != 1:
+        raise DataError(f"classes: expected one axis of names, found shape {classes.shape}")
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise DataError(f"classes: expected a sequence of names, found {classes!r}")
+    names = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    if n_classes is not None and len(names) != n_classes:
+        raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
+    seen: dict[Any, int] = {}
+    for position, name in enumerate(names):
+        if not isinstance(name, Hashable):
+            raise DataError(f"classes: {name!r} at position {position} cannot be a name")
+        if name in seen:
+            raise DataError(
+                f"classes: names must be unique, found {name!r} at positions {seen[name]} "
+                f"and {position}"
+            )
+        seen[name] = position
+    return names
+
+
+def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
+    """Names of the classes of a frame, which `classes` may replace but not put in disorder."""
+    own = list(columns)
+    if classes is None:
+        return _column_classes(own, as_vector(y, "y").dtype.kind in "iuf")
+    return _names_in_order(own, class_names(classes, len(own)) or own, "column", "scores")
+
+
+def row_names(gallery: Any, classes: Any, y: Any) -> Any:
+    """Names of the classes of a gallery with one row for each, from `classes` or its index."""
+    if not isinstance(gallery, pd.DataFrame):
+        return classes
+    own = gallery.index.tolist()
+    if classes is not None:
+        if own == list(range(len(own))):
+            return classes
+        return _names_in_order(own, class_names(classes, len(own)) or own, "row", "gallery")
+    names = _row_classes(gallery.index, as_vector(y, "y"))
+    if names is not None and not gallery.index.is_unique:
+        twice = gallery.index[gallery.index.duplicated()][0]
+        raise DataError(
+            f"gallery: found {twice!r} more than once in the index; "
+            "pass gallery_y=gallery.index if classes have several templates"
+        )
+    return names
+
+
+def _names_in_order(own: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
+    """Names given for the columns or rows of a frame, which must not be its own in disorder."""
+    if given != own and set(given) == set(own):
+        place = next(j for j, pair in enumerate(zip(own, given, strict=True)) if pair[0] != pair[1])
+        raise DataError(
+            f"classes: the {kind}s of {name} have the same names in another order; {kind} {place} "
+            f"is {own[place]!r}, found {given[place]!r}; leave classes out"
+        )
+    return given
+
+
+def encode_labels(
+    y: Any, n: int | None, n_classes: int, classes: Sequence[Any] | None, name: str = "y"
+) -> IntArray:
+    """Positions 0..k1 - 1 of the true classes, from positions or from names.
+
+    Numbers beside names of text are positions, unless the names look like other numbers.
+    """
+    labels = as_vector(y, name)
+    if labels.ndim != 1:
+        raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
+    if labels.size == 0:
+        raise DataError(f"{name}: expected at least one label, found none")
+    if n is not None and labels.size != n:
+        raise DataError(f"{name}: found {labels.size} labels for {n} rows")
+    numbers, named = labels.dtype.kind in "iuf", classes is not None and _are_text(classes)
+    if numbers and named:
+        _refuse_other_numbers(classes or (), "class {}", "no classes=")
+    elif classes is not None:
+        position = {label: place for place, label in enumerate(classes)}
+        encoded = np.empty(labels.size, dtype=np.int64)
+        for row, label in enumerate(labels.tolist()):
+            if not isinstance(label, Hashable) or label not in position:
+                numeric = named and isinstance(label, int | float)
+                remedy = f"; {name} must hold these names, e.g. classes[{name}]" if numeric else ""
+                raise DataError(
+                    f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; "
+                    f"the first classes are {list(classes[:3])!r}{remedy}"
+                )
+            encoded[row] = position[label]
+        return encoded
+    if not numbers:
+        raise DataError(
+            f"{name}: expected positions 0..{n_classes - 1} of the classes, found type "
+            f"{labels.dtype}; pass classes= to use names"
+        )
+    outside = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))
+    if outside.any():
+        row = int(np.argmax(outside))
+        names = f"{name} must hold these names, e.g. classes[{name}]"
+        raise DataError(
+            f"{name}: found {labels[row]} at row {row}, expected whole numbers in "
+            f"0..{n_classes - 1}; {names if named else 'pass classes= if the labels are names'}"
+        )
+    return labels.astype(np.int64)
+
+
+def refuse_positions(y: Any, classes: Sequence[Any], name: str) -> None:
+    """Raise where `y` holds numbers beside names of text whose order nobody has given."""
+    if len(classes) and _are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
+        raise DataError(
+            f"y: found numbers, and {name} holds names, such as {classes[0]!r}; pass y with these "
+            "names, or classes= in the order of the positions"
+        )
+
+
+def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -> IntArray:
+    """Positions of the templates' classes; every class needs a template."""
+    template_class = encode_labels(gallery_y, n_templates, len(classes), classes, "gallery_y")
+    counts = np.bincount(template_class, minlength=len(classes))
+    if not counts.all():
+        raise DataError(f"gallery_y: class {classes[int(np.argmin(counts))]!r} has no template")
+    return template_class
+
+
+def tested_classes(
+    y: IntArray, n_classes: int, classes: Sequence[Any] | None, untested: str
+) -> None:
+    """Raise where a class has no test instance and the caller has not said that this is meant."""
+    one_of(untested, ("error", "competitors"), "untested")
+    repeats = np.bincount(y, minlength=n_classes)
+    if untested == "error" and not repeats.all():
+        first = int(np.argmin(repeats))
+        name = first if classes is None else classes[first]
+        raise DataError(
+            f"y: class {name!r} (column {first}) has no test instance, like "
+            f"{int((repeats == 0).sum())} of {n_classes} classes; pass untested='competitors' "
+            "(command line: --untested competitors) if they are classes that were not tested; "
+            "drop the column if it is no class (an index column?)"
+        )
+    if np.count_nonzero(repeats) < 2:
+        raise DataError("y: expected test instances of at least 2 classes, found 1")
+
+
+def class_weights(
+    class_weight: Any, y: IntArray, n_classes: int, classes: Sequence[Any] | None
+) -> FloatArray:
+    """Weights of the test classes, summing to 1, 0 where a class has no test instance."""
+    tested = np.bincount(y, minlength=n_classes) > 0
+    if class_weight is None:
+        return tested / tested.sum()
+    if isinstance(class_weight, pd.Series):
+        if not class_weight.index.is_unique:
+            raise DataError("class_weight: found a class twice in the index of the Series")
+        class_weight = class_weight.to_dict()
+    if isinstance(class_weight, Mapping):
+        names = list(range(n_classes)) if classes is None else classes
+        for name in names:
+            if name not in class_weight:
+                raise DataError(f"class_weight: no weight for class {name!r}")
+        class_weight = [class_weight[name] for name in names]
+    weight = as_numeric(class_weight, "class_weight").astype(float)
+    if weight.shape != (n_classes,):
+        raise DataError(f"class_weight: expected shape ({n_classes},), found {weight.shape}")
+    bad = ~((weight >= 0) & np.isfinite(weight))
+    if bad.any():
+        raise DataError(
+            f"class_weight: found {weight[np.argmax(bad)]} for class {np.argmax(bad)}; expected "
+            "finite weights, none negative"
+        )
+    weight = np.where(tested, weight, 0.0)
+    if np.count_nonzero(weight) < 2:
+        raise DataError("class_weight: at least 2 tested classes need a positive weight")
+    weight = weight / weight.max()  # the sum of huge weights would overflow
+    return weight / weight.sum()
+
+
+def _column_classes(own: list[Any], y_holds_numbers: bool) -> list[Any] | None:
+    """Names of the classes that a frame's columns give, or None where they are positions.
+
+    Columns numbered from 0 are positions. Beside labels that are numbers, so are columns with
+    names of text, unless these look like other numbers.
+    """
+    if own == list(range(len(own))):
+        return None
+    if not (y_holds_numbers and _are_text(own)):
+        return own
+    _refuse_other_numbers(own, "column {} of scores", "scores.to_numpy()")
+    return None
+
+
+def _row_classes(index: pd.Index, labels: Any) -> list[Any] | None:
+    """Names of the classes that the index of a gallery gives, or None where y holds positions.
+
+    An index of text is read like the columns of scores. One of numbers names the classes if `y`
+    holds nothing else; numbers that could as well be positions are refused.
+    """
+    own = index.tolist()
+    numbers = labels.dtype.kind in "iuf"
+    if own == list(range(len(own))):
+        return None
+    if _are_text(own):
+        if not numbers:
+            return own
+        _refuse_other_numbers(own, "row {} of gallery", "gallery.reset_index(drop=True)")
+    elif numbers and index.dtype.kind in "iuf" and np.isin(labels, own).all():
+        if not np.isin(labels, np.arange(len(own))).all():
+            return own
+        raise DataError(
+            "y: the index of gallery has these numbers in another order than its rows: are they "
+            "positions or names? Pass gallery.reset_index(drop=True) if they are positions, "
+            "classes=gallery.index if they are names"
+        )
+    return None
+
+
+def _are_text(names: Sequence[Any]) -> bool:
+    """Whether all names are text."""
+    return all(isinstance(name, str) for name in names)
+
+
+def _refuse_other_numbers(names: Sequence[str], place: str, remedy: str) -> None:
+    """Raise where names beside labels that are numbers look like other numbers than positions.
+
+    Such are "2", "2.0" and " 2" elsewhere than at position 2, and names that differ only by a
+    number at their end, where these numbers have no gaps and are in disorder ("c1", "c0", "c2").
+    """
+    bad = next((j for j, name in enumerate(names) if _is_other_number(name, j)), None)
+    found = _numbers_at_end(names)
+    if bad is None and found and sorted(found) == list(range(min(found), min(found) + len(found))):
+        bad = next((j for j, number in enumerate(found) if number != min(found) + j), None)
+    if bad is not None:
+        raise DataError(
+            f"y: found numbers, and {place.format(bad)} is named {names[bad]!r}: are the numbers "
+            f"positions or names? Pass y as text (the names) if they are names, {remedy} if they "
+            "are positions"
+        )
+
+
+def _is_other_number(name: str, position: int) -> bool:
+    try:
+        number = float(name)
+    except ValueError:
+        return False
+    return math.isfinite(number) and number != position
+
+
+def _numbers_at_end(names: Sequence[str]) -> list[int]:
+    """Numbers at the end of names that are otherwise the same; none where they are not."""
+    numbers = []
+    first = None
+    for name in names:
+        parts = re.fullmatch(r"(.*?)([0-9]+)", name, re.DOTALL)
+        if parts is None or (first is not None and parts[1] != first):
+            return []
+        first = parts[1]
+        numbers.append(int(parts[2]))
+    return numbers

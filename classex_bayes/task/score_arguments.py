@@ -1,0 +1,171 @@
+"""Scores, embeddings and ranks as users pass them, each read once: sources, labels, class names."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_array, as_numeric, as_vector, one_of, truth_value
+from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
+from classex_bayes.exceptions import DataError
+from classex_bayes.frames import is_frame
+from classex_bayes.task.class_labels import (
+    class_names,
+    column_names,
+    encode_templates,
+    refuse_positions,
+    row_names,
+)
+from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
+from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
+from classex_bayes.typing import IntArray
+
+
+class LabelledScores(NamedTuple):
+    """Scores, the labels of their rows as given, and the names of their columns."""
+
+    source: ScoreSource
+    y: Any
+    names: list[Any] | None
+
+
+def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
+    """Arguments of `SourceTask.from_scores`."""
+    higher = truth_value(higher_is_better, "higher_is_better")
+    if is_dask(scores):
+        source: ScoreSource = DaskScores(scores, higher)
+    else:
+        scores, y = _with_shape(scores, "scores"), _with_shape(y, "y")
+        _refuse_swapped(scores.shape, y.shape)
+        _refuse_disorder(scores, y, ("scores", "y"))
+        if is_frame(scores):
+            y = as_vector(y, "y")
+            classes = column_names(scores.columns, classes, y)
+        source = ScoreMatrix(as_matrix_anywhere(scores, "scores"), higher)
+    n_classes = source.shape[1]
+    enough_classes(n_classes, "scores")
+    return LabelledScores(source, y, class_names(classes, n_classes))
+
+
+def read_embeddings(
+    probes: Any,
+    gallery: Any,
+    y: Any,
+    *,
+    metric: Metric,
+    gallery_y: Any,
+    reduce: Reduce,
+    classes: Any,
+) -> LabelledScores:
+    """Arguments of `SourceTask.from_embeddings`."""
+    one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
+    one_of(reduce, ("max", "mean"), "reduce")
+    _refuse_disorder(probes, y, ("probes", "y"))
+    _refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
+    _refuse_other_columns(probes, gallery)
+    if gallery_y is None:
+        classes = row_names(gallery, classes, y)
+    in_dask = is_dask(probes) or is_dask(gallery)
+    as_matrix = dask_matrix if in_dask else as_matrix_anywhere
+    probes, gallery = as_matrix(probes, "probes"), as_matrix(gallery, "gallery")
+    if probes.shape[1] != gallery.shape[1]:
+        raise DataError(
+            f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
+            "expected the same number"
+        )
+    if not in_dask:
+        finite_embeddings(probes, "probes", metric)
+        finite_embeddings(gallery, "gallery", metric)
+    if gallery_y is None:
+        template_class = np.arange(gallery.shape[0])
+    else:
+        classes, template_class = _template_classes(gallery_y, gallery.shape[0], classes, y)
+    n_classes = int(template_class.max()) + 1
+    enough_classes(n_classes, "gallery")
+    source = (DaskEmbeddings if in_dask else EmbeddingScores)(
+        probes, gallery, template_class, metric, reduce
+    )
+    return LabelledScores(source, y, class_names(classes, n_classes))
+
+
+def _template_classes(
+    gallery_y: Any, n_templates: int, classes: Any, y: Any
+) -> tuple[Any, IntArray]:
+    """Names of the classes, from `classes` or the labels of the templates, and their positions."""
+    labels = as_vector(gallery_y, "gallery_y")
+    if classes is None:
+        try:
+            classes = np.unique(labels).tolist()
+        except TypeError:
+            raise DataError("gallery_y: labels of different types; pass classes=") from None
+        refuse_positions(y, classes, "gallery_y")
+    names = class_names(classes, None) or []
+    return names, encode_templates(labels, n_templates, names)
+
+
+def read_ranks(ranks: Any, y: Any, n_classes: int) -> IntArray:
+    """Ranks as whole numbers in 1..n_classes, in the order of the labels."""
+    _refuse_disorder(ranks, y, ("ranks", "y"))
+    array = as_numeric(as_vector(ranks, "ranks"), "ranks")
+    if array.ndim != 1:
+        raise DataError(f"ranks: expected one number per test instance, found shape {array.shape}")
+    bad = ~((array >= 1) & (array <= n_classes) & (array == np.floor(array)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"ranks: found {array[row]} at row {row}; expected whole numbers in 1..{n_classes}, "
+            "the rank of the true class, where 1 is best; add 1 if 0 is best"
+        )
+    return array.astype(np.int64)
+
+
+def _with_shape(values: Any, name: str) -> Any:
+    """Values that have a shape as they are, others as an array."""
+    return values if hasattr(values, "shape") else as_array(values, name)
+
+
+def _refuse_swapped(scores: tuple[int, ...], y: tuple[int, ...]) -> None:
+    """Raise where labels come first and the matrix second, or rows are columns."""
+    if (len(scores), len(y)) == (1, 2):
+        raise DataError(
+            f"scores, y: the arguments look swapped; found shapes {tuple(scores)} and {tuple(y)}, "
+            "expected scores as a matrix first"
+        )
+    if (len(scores), len(y)) == (2, 1) and scores[0] != y[0] == scores[1]:
+        raise DataError(f"y: found {y[0]} labels for {scores[0]} rows (transposed?)")
+
+
+def _refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
+    """Raise where labels are indexed like the rows of `values`, but in another order.
+
+    An index with other entries says nothing about the order, and rows go by position.
+    """
+    if not all(isinstance(item, pd.DataFrame | pd.Series) for item in (values, labels)):
+        return
+    name, own = names
+    one, other = values.index, labels.index
+    if len(one) == len(other) and not one.equals(other) and set(one) == set(other):
+        pairs = enumerate(zip(one.tolist(), other.tolist(), strict=True))
+        row, (there, here) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        raise DataError(
+            f"{own}: the index has the entries of that of {name} in another order; row {row} is "
+            f"{here!r}, in {name} {there!r}; pass {own}.loc[{name}.index], or "
+            f"{own}.to_numpy() if the rows are in order"
+        )
+
+
+def _refuse_other_columns(probes: Any, gallery: Any) -> None:
+    """Raise where two frames have columns of the same names in another order."""
+    if not (is_frame(probes) and is_frame(gallery)):
+        return
+    left, right = list(probes.columns), list(gallery.columns)
+    if left != right and len(left) == len(right) and set(left) == set(right):
+        place = next(
+            j for j, pair in enumerate(zip(left, right, strict=True)) if len(set(pair)) > 1
+        )
+        raise DataError(
+            "gallery: the columns have the names of those of probes in another order; "
+            f"column {place} is {right[place]!r}, in probes {left[place]!r}; pass "
+            "gallery[probes.columns]"
+        )
