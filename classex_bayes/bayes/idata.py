@@ -18,6 +18,7 @@ from classex_bayes.bayes.model.likelihoods import (
 from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
 from classex_bayes.core.basis import RadialBasis, loss_bins
 from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
@@ -148,13 +149,11 @@ def predictive_group(
     data, observed = data_of(tree), tree["observed_data"].to_dataset()
     coords = {name: weights[name].values for name in ("chain", "draw")}
     rows = {str(d): observed[d].variable for d in observed.coords if d in (*ROWS, *_NUMBERS)}
-    accuracies = []
+    law, accuracies = MixtureLaw(basis, weights.values), []
     for number, (n_classes, n_test, design_effect) in enumerate(task_sizes(tree)):
         k = task_part(observed, number)["k"].values
         effective = max(round(n_test / design_effect), 1)
-        accuracies.append(
-            replicated_accuracy(weights.values, basis, (n_classes, effective), k, rng)
-        )
+        accuracies.append(replicated_accuracy(law, (n_classes, effective), k, rng))
     group = xr.Dataset({"accuracy": (("chain", "draw", "k"), np.concatenate(accuracies, axis=-1))})
     if not isinstance(data, PowerData):
         histograms = [part.replicates(weights.values, rng) for part in data.parts]

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from classex_bayes.bayes.predict.beta_binomial import beta_binomial
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -13,8 +13,7 @@ _MOST_INSTANCES = 2000
 
 
 def replicated_accuracy(
-    weights: FloatArray,
-    basis: RadialBasis,
+    law: MixtureLaw,
     task_size: tuple[int, float],
     k: IntArray,
     rng: np.random.Generator,
@@ -26,10 +25,8 @@ def replicated_accuracy(
 
     Parameters
     ----------
-    weights : array of shape (chain, draw, m)
-        Draws of the mixture weights.
-    basis : RadialBasis
-        Basis of the weights.
+    law : MixtureLaw
+        Draws of the law of U*, weights of shape (chain, draw, m).
     task_size : tuple
         k1 and the number of independent instances.
     k : int array of shape (n_k,)
@@ -43,8 +40,8 @@ def replicated_accuracy(
     """
     n_classes, effective = task_size
     simulated = int(min(effective, _MOST_INSTANCES))
-    expected = weights @ basis.accuracy(k).T
-    cumulative = np.cumsum(weights.reshape(-1, weights.shape[-1]), axis=1)
+    expected, basis = law.expected_accuracy(k), law.basis
+    cumulative = np.cumsum(law.weights.reshape(-1, basis.knots.size), axis=1)
     result = np.empty((len(cumulative), k.size))
     for row, below in enumerate(cumulative):
         component = np.searchsorted(below[:-1], rng.random(simulated) * below[-1])

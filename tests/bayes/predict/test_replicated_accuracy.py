@@ -10,6 +10,7 @@ from scipy.stats import binom, norm
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.predict import replicated_accuracy
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 
 BASIS = RadialBasis.regular(-2, 5, 0.5)
 WEIGHTS = np.random.default_rng(2).dirichlet(np.ones(BASIS.knots.size))
@@ -42,13 +43,9 @@ def test_accuracies_have_the_noise_of_the_effective_sample(effective, monkeypatc
     # Many instances are simulated by fewer, whose noise is scaled.
     monkeypatch.setattr(replicated_accuracy, "_MOST_INSTANCES", 500)
     k1, k = 30, np.array([2, 5, 15, 30])
-    draws = replicated_accuracy.replicated_accuracy(
-        np.broadcast_to(WEIGHTS, (2, 2000, WEIGHTS.size)),
-        BASIS,
-        (k1, effective),
-        k,
-        np.random.default_rng(1),
-    )
+    law = MixtureLaw(BASIS, np.broadcast_to(WEIGHTS, (2, 2000, WEIGHTS.size)))
+    rng = np.random.default_rng(1)
+    draws = replicated_accuracy.replicated_accuracy(law, (k1, effective), k, rng)
     assert draws.shape == (2, 2000, 4) and draws.min() >= 0 and draws.max() <= 1
     share, wins = loss_law(k1), np.arange(k1)[::-1]
     correct = np.array([[comb(v, size - 1) / comb(k1 - 1, size - 1) for v in wins] for size in k])
