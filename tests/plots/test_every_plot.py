@@ -27,17 +27,6 @@ INTERVAL = "90% credible interval"
 WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}
 
 
-@pytest.fixture(autouse=True)
-def no_window():
-    from matplotlib import pyplot as plt
-
-    backend = mpl.get_backend()
-    mpl.use("agg")
-    yield
-    plt.close("all")
-    mpl.use(backend)
-
-
 @pytest.fixture(scope="module")
 def inputs(fitted, pilot):
     """What the plots take."""

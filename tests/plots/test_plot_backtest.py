@@ -29,8 +29,6 @@ def with_draws(found):
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])
 @pytest.mark.parametrize("score", ["rmse", "coverage90", "bias"])
 def test_draws_the_scores(with_draws, score, backend):
-    from matplotlib import pyplot as plt
-
     plot = plot_backtest(with_draws, score, 20, backend=backend)
     assert plot.backend == backend
     expected = with_draws.scores.xs(20, level="n_source")[score].to_numpy()
@@ -42,7 +40,6 @@ def test_draws_the_scores(with_draws, score, backend):
             "Back-test: 3 pilots of 20 classes\nbands: two Monte Carlo standard errors"
         )
         assert len(axes.lines) == (2 if score == "coverage90" else 1)
-    plt.close("all")
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,6 @@ def predictions():
     }
 
 
-@pytest.fixture
-def pyplot():
-    from matplotlib import pyplot as plt
-
-    backend = plt.get_backend()
-    plt.switch_backend("agg")
-    yield plt
-    plt.close("all")
-    plt.switch_backend(backend)
-
-
 def test_classifiers(predictions):
     found = ClassifierComparison(predictions, None, True)
     plot = plot_classifiers(found, ci_prob=0.9, backend="none")
@@ -48,9 +37,9 @@ def test_classifiers(predictions):
     assert_allclose(best["y"], found.prob_best()["far"].sort_index())
 
 
-def test_classifiers_in_two_panels(predictions, pyplot, tmp_path):
+def test_classifiers_in_two_panels(predictions, tmp_path):
     plot = plot_classifiers(ClassifierComparison(predictions, None, True), backend="matplotlib")
-    axes = pyplot.gcf().axes
+    axes = plot.get_viz("figure").axes
     assert [ax.get_ylabel() for ax in axes] == ["accuracy", "probability of being best"]
     assert {ax.get_xscale() for ax in axes} == {"log"}
     assert len(axes[0].collections) == 2 and len(axes[0].lines) == len(axes[1].lines) == 2
@@ -66,7 +55,7 @@ def test_groups(predictions):
     assert "line near (share 0.25), 90% credible interval" in plot.viz.children
 
 
-def test_a_single_number_of_classes(predictions, pyplot, tmp_path):
+def test_a_single_number_of_classes(predictions, tmp_path):
     single = {
         name: Extrapolation(p.values.isel(k=[0]), name, "credible", 10)
         for name, p in predictions.items()

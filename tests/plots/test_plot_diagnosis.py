@@ -18,8 +18,6 @@ def task():
 
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])
 def test_lorenz_curves(task, backend):
-    from matplotlib import pyplot as plt
-
     report = diagnose(task, random_seed=1)
     plot = plot_diagnosis(report, backend=backend)
     assert plot.backend == backend
@@ -36,7 +34,6 @@ def test_lorenz_curves(task, backend):
             assert curve[0] == 0
             assert curve[-1] == pytest.approx(1)
             assert (np.diff(curve, 2) <= 1e-12).all()  # concave: largest first
-    plt.close("all")
 
 
 def test_a_task_without_errors():

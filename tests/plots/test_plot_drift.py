@@ -1,6 +1,5 @@
 """The plot of a drift: both predictions, and the accuracies that it was measured by."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -30,10 +29,6 @@ def prediction():
 
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])
 def test_drift(task, prediction, backend):
-    from matplotlib import pyplot as plt
-
-    before = mpl.get_backend()
-    mpl.use("agg")
     drift = measure_drift(task, {20: 0.97, 50: 0.85})
     plot = plot_drift(drift, prediction, ci_prob=0.9, ci_kind="eti", random_seed=2, backend=backend)
     lines = {f"{what} {name}" for what in ("line", "band") for name in (NAME, DRIFTED)}
@@ -42,8 +37,6 @@ def test_drift(task, prediction, backend):
         axes = plot.get_viz("plot")
         assert axes.get_xscale() == "log"
         assert axes.get_title().startswith("Drift of retrained classifiers: ")
-        plt.close("all")
-        mpl.use(before)
         return
     found = drift.apply(prediction, random_seed=2)
     band = plot.viz[f"band {DRIFTED}"]["panel"].item()

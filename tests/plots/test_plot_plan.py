@@ -21,8 +21,6 @@ def planned(classes, n_pilots=5):
 
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])
 def test_lines(backend):
-    from matplotlib import pyplot as plt
-
     plot = plot_plan(planned([50, 100, 400]), backend=backend)
     assert plot.backend == backend
     if backend == "matplotlib":
@@ -36,7 +34,6 @@ def test_lines(backend):
         np.testing.assert_allclose(wanted, [[50, 400], [0.08, 0.08]])
         names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
         assert names == ["1 instance of each class", "4 instances of each class", "wanted (0.08)"]
-    plt.close("all")
 
 
 def test_a_single_size_and_pilot():

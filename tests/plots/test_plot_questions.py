@@ -1,6 +1,5 @@
 """Plots of answers: shares of the draws, the interval, and what lies beyond the search."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,17 +10,6 @@ from classex_bayes.plots.plot_questions import plot_classes_until, plot_prob_at_
 from classex_bayes.results import ClassesUntil, Extrapolation
 
 LARGEST = 10**12
-
-
-@pytest.fixture(autouse=True)
-def no_window():
-    from matplotlib import pyplot as plt
-
-    backend = mpl.get_backend()
-    mpl.use("agg")
-    yield
-    plt.close("all")
-    mpl.use(backend)
 
 
 def until(k):

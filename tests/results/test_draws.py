@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from classex_bayes.evaluate.crossing import Crossing
+from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import DrawsTable, Estimand, Extrapolation
 
@@ -172,3 +174,32 @@ def test_description_of_the_estimand(estimand, description, label):
     assert (found.description, found.estimand.label()) == (description, label)
     header = f"model: {description}, from 5 source classes"
     assert repr(found).startswith(header) and header in found._repr_html_()
+
+
+# Methods that results share
+
+
+def test_differences_have_the_methods_of_predictions():
+    rng = np.random.default_rng(8)
+    draws = xr.DataArray(
+        rng.normal(0.05, 0.1, (2, 500, 2)),
+        dims=("chain", "draw", "k"),
+        coords={"k": [10, 20]},
+        name="difference",
+    )
+    difference = AccuracyDifference("a", "b", draws)
+    flat = draws.values.reshape(-1, 2)
+    np.testing.assert_allclose(difference.mean, flat.mean(0))
+    np.testing.assert_allclose(difference.median, np.median(flat, 0))
+    np.testing.assert_allclose(difference.prob_above(0.1), (flat > 0.1).mean(0))
+    tails = np.quantile(flat, [0.1, 0.9], axis=0)
+    np.testing.assert_allclose(difference.interval(0.8, "eti").T, tails, atol=0.01)
+    assert difference.to_dataframe()["difference"].size == flat.size
+    assert difference.summary(0.8, "eti").columns[-1] == "prob_above"
+
+
+def test_crossings_have_the_methods_of_counts():
+    k = xr.DataArray([[50.0, 200.0, np.inf, np.inf]], dims=("chain", "draw"))
+    crossing = Crossing("a", "b", k, k > 0, (10, 1000), 10)
+    assert (crossing.median, crossing.prob_at_least(100)) == (200, 0.75)
+    assert crossing.interval(0.5) == (50, np.inf)

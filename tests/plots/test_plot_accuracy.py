@@ -1,7 +1,6 @@
-"""Plots: what is drawn, on which axes, with which names; and nothing left open."""
+"""Accuracy and discriminability as plots: marks, axes and names."""
 
 import arviz_base
-import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -18,24 +17,6 @@ from classex_bayes.task.source_task import SourceTask
 BACKENDS = ["none", "matplotlib"]
 BAYES = "BayesianExtrapolator, 90% credible interval"
 K = [10, 200, 1000, 50]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_window():
-    backend = mpl.get_backend()
-    mpl.use("agg")
-    yield
-    mpl.use(backend)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    """Nothing is open but what a test has drawn, which is closed behind it."""
-    from matplotlib import pyplot as plt
-
-    assert plt.get_fignums() == []
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -248,65 +229,6 @@ def test_discriminability(fitted, backend):
     assert_allclose(band["y_top"], tails[1], atol=2e-3)
     limit = marks(plot, "line resolved by k1 classes")["x"]
     assert_allclose(ndtr(limit), 1 - 1 / 200)
-
-
-# Posterior predictive checks
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kind", ["ranks", "accuracy"])
-def test_ppc(fitted, pilot, backend, kind):
-    plot = plot_ppc(fitted, kind=kind, ci_prob=0.9, ci_kind="eti", random_seed=1, backend=backend)
-    label = "replicated, 90% posterior predictive interval"
-    assert drawn(plot) == {f"band {label}", f"line {label}", "points observed"}
-    if backend == "matplotlib":
-        assert labels(plot)[3] == "log"
-        return
-    points = marks(plot, "points observed")
-    if kind == "accuracy":
-        assert_allclose(points["y"], pilot.task.accuracy(points["x"].astype(int)))
-    else:
-        ranks = points["x"]
-        assert (ranks[0], ranks[-1], points["y"][-1]) == (1, 200, 1)
-        shares = [np.mean(pilot.task.ranks <= rank) for rank in ranks]
-        assert_allclose(points["y"], shares)
-    band = marks(plot, f"band {label}")
-    held = (band["y_bottom"] <= points["y"] + 1e-9) & (points["y"] <= band["y_top"] + 1e-9)
-    assert held.mean() > 0.7
-
-
-def test_ppc_draws_replicates_once_or_for_a_seed(fit, pilot):
-    model = fit(pilot.task, draws=20)
-    assert "posterior_predictive" not in model.idata
-    lines = [
-        marks(
-            plot_ppc(model, ci_prob=0.9, ci_kind="eti", random_seed=seed, backend="none"),
-            "line replicated, 90% posterior predictive interval",
-        )["y"]
-        for seed in (None, 5, None, 6)
-    ]
-    assert_array_equal(lines[1], lines[2])
-    assert not np.array_equal(lines[0], lines[1]) and not np.array_equal(lines[2], lines[3])
-
-
-def test_ppc_of_another_task(fitted, pilot):
-    other = SourceTask.from_embeddings(*pilot.law.sample(200, repeats=2, random_seed=2))
-    for kind in ("accuracy", "ranks"):
-        points = marks(plot_ppc(fitted, other, kind=kind, backend="none"), "points observed")
-        if kind == "accuracy":
-            assert_allclose(points["y"], other.accuracy(points["x"].astype(int)))
-        else:
-            assert points["y"][0] == np.mean(other.ranks == 1)
-    with pytest.raises(DataError, match="task: it has 50 classes, unlike the fitted one"):
-        plot_ppc(fitted, pilot.task.subsample(50, random_seed=1), backend="none")
-
-
-def test_ppc_of_a_bare_curve(fitted_curve):
-    assert "points observed" in drawn(plot_ppc(fitted_curve, kind="accuracy", backend="none"))
-    with pytest.raises(DataError, match="kind: the power form was fitted to acc"):
-        plot_ppc(fitted_curve, backend="none")
-    with pytest.raises(DataError, match="kind: found 'scores'"):
-        plot_ppc(fitted_curve, kind="scores", backend="none")
 
 
 @pytest.mark.parametrize("plot", [plot_ppc, plot_discriminability])

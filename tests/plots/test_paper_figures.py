@@ -1,22 +1,13 @@
 """Figures of the paper: what is drawn is what the laws and the trials say."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots import paper_figures as papers
 from classex_bayes.simulate import BivariateNormal
 from classex_bayes.studies.gaussian_simulation import rmse_by_cell
-
-
-@pytest.fixture(autouse=True)
-def no_window():
-    with mpl.rc_context({"backend": "agg"}):
-        yield
-    plt.close("all")
 
 
 def test_figure4_the_means_of_label_sets_lie_on_the_line():
