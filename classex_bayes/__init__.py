@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from classex_bayes.io.task_files import read_task
     from classex_bayes.plots.plot_accuracy import plot_accuracy
     from classex_bayes.plots.plot_backtest import plot_backtest
+    from classex_bayes.plots.plot_classes_until import plot_classes_until
     from classex_bayes.plots.plot_classifiers import plot_classifiers
     from classex_bayes.plots.plot_diagnosis import plot_diagnosis
     from classex_bayes.plots.plot_discriminability import plot_discriminability
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from classex_bayes.plots.plot_groups import plot_groups
     from classex_bayes.plots.plot_plan import plot_plan
     from classex_bayes.plots.plot_ppc import plot_ppc, plot_prior_predictive
-    from classex_bayes.plots.plot_questions import plot_classes_until, plot_prob_at_least
+    from classex_bayes.plots.plot_prob_at_least import plot_prob_at_least
     from classex_bayes.plots.plot_sensitivity import plot_sensitivity
     from classex_bayes.report.page import write_report
     from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
@@ -105,7 +106,7 @@ _WHERE = {
     "plan": "evaluate.plan",
     "plot_accuracy": "plots.plot_accuracy",
     "plot_backtest": "plots.plot_backtest",
-    "plot_classes_until": "plots.plot_questions",
+    "plot_classes_until": "plots.plot_classes_until",
     "plot_classifiers": "plots.plot_classifiers",
     "plot_diagnosis": "plots.plot_diagnosis",
     "plot_discriminability": "plots.plot_discriminability",
@@ -114,7 +115,7 @@ _WHERE = {
     "plot_plan": "plots.plot_plan",
     "plot_ppc": "plots.plot_ppc",
     "plot_prior_predictive": "plots.plot_ppc",
-    "plot_prob_at_least": "plots.plot_questions",
+    "plot_prob_at_least": "plots.plot_prob_at_least",
     "plot_sensitivity": "plots.plot_sensitivity",
     "posterior_checks": "bayes.checks.posterior_checks",
     "read_task": "io.task_files",

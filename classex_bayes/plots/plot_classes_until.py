@@ -1,17 +1,14 @@
-"""Answers to questions: how many classes until, how probable is at least."""
-
-from collections.abc import Sequence
+"""How many classes keep an accuracy."""
 
 import numpy as np
 from arviz_plots import PlotCollection
 
-from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import count
 from classex_bayes.plots.chart import INK, N_CLASSES, Chart, require
-from classex_bayes.results import ClassesUntil, Extrapolation, interval_label, interval_settings
+from classex_bayes.results import ClassesUntil, interval_label, interval_settings
 from classex_bayes.typing import FloatArray
 
-_POSTERIOR, _MEDIAN, _PROBABILITY = "posterior", "median", "posterior probability"
+_POSTERIOR, _MEDIAN = "posterior", "median"
 _N_BINS = 40
 _NARROWEST = 0.01  # decades; a posterior at one number is drawn as wide
 
@@ -74,7 +71,7 @@ def plot_classes_until(
     if beyond:
         chart.line(edge, np.full(2, float(result.largest)), np.array([0, beyond]), width=3)
     title = result.describe(prob).capitalize().replace(" (", "\n(")
-    return chart.labelled(title, N_CLASSES, _PROBABILITY).draw(backend)
+    return chart.labelled(title, N_CLASSES, "posterior probability").draw(backend)
 
 
 def _histogram(log_k: FloatArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
@@ -83,56 +80,3 @@ def _histogram(log_k: FloatArray, n_draws: int) -> tuple[FloatArray, FloatArray]
     slack = max(_NARROWEST - (high - low), 0) / 2
     height, edges = np.histogram(log_k, _N_BINS, (low - slack, high + slack))
     return edges, height / n_draws
-
-
-def plot_prob_at_least(
-    prediction: Extrapolation,
-    accuracy: float | Sequence[float] | FloatArray,
-    *,
-    backend: str | None = None,
-) -> PlotCollection:
-    """Draw the posterior probability of an accuracy, or more, against the number of classes.
-
-    Parameters
-    ----------
-    prediction : Extrapolation
-        With draws, at several k.
-    accuracy : float or array-like of float
-        Levels in (0, 1); one line each.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
-
-    Returns
-    -------
-    PlotCollection
-
-    Raises
-    ------
-    DataError
-        No level, one twice or outside (0, 1); a point estimate or a risk.
-
-    Examples
-    --------
-    >>> draws = np.random.default_rng(1).uniform(0.7, 0.9, (1, 500, 3)) / [1, 1.2, 1.5]
-    >>> pred = Extrapolation.from_draws([10, 100, 1000], draws, "example", "credible", 10)
-    >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
-    'none'
-    """
-    return prob_at_least_chart(prediction, accuracy).draw(backend)
-
-
-def prob_at_least_chart(
-    prediction: Extrapolation, accuracy: float | Sequence[float] | FloatArray
-) -> Chart:
-    """Return the chart of `plot_prob_at_least`."""
-    require(prediction, Extrapolation, "prediction", "predict(k)")
-    levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
-    found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
-    if not levels or len(found) < len(levels):
-        raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
-    chart = Chart(dict.fromkeys(found))
-    for name, probability in found.items():
-        ordered = probability.sort_index()
-        chart.line(name, ordered.index.to_numpy(), ordered.to_numpy())
-    title = f"{prediction.estimator}: {prediction.description}"
-    return chart.labelled(title, N_CLASSES, _PROBABILITY)

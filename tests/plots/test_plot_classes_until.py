@@ -1,4 +1,4 @@
-"""Plots of answers: shares of the draws, the interval, and what lies beyond the search."""
+"""The plot of a number of classes: shares of the draws, the interval, and draws beyond the search."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_questions import plot_classes_until, plot_prob_at_least
-from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.plots.plot_classes_until import plot_classes_until
+from classex_bayes.results import ClassesUntil
 
 LARGEST = 10**12
 
@@ -68,35 +68,6 @@ def test_extreme_answers(k, backend):
         assert marks(plot, "line posterior")["y"].sum() == pytest.approx(2 * np.isfinite(k).mean())
 
 
-@pytest.mark.parametrize("backend", ["none", "matplotlib"])
-def test_prob_at_least(backend):
-    draws = np.random.default_rng(2).uniform(0.5, 1, (2, 300, 3)) / [2, 1, 1.5]
-    prediction = Extrapolation.from_draws([1000, 10, 100], draws, "name", "credible", 10)
-    plot = plot_prob_at_least(prediction, [0.4, 0.6], backend=backend)
-    if backend == "matplotlib":
-        axes = plot.get_viz("plot")
-        assert (axes.get_xscale(), axes.get_ylabel()) == ("log", "posterior probability")
-        assert axes.get_title() == "name: expected accuracy"
-        return
-    for level in (0.4, 0.6):
-        line = marks(plot, f"line at least {level}")
-        assert_array_equal(line["x"], [10, 100, 1000])
-        assert_allclose(line["y"], prediction.prob_at_least(level)[[10, 100, 1000]])
-    single = Extrapolation.from_draws([10], draws[..., :1], "name", "credible", 10)
-    assert "points at least 0.4" in plot_prob_at_least(single, 0.4, backend="none").viz.children
-
-
 def test_refused():
-    point = Extrapolation.from_point([10, 20], [0.9, 0.8], "points", 10)
-    draws = Extrapolation.from_draws([10], np.full((1, 5, 1), 0.5), "name", "credible", 10)
     with pytest.raises(DataError, match="result: expected what classes_until returns"):
         plot_classes_until(100)
-    for prediction, accuracy, message in (
-        (point, 0.5, "points is a point estimate"),
-        (0.5, 0.5, "prediction: expected what predict"),
-        (draws, [], "accuracy: expected one or more different levels"),
-        (draws, [0.5, 0.5], "accuracy: expected one or more different levels"),
-        (draws, [0.5, 5], "accuracy: expected a number between 0 and 1"),
-    ):
-        with pytest.raises(DataError, match=message):
-            plot_prob_at_least(prediction, accuracy, backend="none")

@@ -1,0 +1,64 @@
+"""Probability of an accuracy against the number of classes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from arviz_plots import PlotCollection
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.chart import N_CLASSES, Chart, require
+from classex_bayes.results import Extrapolation
+from classex_bayes.typing import FloatArray
+
+
+def plot_prob_at_least(
+    prediction: Extrapolation,
+    accuracy: float | Sequence[float] | FloatArray,
+    *,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw the posterior probability of an accuracy, or more, against the number of classes.
+
+    Parameters
+    ----------
+    prediction : Extrapolation
+        With draws, at several k.
+    accuracy : float or array-like of float
+        Levels in (0, 1); one line each.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        No level, one twice or outside (0, 1); a point estimate or a risk.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(1).uniform(0.7, 0.9, (1, 500, 3)) / [1, 1.2, 1.5]
+    >>> pred = Extrapolation.from_draws([10, 100, 1000], draws, "example", "credible", 10)
+    >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
+    'none'
+    """
+    return prob_at_least_chart(prediction, accuracy).draw(backend)
+
+
+def prob_at_least_chart(
+    prediction: Extrapolation, accuracy: float | Sequence[float] | FloatArray
+) -> Chart:
+    """Return the chart of `plot_prob_at_least`."""
+    require(prediction, Extrapolation, "prediction", "predict(k)")
+    levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
+    found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
+    if not levels or len(found) < len(levels):
+        raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
+    chart = Chart(dict.fromkeys(found))
+    for name, probability in found.items():
+        ordered = probability.sort_index()
+        chart.line(name, ordered.index.to_numpy(), ordered.to_numpy())
+    title = f"{prediction.estimator}: {prediction.description}"
+    return chart.labelled(title, N_CLASSES, "posterior probability")
