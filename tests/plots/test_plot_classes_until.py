@@ -1,4 +1,4 @@
-"""The plot of a number of classes: shares of the draws, the interval, and draws beyond the search."""
+"""The plot of a number of classes: draws, interval, and draws beyond the search."""
 
 import numpy as np
 import pytest
