@@ -1,4 +1,4 @@
-"""Average test accuracy on random subsets of the source classes, from losses alone."""
+"""Accuracy on random subsets of the source classes, from losses alone."""
 
 from collections.abc import Callable
 
@@ -9,6 +9,12 @@ from classex_bayes.core.gamma_ratios import log_gamma_ratio
 from classex_bayes.typing import FloatArray, IntArray
 
 _LARGEST_TABLE = 1_000_000
+# 16 ratios of neighbouring chances, each at most k1^2, do not overflow for k1 up to 1e9.
+_STEPS = 16
+# Terms below this share of the total are dropped, and so is the rest of a tail far below it, of
+# which at most k1 terms are to come.
+_SMALL_TERM, _SMALL_TAIL = 1e-17, 1e-26
+_MOST_PAIRS = 50_000
 
 
 def log_binomial(n: float, v: FloatArray) -> FloatArray:
@@ -92,6 +98,87 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float) -> FloatArr
     return np.where(possible, np.exp(log_f), 0.0)
 
 
+def top_accuracy_given_losses(
+    losses: IntArray, n_classes: int, k: IntArray, top: int
+) -> FloatArray:
+    r"""Chance that an instance with given losses has its class among the m best of k classes.
+
+    Of the k - 1 wrong classes drawn at random from k1 - 1, at most m - 1 may be among the L that
+    scored higher:
+
+    .. math:: \sum_{j < m} \binom{L}{j} \binom{k_1 - 1 - L}{k - 1 - j} \Big/ \binom{k_1 - 1}{k - 1}.
+
+    The terms on both sides of j = m - 1 come from the ratios of neighbours and are divided by
+    their total, so that no factorial is needed; the absolute error is below 1e-12.
+
+    Parameters
+    ----------
+    losses : int array of shape (n,)
+        Number of wrong classes scoring above the true one, 0..n_classes - 1.
+    n_classes : int
+        k1, the number of source classes.
+    k : int array of shape (n_k,)
+        Sizes of the subsets, 1..n_classes.
+    top : int
+        m, at least 1. With m = 1 it is `accuracy_given_losses`; with m >= k it is 1.
+
+    Returns
+    -------
+    array of shape (n, n_k)
+
+    Examples
+    --------
+    >>> top_accuracy_given_losses(np.array([0, 1, 2]), 3, np.array([2, 3]), 2).tolist()
+    [[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
+    """
+    if top == 1:
+        return accuracy_given_losses(losses, n_classes, k)
+    lost = np.asarray(losses, dtype=float)[:, None]
+    drawn = np.asarray(k, dtype=float) - 1
+    lost, drawn = np.broadcast_arrays(lost, drawn)
+    most, competitors = float(top - 1), float(n_classes - 1)
+    chance = np.where(np.minimum(lost, drawn) <= most, 1.0, 0.0)
+    open_ = (chance == 0) & (lost + drawn - competitors <= most)
+    at_most = np.empty(np.count_nonzero(open_))
+    open_lost, open_drawn = lost[open_], drawn[open_]
+    for start in range(0, at_most.size, _MOST_PAIRS):
+        part = slice(start, start + _MOST_PAIRS)
+        at_most[part] = _chance_at_most(most, open_lost[part], open_drawn[part], competitors)
+    chance[open_] = at_most
+    return chance
+
+
+def _chance_at_most(
+    most: float, lost: FloatArray, drawn: FloatArray, competitors: float
+) -> FloatArray:
+    """Hypergeometric CDF at a value `most` that is possible, for pairs of L and k - 1."""
+    # Sums of the chances of most, most - 1, ... and of most + 1, ..., in units of that of `most`.
+    below, above = np.ones(lost.size), np.zeros(lost.size)
+    term_below, term_above = np.ones(lost.size), np.ones(lost.size)
+    left = np.arange(lost.size)
+    spare = competitors - lost - drawn
+    for first in range(0, int(competitors) + 1, _STEPS):
+        step = first + np.arange(_STEPS)
+        marked, taken, rest = (values[left, None] for values in (lost, drawn, spare))
+        # The ratios reach 0 at the ends of the range of possible values.
+        j = most - step
+        fall = j * (rest + j) / ((marked - j + 1) * (taken - j + 1))
+        j = most + step
+        rise = (marked - j) * (taken - j) / ((j + 1) * (rest + j + 1))
+        terms = term_below[left, None] * np.cumprod(fall, axis=1)
+        below[left] += terms.sum(axis=1)
+        term_below[left] = terms[:, -1]
+        terms = term_above[left, None] * np.cumprod(rise, axis=1)
+        above[left] += terms.sum(axis=1)
+        term_above[left] = terms[:, -1]
+        small, large = np.minimum(below, above)[left], np.maximum(below, above)[left]
+        term = np.maximum(term_below, term_above)[left]
+        left = left[(term > _SMALL_TERM * large) & (small > _SMALL_TAIL * large)]
+        if left.size == 0:
+            break
+    return 1 / (1 + above / below)
+
+
 def distinct_losses(losses: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct losses in increasing order, and the place of each instance's loss among them.
 
@@ -152,9 +239,10 @@ def average_test_accuracy(
     >>> average_test_accuracy(np.array([0, 1, 0]), 3, np.array([2, 3]), np.full(3, 1 / 3)).round(4)
     array([0.8333, 0.6667])
     """
-    return weighted_over_losses(
+    accuracy = weighted_over_losses(
         lambda values, part: accuracy_given_losses(values, n_classes, part), losses, k, weights
     )
+    return np.minimum(accuracy, 1.0)  # weights sum to 1 up to rounding
 
 
 def weighted_over_losses(
@@ -163,12 +251,12 @@ def weighted_over_losses(
     k: IntArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Weighted mean over instances of a chance that depends on losses and k.
+    """Weighted mean over instances of a function of losses and k.
 
     Parameters
     ----------
     given_losses : callable
-        Chances of shape (n_values, n_k) from distinct losses and numbers of classes.
+        Values of shape (n_values, n_k) from distinct losses and numbers of classes.
     losses, weights : arrays of shape (n,)
         Losses and weights of the instances.
     k : int array of shape (n_k,)
@@ -177,15 +265,14 @@ def weighted_over_losses(
     Returns
     -------
     array of shape (n_k,)
-        At most 1.
     """
     values, where = distinct_losses(losses)
     share = np.bincount(where, weights=weights, minlength=values.size)
     k = np.atleast_1d(k)
-    accuracy = np.empty(k.size)
+    total = np.empty(k.size)
     # A block of k at a time bounds the table (distinct losses x k) for a million classes.
     width = max(1, 100_000 // values.size)
     for start in range(0, k.size, width):
         part = slice(start, start + width)
-        accuracy[part] = share @ given_losses(values, k[part])
-    return np.minimum(accuracy, 1.0)
+        total[part] = share @ given_losses(values, k[part])
+    return total

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from scipy.special import betaincc, ndtr
 
 from classex_bayes.core.basis import RadialBasis, loss_bins
-from classex_bayes.core.subsets import accuracy_given_losses, average_test_accuracy
-from classex_bayes.core.top_accuracy import (
-    average_top_accuracy,
-    expected_top_accuracy,
+from classex_bayes.core.metrics import Accuracy, expected_top_accuracy, named_metric
+from classex_bayes.core.subsets import (
+    accuracy_given_losses,
+    average_test_accuracy,
     top_accuracy_given_losses,
 )
+from classex_bayes.exceptions import DataError
 
 # mu, sd, k, and the accuracies at each top, from a 22-digit trapezoid rule over Z with the
 # binomial probabilities added up term by term.
@@ -67,7 +68,7 @@ def test_equals_the_average_over_all_subsets(seed, n_classes, weighted):
                 # Every class is in the share k / k1 of the subsets.
                 share = n_classes / size / len(subsets)
                 expected[size - 1] += share * (weight[rows] @ (better < top))
-        found = average_top_accuracy(losses, n_classes, k, weight, top)
+        found = Accuracy(top).average(losses, n_classes, k, weight)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
@@ -109,7 +110,7 @@ def test_average_rises_with_top_and_falls_with_k(arguments):
     k = np.unique(np.geomspace(1, n_classes, 30).astype(int))
     weights = np.full(len(losses), 1 / len(losses))
     tops = np.unique(np.geomspace(1, n_classes, 12).astype(int))
-    found = [average_top_accuracy(np.array(losses), n_classes, k, weights, int(m)) for m in tops]
+    found = [Accuracy(int(m)).average(np.array(losses), n_classes, k, weights) for m in tops]
     assert np.all(np.diff(found, axis=0) >= -1e-12)
     assert np.all(np.diff(found, axis=1) <= 1e-12)
     assert np.min(found) >= 0
@@ -124,14 +125,14 @@ def test_best_one_is_the_accuracy_itself():
         top_accuracy_given_losses(losses, 1000, k, 1), accuracy_given_losses(losses, 1000, k)
     )
     np.testing.assert_array_equal(
-        average_top_accuracy(losses, 1000, k, weights, 1),
+        Accuracy(1).average(losses, 1000, k, weights),
         average_test_accuracy(losses, 1000, k, weights),
     )
 
 
 def test_many_distinct_losses_go_in_blocks():
     losses, k = np.arange(0, 10**6, 5), np.array([2, 1000, 10**6])
-    found = average_top_accuracy(losses, 10**6, k, np.full(losses.size, 1 / losses.size), 10)
+    found = Accuracy(10).average(losses, 10**6, k, np.full(losses.size, 1 / losses.size))
     # Losses are uniform, so that every rank among k is as likely.
     np.testing.assert_allclose(found, np.minimum(10 / k, 1), rtol=0, atol=5e-6)
 
@@ -196,3 +197,32 @@ def test_expectation_rises_with_top_and_the_knot_and_falls_with_k(basis, k):
     for top, accuracy in zip(tops[1:], found[1:], strict=True):
         assert np.all(accuracy[np.array(k) <= top] == 1)
     np.testing.assert_array_equal(found[0], basis.accuracy(np.array(k)))
+
+
+@pytest.mark.parametrize(
+    ("name", "m"), [("accuracy", 1), ("accuracy@1", 1), ("accuracy@5", 5), ("recall@12", 12)]
+)
+def test_metric_of_a_name(name, m):
+    assert named_metric(name) == Accuracy(m)
+    assert named_metric(named_metric(name).name) == Accuracy(m)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "f1", "accuracy@", "accuracy@0", "accuracy@-1", "accuracy@1.5", "accuracy@5@5"),
+        *(
+            "accuracy@²",
+            "accuracy @5",
+            f"accuracy@{10**13}",
+            None,
+            5,
+            True,
+            ["accuracy"],
+            b"accuracy",
+        ),
+    ],
+)
+def test_unknown_metrics_are_refused(name):
+    with pytest.raises(DataError, match="metric: found"):
+        named_metric(name)
