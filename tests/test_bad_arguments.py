@@ -45,7 +45,7 @@ CASES = {
         lambda: cb.BayesianExtrapolator(likelihood=np.zeros(0)).fit(TASK),
         "likelihood: .*expected one of 'auto'",
     ),
-    "accuracy beyond numbers": (lambda: TASK.accuracy(3, top=10**400), "top: "),
+    "metric beyond numbers": (lambda: TASK.metric(f"accuracy@{10**400}", 3), "metric: "),
     "complex level": (lambda: cb.backtest(FEW, TASK, 3, levels=[np.complex128(0.5)]), "levels: "),
 }
 for what in ("two", None, [3], True, 0, -1, 2.5, np.nan, FAR):

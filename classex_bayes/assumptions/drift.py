@@ -279,7 +279,7 @@ class Drift(Shown):
         delta = self.draws(prediction.k, shape[0] * shape[1], random_seed).reshape(shape)
         return replace(
             prediction,
-            values=xr.DataArray(
+            draws=xr.DataArray(
                 ndtr(ndtri(accuracy.values) + delta), coords=accuracy.coords, name="accuracy"
             ),
             estimator=f"{prediction.estimator} + drift",

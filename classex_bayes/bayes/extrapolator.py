@@ -35,7 +35,7 @@ from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.top_accuracy import expected_top_accuracy
+from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
@@ -45,6 +45,7 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
+_ACCURACY = Accuracy()
 # Stages of one seed: each draws from a child of its own.
 _PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION = 1, 2, 3, 4
 
@@ -201,21 +202,22 @@ class BayesianExtrapolator(MixtureModel):
         self,
         k: ClassCounts,
         *,
-        top: int = 1,
+        metric: str = "accuracy",
         kind: str = "expected",
         repeats: int = 1,
         nested: bool = False,
         population: int | None = None,
         random_seed: RandomSeed = None,
     ) -> Extrapolation:
-        r"""Posterior of expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, or of a measured one.
+        r"""Posterior of a metric: expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)` by default.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12, smaller or larger than k1.
-        top : int
-            m: an answer counts as correct if the true class is among the m best,
+        metric : str
+            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@m" if an answer
+            counts as correct when the true class is among the m best,
             :math:`A_l(k; m) = E[P(Bin(k - 1, 1 - \Phi(t_l + h\varepsilon)) < m)]`.
         kind : {"expected", "observed"}
             The average over class sets, or the accuracy TA_k that a test on one concrete random
@@ -244,30 +246,31 @@ class BayesianExtrapolator(MixtureModel):
         NotFittedError
             Before `fit`.
         DataError
-            k is not a whole number in 2..10^12, or top not one of at least 1; a measured accuracy
-            is asked for with top above 1, or with nested for k below k1 or an unknown TA_k1;
-            population is less than k1 or k, or given for a measured or top-m accuracy or for
-            pooled tasks.
+            k is not a whole number in 2..10^12, or the metric unknown; a measured accuracy is asked
+            for with another metric, or with nested for k below k1 or an unknown TA_k1; population
+            is less than k1 or k, or given for a measured accuracy, another metric or pooled tasks.
 
         Warns
         -----
         ExtrapolationWarning
             k lies more than 100 times beyond the source classes.
         """
-        counts, best = class_counts(k), int(number(top, "top", 1, whole=True))
+        counts, chosen = class_counts(k), named_metric(metric)
         one_of(kind, ("expected", "observed"), "kind")
-        estimand = Estimand(top=best)
+        estimand = Estimand(metric=chosen.name)
         if population is None:
-            draws = self._expected(counts, best)
+            draws = self._expected(counts, chosen)
         else:
             size = checked_population(population, counts, self._n_classes)
-            self._refuse_population(best, kind)
+            self._refuse_population(chosen, kind)
             rng = stage_rng(self.idata.attrs, _POPULATION, random_seed)
             draws = population_accuracy(self._law, self.idata, counts, size, rng)
             estimand = Estimand(population=size)
         if kind == "observed":
-            if best > 1:
-                raise DataError(f"top: found {best}, expected 1 for a measured accuracy")
+            if chosen != _ACCURACY:
+                raise DataError(
+                    f"metric: found {metric!r}, expected 'accuracy' for kind='observed'"
+                )
             per_class = int(number(repeats, "repeats", 1, whole=True))
             holds_pilot = truth_value(nested, "nested")
             draws = self._measured(draws, counts, per_class, holds_pilot, random_seed)
@@ -275,9 +278,9 @@ class BayesianExtrapolator(MixtureModel):
         prediction = Extrapolation.from_draws(
             counts, draws, self.name, "credible", self._n_classes, self._notes(), estimand=estimand
         )
-        question = {"top": best, "kind": kind, "population": population}
+        question = {"metric": chosen.name, "kind": kind, "population": population}
         answered = {name: value for name, value in question.items() if value is not None}
-        recorded = prediction.accuracy.assign_attrs(answered)
+        recorded = prediction.draws.assign_attrs(answered)
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
 
@@ -289,20 +292,19 @@ class BayesianExtrapolator(MixtureModel):
     def _law(self) -> MixtureLaw:
         return MixtureLaw(self._basis, self.weights_.values)
 
-    def _expected(self, k: IntArray, top: int = 1) -> FloatArray:
-        """Draws of the expected accuracy, shape (chain, draw, n_k)."""
-        elements = expected_top_accuracy(self._basis, k, top)
-        return np.clip(self.weights_.values @ elements.T, 0.0, 1.0)
+    def _expected(self, k: IntArray, metric: Metric = _ACCURACY) -> FloatArray:
+        """Draws of the expected metric, shape (chain, draw, n_k)."""
+        return self._law.expected(k, metric)
 
     def _draws_at(self, k: IntArray) -> xr.DataArray:
         return self._by_draw(self._expected(k), "accuracy", "k", k)
 
-    def _refuse_population(self, top: int, kind: str) -> None:
+    def _refuse_population(self, metric: Metric, kind: str) -> None:
         """Raise where the deviation of a finite population is not worked out."""
-        if top > 1 or kind != "expected":
+        if metric != _ACCURACY or kind != "expected":
             raise DataError(
-                f"population: found with top={top}, kind={kind!r}; expected top=1, "
-                "kind='expected', or no population"
+                f"population: found with metric={metric.name!r}, kind={kind!r}; expected "
+                "metric='accuracy', kind='expected', or no population"
             )
         if "n_tasks" in self.idata.attrs:
             raise DataError(

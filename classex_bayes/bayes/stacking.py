@@ -78,7 +78,7 @@ class Stack(Shown):
             for model, size in zip(self.models.values(), shares, strict=True)
             if size
         ]
-        draws = np.concatenate([_evenly(one.values, size) for one, size in parts])
+        draws = np.concatenate([_evenly(one.draws, size) for one, size in parts])
         first = parts[0][0]
         values = xr.DataArray(
             draws[None],
@@ -90,7 +90,7 @@ class Stack(Shown):
         notes = dict.fromkeys(note for one, _ in parts for note in one.notes)
         return replace(
             first,
-            values=values,
+            draws=values,
             estimator="Stack",
             notes=(f"stacking weights: {mixed}", *notes, *self.notes),
         )

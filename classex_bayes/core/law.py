@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.typing import FloatArray, IntArray
 
+_ACCURACY = Accuracy()
 _POINTS_PER_DECADE = 40
 
 
@@ -24,7 +26,7 @@ class MixtureLaw:
     Examples
     --------
     >>> law = MixtureLaw(RadialBasis(np.array([0.0]), 1.0), np.ones((1, 1)))  # U* is uniform
-    >>> law.cdf(np.array([0.25])).round(6), law.expected_accuracy(np.array([2, 10])).round(6)
+    >>> law.cdf(np.array([0.25])).round(6), law.expected(np.array([2, 10])).round(6)
     (array([[0.25]]), array([[0.5, 0.1]]))
     """
 
@@ -35,9 +37,9 @@ class MixtureLaw:
         """P(U* <= u) at `u` (n_u,): array of shape (..., n_u)."""
         return self.weights @ self.basis.cdf(u).T
 
-    def expected_accuracy(self, k: FloatArray | IntArray) -> FloatArray:
-        """Expected accuracy E[U*^(k-1)] on `k` (n_k,) classes: array of shape (..., n_k)."""
-        return np.clip(self.weights @ self.basis.accuracy(k).T, 0.0, 1.0)
+    def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
+        """Expectation of a metric on `k` (n_k,) classes, E[U*^(k-1)] for accuracy: (..., n_k)."""
+        return np.clip(self.weights @ metric.expected(self.basis, k).T, 0.0, metric.largest)
 
     def classes_until(self, level: float, largest: int) -> FloatArray:
         """Largest number of classes whose expected accuracy is at least `level`.

@@ -7,6 +7,7 @@ tables take it by its name.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri, polygamma
@@ -21,7 +22,14 @@ class Metric(ABC):
     """A function of the rank of the true class among k classes; rank 1 is best.
 
     A metric of your own defines `name`, `given_losses` and `expected`, and enters `METRICS`.
+
+    Attributes
+    ----------
+    largest : float
+        The largest value that the metric can have.
     """
+
+    largest: ClassVar[float] = 1.0
 
     @property
     @abstractmethod

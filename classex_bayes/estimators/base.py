@@ -18,7 +18,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.results import Extrapolation
-from classex_bayes.results.estimand import Quantity
+from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
@@ -124,7 +124,7 @@ class PointEstimator(Parameters, ABC):
     [0.5, 0.1]
     """
 
-    _quantity: Quantity = "accuracy"
+    _estimand = Estimand()
     _n_classes: int  # k1 of the task that it was fitted to
 
     @abstractmethod
@@ -196,7 +196,7 @@ class PointEstimator(Parameters, ABC):
         values = self._curve(counts)
         notes = self._notes(counts, values)
         return Extrapolation.from_point(
-            counts, values, name, self._n_classes, notes, self._quantity
+            counts, values, name, self._n_classes, notes, self._estimand
         )
 
 

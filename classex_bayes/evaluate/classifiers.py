@@ -145,7 +145,7 @@ class ClassifierComparison(Tabulated):
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         parts = {
-            name: DrawsTable.of_draws(found.values, ci_prob, ci_kind)
+            name: DrawsTable.of_draws(found.draws, ci_prob, ci_kind)
             for name, found in self.predictions.items()
         }
         return DrawsTable.stacked(parts, ["classifier", "k"]).with_shares("prob_best", self._best())

@@ -13,10 +13,11 @@ from classex_bayes.evaluate.parallel import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import (
+    RISK,
     Extrapolation,
     interval_settings,
     reference_accuracy,
-    shared_quantity,
+    shared_metric,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -177,8 +178,7 @@ def _compared(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise DataError(f"estimators: none could be fitted ({reasons})")
     predictions, used, parts = (list(column) for column in zip(*done, strict=True))
-    quantity = shared_quantity(predictions)
-    if quantity == "risk" and isinstance(truth, SourceTask):
+    if shared_metric(predictions) == RISK and isinstance(truth, SourceTask):
         raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")
     names = [prediction.estimator for prediction in predictions]
     table = pd.concat(parts, keys=names, names=["estimator", "k"])

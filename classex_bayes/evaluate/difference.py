@@ -29,10 +29,6 @@ class AccuracyDifference(CurveDraws):
     second: str
     draws: xr.DataArray
 
-    @property
-    def _draws(self) -> xr.DataArray:
-        return self.draws
-
     def prob_above(self, margin: float = 0.0) -> pd.Series:
         """Posterior probability that the first is better by more than `margin`, at each k."""
         if isinstance(margin, bool) or not isinstance(margin, int | float | np.number):

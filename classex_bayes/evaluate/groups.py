@@ -56,11 +56,11 @@ class GroupedExtrapolation(Tabulated):
     @property
     def overall(self) -> Extrapolation:
         r"""Accuracy in the deployment, :math:`\sum_g \pi_g AGA^g_k`, draw by draw."""
-        parts = [self.mix[name] * found.values for name, found in self.by_group.items()]
+        parts = [self.mix[name] * found.draws for name, found in self.by_group.items()]
         first = next(iter(self.by_group.values()))
         values = sum(parts[1:], parts[0]).rename("accuracy")
         notes = notes_of(self.by_group)
-        return replace(first, values=values, estimator="post-stratified", notes=notes)
+        return replace(first, draws=values, estimator="post-stratified", notes=notes)
 
     def with_mix(self, mix: Mapping[Any, float]) -> "GroupedExtrapolation":
         """The same draws for a deployment with another mix.
@@ -84,7 +84,7 @@ class GroupedExtrapolation(Tabulated):
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         found = {**self.by_group, OVERALL: self.overall}
         parts = {
-            name: DrawsTable.of_draws(part.values, ci_prob, ci_kind) for name, part in found.items()
+            name: DrawsTable.of_draws(part.draws, ci_prob, ci_kind) for name, part in found.items()
         }
         table = DrawsTable.stacked(parts, ["group", "k"])
         shares = {**self.mix.to_dict(), OVERALL: 1.0}

@@ -233,7 +233,7 @@ def _run(
 
 def _scored(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> list[FloatArray]:
     """Mean, limits of the interval, CRPS and probability transform at every k."""
-    draws = prediction.values.transpose(..., "k").values.reshape(-1, prediction.k.size)
+    draws = prediction.draws.transpose(..., "k").values.reshape(-1, prediction.k.size)
     missing = np.full(prediction.k.size, np.nan)
     lower, upper, transform = missing, missing, missing
     if prediction.interval_type != "none":

@@ -19,12 +19,12 @@ from classex_bayes.plots.chart import (
     spaced_counts,
 )
 from classex_bayes.results import (
+    RISK,
     Extrapolation,
     distinct_names,
     interval_settings,
     reference_accuracy,
-    shared_quantity,
-    shared_top,
+    shared_metric,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -57,10 +57,10 @@ def plot_accuracy(
         answer to different questions (expected, or measured in a test), the legend says what each
         one does.
     task : SourceTask, optional
-        Source task, whose average test accuracies (top-m, where the predictions are) are drawn as
+        Source task, whose average test accuracies (of the metric of the predictions) are drawn as
         points.
     truth : SourceTask or mapping from k to accuracy, optional
-        Known accuracy, drawn as a line (a task; top-m likewise) or points.
+        Known accuracy, drawn as a line (a task, of the same metric) or points.
     target : float, optional
         Accuracy wanted, drawn as a level.
     ci_prob, ci_kind : optional
@@ -77,7 +77,7 @@ def plot_accuracy(
     ------
     DataError
         Nothing to draw, two predictions of the same name, accuracies beside risks, a task beside
-        risks, different m of top-m accuracy, or m above 1 beside a task without ranks.
+        risks or different metrics, or another metric than accuracy beside a task without ranks.
     NotFittedError
         An estimator that was not fitted.
 
@@ -108,8 +108,8 @@ def accuracy_chart(
     )
     if task is not None:
         source_task(task)
-    quantity, top = shared_quantity(predicted), shared_top(predicted)
-    if quantity == "risk" and (task is not None or isinstance(truth, SourceTask)):
+    metric = shared_metric(predicted)
+    if metric == RISK and (task is not None or isinstance(truth, SourceTask)):
         raise DataError(
             "task, truth: a task knows accuracies and the predictions are risks; give known risks "
             "as a mapping from k to risk"
@@ -126,14 +126,14 @@ def accuracy_chart(
         chart.ribbon(label, ribbon)
     if task is not None:
         k = task.grid(n_observed)
-        chart.points(OBSERVED, k, task.accuracy(k, top))
+        chart.points(OBSERVED, k, task.metric(metric, k))
     ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
-        _add_truth(chart, truth, ends, top)
+        _add_truth(chart, truth, ends, metric)
     if target is not None:
         chart.level(TARGET, ends, probability(target, "target"))
-    names = {prediction.estimand.label(quantity) for prediction in predicted}
-    label = names.pop() if len(names) == 1 else quantity
+    names = {prediction.estimand.label for prediction in predicted}
+    label = names.pop() if len(names) == 1 else predicted[0].quantity
     return chart.labelled(f"{label.capitalize()} on more classes", N_CLASSES, label)
 
 
@@ -156,14 +156,13 @@ def _predicted(given: Sequence[Any], truth: Any) -> list[Extrapolation]:
     return [item if isinstance(item, Extrapolation) else item.predict(grid) for item in given]
 
 
-def _add_truth(chart: Chart, truth: Any, ends: NumberArray, top: int) -> None:
+def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
     """Add known accuracies: those of a task as a line, numbers as points."""
     if isinstance(truth, SourceTask):
         grid = spaced_counts(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
         accuracy = reference_accuracy(truth, grid)
         k = accuracy.index.to_numpy()
-        values = accuracy.to_numpy() if top == 1 else truth.accuracy(k, top)
-        chart.line(TRUTH, k, values, linestyle="C1")
+        chart.line(TRUTH, k, truth.metric(metric, k), linestyle="C1")
     else:
         accuracy = reference_accuracy(truth, None)
         chart.points(TRUTH, accuracy.index.to_numpy(), accuracy.to_numpy(), marker="C4")

@@ -11,18 +11,18 @@ from classex_bayes.results.draws import (
     interval_of,
     interval_settings,
 )
-from classex_bayes.results.estimand import Estimand, Quantity
+from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
 from classex_bayes.results.reference_accuracy import reference_accuracy
 from classex_bayes.results.sentences import interval_label, interval_name
 from classex_bayes.results.shared_estimand import (
     distinct_names,
     expected_accuracy,
-    shared_quantity,
-    shared_top,
+    shared_metric,
 )
 
 __all__ = [
+    "RISK",
     "SAMPLE_DIMS",
     "ClassesUntil",
     "CountDraws",
@@ -31,7 +31,6 @@ __all__ = [
     "Estimand",
     "Extrapolation",
     "IntervalType",
-    "Quantity",
     "RoundTo",
     "Tabulated",
     "distinct_names",
@@ -41,6 +40,5 @@ __all__ = [
     "interval_of",
     "interval_settings",
     "reference_accuracy",
-    "shared_quantity",
-    "shared_top",
+    "shared_metric",
 ]

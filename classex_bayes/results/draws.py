@@ -75,10 +75,7 @@ class Tabulated(Shown):
 class CurveDraws(Tabulated):
     """Draws of one number for each number of classes."""
 
-    @property
-    @abstractmethod
-    def _draws(self) -> xr.DataArray:
-        """Dimensions (chain, draw, k)."""
+    draws: xr.DataArray  # dimensions (chain, draw, k)
 
     def _require_spread(self, statistic: str) -> None:
         """Raise where the draws have no spread that the statistic could be of."""
@@ -86,12 +83,12 @@ class CurveDraws(Tabulated):
     @property
     def mean(self) -> pd.Series:
         """Mean over draws, indexed by k."""
-        return self._by_k(self._draws.mean(SAMPLE_DIMS))
+        return self._by_k(self.draws.mean(SAMPLE_DIMS))
 
     @property
     def median(self) -> pd.Series:
         """Median over draws, indexed by k."""
-        return self._by_k(self._draws.median(SAMPLE_DIMS))
+        return self._by_k(self.draws.median(SAMPLE_DIMS))
 
     def interval(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
         """Interval at each k.
@@ -114,13 +111,13 @@ class CurveDraws(Tabulated):
             A point estimate, which has no interval.
         """
         self._require_spread("interval")
-        bounds = interval_of(self._draws, ci_prob, ci_kind)
+        bounds = interval_of(self.draws, ci_prob, ci_kind)
         limits = {side: bounds.sel(ci_bound=side).values for side in ("lower", "upper")}
         return pd.DataFrame(limits, index=self._index)
 
     def to_dataframe(self) -> pd.DataFrame:
         """All draws as a table with columns chain, draw, k and the quantity."""
-        return self._draws.to_dataframe().reset_index()
+        return self.draws.to_dataframe().reset_index()
 
     def _probability(self, event: xr.DataArray) -> pd.Series:
         """Share of the draws of which an event is true, indexed by k."""
@@ -128,14 +125,14 @@ class CurveDraws(Tabulated):
         return self._by_k(event.mean(SAMPLE_DIMS))
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> "DrawsTable":
-        return DrawsTable.of_draws(self._draws, ci_prob, ci_kind)
+        return DrawsTable.of_draws(self.draws, ci_prob, ci_kind)
 
     @property
     def _index(self) -> pd.Index:
-        return pd.Index(self._draws["k"].values, name="k")
+        return pd.Index(self.draws["k"].values, name="k")
 
     def _by_k(self, values: xr.DataArray) -> pd.Series:
-        return pd.Series(values.values, index=self._index, name=self._draws.name)
+        return pd.Series(values.values, index=self._index, name=self.draws.name)
 
 
 class CountDraws(Shown):

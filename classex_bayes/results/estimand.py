@@ -1,20 +1,23 @@
-"""Estimand: which accuracy a prediction is of, beside the numbers of classes."""
+"""Estimand: what a prediction is of, beside the numbers of classes."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-Quantity = Literal["accuracy", "risk"]
+from classex_bayes.core.metrics import named_metric
+
+RISK = "risk"
 Kind = Literal["expected", "observed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimand:
-    """Which accuracy a prediction is of; as the arguments of `BayesianExtrapolator.predict`.
+    """What a prediction is of; as the arguments of `BayesianExtrapolator.predict`.
 
     Attributes
     ----------
-    top : int
-        m: an answer counts as correct if the true class is among the m best.
+    metric : str
+        A metric of `classex_bayes.core.metrics`, such as "accuracy@5", or "risk", the mean cost of
+        an answer.
     kind : {"expected", "observed"}
         The average over class sets, or the result of a single test.
     repeats : int
@@ -26,21 +29,21 @@ class Estimand:
 
     Examples
     --------
-    >>> Estimand(top=5).describe()
+    >>> Estimand(metric="accuracy@5").describe()
     'expected top-5 accuracy'
     >>> Estimand(kind="observed", repeats=2).describe()
     'measured accuracy (2 instances a class)'
     """
 
-    top: int = 1
+    metric: str = "accuracy"
     kind: Kind = "expected"
     repeats: int = 1
     nested: bool = False
     population: int | None = None
 
-    def describe(self, quantity: Quantity = "accuracy") -> str:
+    def describe(self) -> str:
         """Return the estimand in words, for headers and legends."""
-        name, details = self.label(quantity), []
+        name, details = self.label, []
         if self.kind == "observed":
             details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
         else:
@@ -51,8 +54,13 @@ class Estimand:
             details.append(f"{self.population:,} classes in all")
         return f"{name} ({', '.join(details)})" if details else name
 
-    def label(self, quantity: Quantity = "accuracy") -> str:
-        """Return the name of the quantity alone, for axes."""
-        if self.kind == "observed":
-            return f"measured {quantity}"
-        return quantity if self.top == 1 else f"top-{self.top} {quantity}"
+    @property
+    def quantity(self) -> str:
+        """Name of the metric without its m: "accuracy", "risk"."""
+        return self.metric.partition("@")[0]
+
+    @property
+    def label(self) -> str:
+        """Name of the quantity for axes."""
+        name = RISK if self.metric == RISK else named_metric(self.metric).label
+        return f"measured {name}" if self.kind == "observed" else name

@@ -11,7 +11,7 @@ from classex_bayes.arguments import probability
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, sparkline
 from classex_bayes.results.draws import CurveDraws, DrawsTable
-from classex_bayes.results.estimand import Estimand, Quantity
+from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]
@@ -26,7 +26,7 @@ class Extrapolation(CurveDraws):
 
     Attributes
     ----------
-    values : DataArray with dimensions (chain, draw, k)
+    draws : DataArray with dimensions (chain, draw, k)
         Predictions, also read as `accuracy` or `risk`; point estimates have one chain and one draw.
     estimator : str
         Name of the estimator.
@@ -36,10 +36,8 @@ class Extrapolation(CurveDraws):
         k1, the number of source classes.
     notes : tuple of str
         What the reader of the numbers must know; printed below every table.
-    quantity : {"accuracy", "risk"}
-        What is predicted: the share of correct answers, or the cost of an answer.
     estimand : Estimand
-        Which accuracy: top-m, expected or measured in one test, of a finite population.
+        What is predicted: the metric, expected or measured in one test, of a finite population.
 
     Examples
     --------
@@ -47,12 +45,11 @@ class Extrapolation(CurveDraws):
     [0.9, 0.8]
     """
 
-    values: xr.DataArray
+    draws: xr.DataArray
     estimator: str
     interval_type: IntervalType
     n_classes: int
     notes: tuple[str, ...] = ()
-    quantity: Quantity = "accuracy"
     estimand: Estimand = _ACCURACY
 
     @classmethod
@@ -63,7 +60,7 @@ class Extrapolation(CurveDraws):
         estimator: str,
         n_classes: int,
         notes: tuple[str, ...] = (),
-        quantity: Quantity = "accuracy",
+        estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
         """Wrap a point estimate: one chain, one draw, no interval.
 
@@ -79,7 +76,7 @@ class Extrapolation(CurveDraws):
             k1, the number of source classes.
         notes : tuple of str
             What the reader must know.
-        quantity : {"accuracy", "risk"}
+        estimand : Estimand
             What is predicted.
 
         Returns
@@ -87,27 +84,26 @@ class Extrapolation(CurveDraws):
         Extrapolation
         """
         draws = np.asarray(values, dtype=float)[None, None, :]
-        return cls.from_draws(k, draws, estimator, "none", n_classes, notes, quantity)
+        return cls.from_draws(k, draws, estimator, "none", n_classes, notes, estimand)
 
     @classmethod
     def from_draws(
         cls,
         k: Any,
-        values: FloatArray,
+        draws: FloatArray,
         estimator: str,
         interval_type: IntervalType,
         n_classes: int,
         notes: tuple[str, ...] = (),
-        quantity: Quantity = "accuracy",
         estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
-        """Wrap draws of the accuracy, or of the risk.
+        """Wrap draws of a metric, or of the risk.
 
         Parameters
         ----------
         k : array-like of int, shape (n_k,)
             Numbers of classes.
-        values : array of shape (chain, draw, n_k)
+        draws : array of shape (chain, draw, n_k)
             Draws.
         estimator : str
             Name in tables and legends.
@@ -117,10 +113,8 @@ class Extrapolation(CurveDraws):
             k1, the number of source classes.
         notes : tuple of str
             What the reader must know; one is added where k is far beyond k1.
-        quantity : {"accuracy", "risk"}
-            What is predicted.
         estimand : Estimand
-            Which accuracy.
+            What is predicted.
 
         Returns
         -------
@@ -131,48 +125,54 @@ class Extrapolation(CurveDraws):
         FloatingPointError
             A draw is not finite.
         """
-        if not np.isfinite(values).all():
+        if not np.isfinite(draws).all():
+            quantity = estimand.quantity
             raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
         notes = notes + _far_beyond(np.max(k), n_classes)
         array = xr.DataArray(
-            values,
+            draws,
             dims=("chain", "draw", "k"),
             coords={
-                "chain": np.arange(values.shape[0]),
-                "draw": np.arange(values.shape[1]),
+                "chain": np.arange(draws.shape[0]),
+                "draw": np.arange(draws.shape[1]),
                 "k": np.atleast_1d(k),
             },
-            name=quantity,
+            name=estimand.quantity,
         )
-        return cls(array, estimator, interval_type, n_classes, notes, quantity, estimand)
+        return cls(array, estimator, interval_type, n_classes, notes, estimand)
 
     @property
     def accuracy(self) -> xr.DataArray:
-        """Predicted accuracy: dimensions (chain, draw, k); `DataError` where it is a risk."""
+        """Predicted accuracy: dimensions (chain, draw, k); `DataError` if it is another metric."""
         return self._of("accuracy")
 
     @property
     def risk(self) -> xr.DataArray:
-        """Predicted risk: dimensions (chain, draw, k); `DataError` where it is an accuracy."""
-        return self._of("risk")
+        """Predicted risk: dimensions (chain, draw, k); `DataError` if it is another metric."""
+        return self._of(RISK)
 
-    def _of(self, quantity: Quantity) -> xr.DataArray:
+    def _of(self, quantity: str) -> xr.DataArray:
         if quantity != self.quantity:
+            read = self.quantity if self.quantity in ("accuracy", RISK) else "draws"
             raise DataError(
-                f"{self.estimator} predicts {self.quantity} and not {quantity}; "
-                f"read .{self.quantity}"
+                f"{self.estimator} predicts {self.quantity} and not {quantity}; read .{read}"
             )
-        return self.values
+        return self.draws
+
+    @property
+    def quantity(self) -> str:
+        """What is predicted: "accuracy" (whatever its m), "risk" or the name of another metric."""
+        return self.estimand.quantity
 
     @property
     def description(self) -> str:
-        """The quantity and estimand in words."""
-        return self.estimand.describe(self.quantity)
+        """The estimand in words."""
+        return self.estimand.describe()
 
     @property
     def k(self) -> IntArray:
         """Numbers of classes of the prediction, shape (n_k,)."""
-        return self.values["k"].values
+        return self.draws["k"].values
 
     def prob_at_least(self, accuracy: float) -> pd.Series:
         """Posterior probability that the accuracy is at least `accuracy`, at each k."""
@@ -183,10 +183,6 @@ class Extrapolation(CurveDraws):
         """Posterior probability that the risk is at most `risk`, at each k."""
         level = probability(risk, "risk")
         return self._probability(self.risk <= level)
-
-    @property
-    def _draws(self) -> xr.DataArray:
-        return self.values
 
     def _require_spread(self, statistic: str) -> None:
         if self.interval_type == "none":

@@ -5,33 +5,24 @@ from collections.abc import Sequence
 import xarray as xr
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.results.estimand import Quantity
 from classex_bayes.results.extrapolation import Extrapolation
 
 
-def shared_quantity(predictions: Sequence[Extrapolation]) -> Quantity:
-    """Return the quantity of all the predictions; raise if accuracies stand beside risks."""
-    quantities = {prediction.quantity for prediction in predictions}
-    if len(quantities) > 1:
-        raise DataError("predictions: found accuracies beside risks, expected one of the two")
-    return quantities.pop()
-
-
-def shared_top(predictions: Sequence[Extrapolation]) -> int:
-    """Return the m of top-m accuracy of all the predictions; raise if it differs."""
-    tops = sorted({prediction.estimand.top for prediction in predictions})
-    if len(tops) > 1:
+def shared_metric(predictions: Sequence[Extrapolation]) -> str:
+    """Return the metric of all the predictions; raise if it differs."""
+    metrics = sorted({prediction.estimand.metric for prediction in predictions})
+    if len(metrics) > 1:
         raise DataError(
-            f"predictions: found top={tops[0]} beside top={tops[1]}, expected one of the two"
+            f"predictions: found {metrics[0]!r} beside {metrics[1]!r}, expected one metric"
         )
-    return tops[0]
+    return metrics[0]
 
 
 def expected_accuracy(prediction: Extrapolation, name: str) -> xr.DataArray:
     """Return draws of an expected accuracy; raise if the argument `name` predicts another."""
-    if prediction.estimand.top > 1 or prediction.estimand.kind != "expected":
+    if prediction.estimand.metric != "accuracy" or prediction.estimand.kind != "expected":
         raise DataError(
-            f"{name}: found {prediction.description}, expected top=1 and kind='expected'"
+            f"{name}: found {prediction.description}; it has to be the expected accuracy"
         )
     return prediction.accuracy
 

@@ -10,7 +10,7 @@ from classex_bayes.bayes.fitted import MixtureModel
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import RISK, Estimand, Extrapolation
 from classex_bayes.risk.average_test_risk import cost_matrix
 from classex_bayes.risk.risk_likelihood import (
     MonotoneRiskData,
@@ -212,7 +212,7 @@ class BayesianRisk(MixtureModel):
             "credible",
             self._n_classes,
             tuple(self._sampling_notes()),
-            "risk",
+            Estimand(metric=RISK),
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
         return prediction

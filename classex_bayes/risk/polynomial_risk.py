@@ -13,6 +13,7 @@ import numpy as np
 from classex_bayes.arguments import class_count, class_counts, number, one_of
 from classex_bayes.estimators.base import PointEstimator, note_where
 from classex_bayes.exceptions import DataError
+from classex_bayes.results import RISK, Estimand
 from classex_bayes.risk.average_test_risk import cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, StreamedCosts
 from classex_bayes.task.source_task import SourceTask
@@ -27,7 +28,7 @@ _LARGEST_CONDITION = 1e10
 class LinearRisk(PointEstimator):
     """Risk that is linear in coefficients, which are linear in the costs by rank."""
 
-    _quantity = "risk"
+    _estimand = Estimand(metric=RISK)
     coef_: FloatArray
     _spread: StreamedCosts
 

@@ -250,7 +250,7 @@ class ScoreInformedExtrapolator(Parameters):
         values = scores.accuracy(counts)
         if self._rank_model is not None:
             ranked = self._rank_model.predict(counts)
-            by_rank = ranked.values.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, counts.size)
+            by_rank = ranked.draws.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, counts.size)
             notes += _contradictions(counts, values, by_rank, self._discrepancy)
             values = self._pooled(values, by_rank)
         found = Extrapolation.from_draws(

@@ -11,13 +11,12 @@ from classex_bayes.arguments import (
     how_many,
     one_of,
     seed_sequence,
-    whole_number,
 )
 from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.ranks.embeddings import Metric, Reduce
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
-from classex_bayes.core.top_accuracy import average_top_accuracy
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
@@ -421,15 +420,13 @@ class SourceTask:
         """
         return self._evidence.grid(how_many(number, "number"))
 
-    def accuracy(self, k: ClassCounts, top: int = 1) -> FloatArray:
+    def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
-        top : int
-            m, at least 1: an instance counts as correct if its class is among the m best of k.
 
         Returns
         -------
@@ -439,24 +436,46 @@ class SourceTask:
         Raises
         ------
         DataError
-            k outside 2..n_classes, or not among the known ones of a bare curve; top below 1, or
-            above 1 for a bare curve.
+            k outside 2..n_classes, or not among the known ones of a bare curve.
 
         See Also
         --------
-        classex_bayes.core.top_accuracy.average_top_accuracy : The formulas.
+        classex_bayes.core.subsets.average_test_accuracy : The formula.
         """
-        counts = class_counts(k, largest=self.n_classes)
-        best = whole_number(top, "top", 1)
-        if best == 1:
-            return self._evidence.accuracy(counts)
+        return self._evidence.accuracy(class_counts(k, largest=self.n_classes))
+
+    def metric(self, metric: str, k: ClassCounts) -> FloatArray:
+        """Average of a metric over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        metric : str
+            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@5" for the
+            share of instances whose class is among the 5 best. "recall" means the same.
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            Unbiased for the expectation of the metric on k random classes.
+
+        Raises
+        ------
+        DataError
+            An unknown metric, another than accuracy where only accuracies are known, or k as for
+            `accuracy`.
+        """
+        chosen = named_metric(metric)
+        if chosen == Accuracy():
+            return self.accuracy(k)
         if isinstance(self._evidence, AccuracyCurve):
             raise DataError(
-                f"top: found {best}, expected 1; the task was made from accuracies alone and has "
-                "no ranks; make it with from_scores, from_embeddings or from_ranks"
+                f"metric: found {metric!r}, expected 'accuracy'; the task was made from accuracies "
+                "alone and has no ranks; make it with from_scores, from_embeddings or from_ranks"
             )
-        weights, losses = self.instance_weight, self.evidence.losses
-        return average_top_accuracy(losses, self.n_classes, counts, weights, best)
+        counts, evidence = class_counts(k, largest=self.n_classes), self._evidence
+        return chosen.average(evidence.losses, self.n_classes, counts, evidence.instance_weight)
 
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.

@@ -198,14 +198,14 @@ def test_classes_of_nested_tasks_are_known(sample, task):
 def test_predictions_refused(task, prediction):
     drift = measure_drift(task)
     point = Extrapolation.from_point([100], [0.5], "points", SIZE)
-    risk = prediction_of(prediction.accuracy.values, prediction.k, quantity="risk")
+    risk = prediction_of(prediction.accuracy.values, prediction.k, estimand=Estimand(metric="risk"))
     elsewhere = prediction_of(prediction.accuracy.values, prediction.k, n_classes=50)
     for bad, message in (
         (point, "points gives points without draws"),
-        (risk, "predicts risk and not accuracy"),
+        (risk, "prediction: found expected risk"),
         (elsewhere, "made from 50 classes, expected the 80"),
         (
-            replace(prediction, estimand=Estimand(top=5)),
+            replace(prediction, estimand=Estimand(metric="accuracy@5")),
             "prediction: found expected top-5 accuracy",
         ),
         (

@@ -266,8 +266,8 @@ def test_top_m_accuracy_is_the_mixture_of_its_elements(fitted, pilot):
     u = np.linspace(0, 1, 20_001)
     cdf = fitted.discriminability(u).values.mean(axis=(0, 1))
     for top, k in ((2, 10), (5, 1000)):
-        found = fitted.predict(k, top=top)
-        assert found.estimand == Estimand(top=top)
+        found = fitted.predict(k, metric=f"accuracy@{top}")
+        assert found.estimand == Estimand(metric=f"accuracy@{top}")
         middle, step = (u[1:] + u[:-1]) / 2, np.diff(cdf)
         exact = step @ binom.cdf(top - 1, k - 1, 1 - middle)
         assert found.mean[k] == pytest.approx(exact, abs=2e-4)
@@ -275,16 +275,17 @@ def test_top_m_accuracy_is_the_mixture_of_its_elements(fitted, pilot):
 
 
 def test_top_m_accuracy_rises_with_m_and_is_seen_in_the_task(fitted, pilot):
-    curves = np.array([fitted.predict([20, 200], top=top).mean for top in (1, 2, 5, 20)])
+    metrics = [f"accuracy@{top}" for top in (1, 2, 5, 20)]
+    curves = np.array([fitted.predict([20, 200], metric=metric).mean for metric in metrics])
     assert np.all(np.diff(curves, axis=0) >= 0) and curves[-1, 0] == 1
     for top in (1, 2, 5):
-        interval = fitted.predict(200, top=top).interval(0.99, "eti")
-        observed = pilot.task.accuracy(200, top=top)[0]
+        interval = fitted.predict(200, metric=f"accuracy@{top}").interval(0.99, "eti")
+        observed = pilot.task.metric(f"accuracy@{top}", 200)[0]
         assert interval["lower"].item() - 0.01 < observed < interval["upper"].item() + 0.01
-    fitted.predict(50, top=3)
-    assert fitted.idata["predictions"]["accuracy"].attrs["top"] == 3
-    with pytest.raises(DataError, match="top: "):
-        fitted.predict(50, top=0)
+    fitted.predict(50, metric="accuracy@3")
+    assert fitted.idata["predictions"]["accuracy"].attrs["metric"] == "accuracy@3"
+    with pytest.raises(DataError, match="metric: "):
+        fitted.predict(50, metric="accuracy@0")
 
 
 # Measured accuracy
@@ -341,7 +342,7 @@ def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
     ("arguments", "message"),
     [
         ({"kind": "measured"}, "kind: "),
-        ({"top": 2}, "top: found 2, expected 1"),
+        ({"metric": "accuracy@2"}, "metric: found 'accuracy@2', expected 'accuracy'"),
         ({"repeats": 0}, "repeats: "),
         ({"repeats": 1.5}, "repeats: "),
         ({"nested": 1}, "nested: "),

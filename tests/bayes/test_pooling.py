@@ -256,7 +256,7 @@ def test_names_stand_once_where_classes_are_shared(tasks):
 @pytest.mark.parametrize("ending", ["nc", "zarr"])
 def test_files(pooled, tasks, tmp_path, ending):
     again = load(save(pooled, tmp_path / f"pool.{ending}"))
-    assert_array_equal(again.predict(999).values, pooled.predict(999).values)
+    assert_array_equal(again.predict(999).draws.values, pooled.predict(999).draws.values)
     assert repr(again) == repr(pooled) and again.predict(999).notes == pooled.predict(999).notes
     assert again.tasks == () and again.task is None and again.is_loaded
     assert again.is_fitted_to(tasks) and pooled.is_fitted_to(list(tasks))

@@ -16,9 +16,13 @@ from classex_bayes.core.influence import (
     repair_covariance,
 )
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.subsets import accuracy_given_losses, log_binomial
 from classex_bayes.core.metrics import expected_top_accuracy
-from classex_bayes.core.subsets import top_accuracy_given_losses
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.subsets import (
+    accuracy_given_losses,
+    log_binomial,
+    top_accuracy_given_losses,
+)
 from classex_bayes.risk.costs_by_rank import chance_of_rank
 
 

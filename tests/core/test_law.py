@@ -20,7 +20,7 @@ def test_moments_of_the_cdf_are_the_expected_accuracies():
     for column, size in enumerate(k):
         # E[U^(k-1)] is the integral of 1 - D over the values of U^(k-1).
         moment = np.trapezoid(1 - cdf, u ** (size - 1), axis=-1)
-        np.testing.assert_allclose(law.expected_accuracy(k)[..., column], moment, atol=1e-5)
+        np.testing.assert_allclose(law.expected(k)[..., column], moment, atol=1e-5)
     assert law.classes_until(0.5, 10**12).shape == (2, 3)
 
 

@@ -13,7 +13,7 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
 K = [50, 200, 1000]
@@ -218,14 +218,16 @@ class Given:
 
     def predict(self, k):
         values = np.full(len(k), 0.25)
-        return Extrapolation.from_point(k, values, self.name, 50, quantity=self.quantity)
+        return Extrapolation.from_point(
+            k, values, self.name, 50, estimand=Estimand(metric=self.quantity)
+        )
 
 
 def test_risks_have_a_table_of_their_own(pilot):
     task = pilot.task
     table = compare([Given("a"), Given("b")], task, [60, 100], truth={60: 0.2}).table
     assert table["error"].dropna().round(9).tolist() == [0.05, 0.05]
-    with pytest.raises(DataError, match="accuracies beside risks"):
+    with pytest.raises(DataError, match="found 'accuracy' beside 'risk'"):
         compare([Given("a"), Given("b", "accuracy")], task, [60])
     with pytest.raises(DataError, match="truth: a task knows accuracies"):
         compare([Given("a")], task, [60], truth=task)

@@ -261,7 +261,7 @@ def test_units_of_the_standard_error():
         (lambda: implied_information(FakeModel(2.0).predict([2, 5]), k=2), "leave k out"),
         (
             lambda: implied_information(
-                replace(FakeModel(2.0).predict(5), estimand=Estimand(top=2))
+                replace(FakeModel(2.0).predict(5), estimand=Estimand(metric="accuracy@2"))
             ),
             "source: found expected top-2 accuracy",
         ),

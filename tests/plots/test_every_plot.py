@@ -180,7 +180,7 @@ def test_marks_of_the_legend(inputs, backend):
 
 @pytest.mark.parametrize("backend", DRAWN)
 def test_a_single_number_of_classes(inputs, backend):
-    one = Extrapolation(inputs["prediction"].values.isel(k=[2]), "one", "bootstrap", 200)
+    one = Extrapolation(inputs["prediction"].draws.isel(k=[2]), "one", "bootstrap", 200)
     drawn = cb.plot_accuracy(one, target=0.6, ci_prob=0.5, ci_kind="hdi", backend=backend)
     bar = "one, 50% bootstrap interval (highest density)"
     assert legend(drawn) == {bar: {"line", "points"}, "target": {"line"}}

@@ -11,7 +11,7 @@ from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.plots.plot_accuracy import plot_accuracy
 from classex_bayes.plots.plot_discriminability import plot_discriminability
 from classex_bayes.plots.plot_ppc import plot_ppc
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
 BACKENDS = ["none", "matplotlib"]
@@ -159,12 +159,12 @@ def test_bad_arguments(prediction, arguments, message):
 def test_top_m_is_drawn_beside_top_m(fitted, pilot):
     few = pilot.task.subsample(50, random_seed=1)
     given = {"task": few, "truth": pilot.task}
-    plot = plot_accuracy(fitted.predict(K, top=3), **given, backend="none")
+    plot = plot_accuracy(fitted.predict(K, metric="accuracy@3"), **given, backend="none")
     for name, task in (("points observed (ATA)", few), ("line truth", pilot.task)):
         drawn_here = marks(plot, name)
-        expected = task.accuracy(drawn_here["x"].astype(int), top=3)
+        expected = task.metric("accuracy@3", drawn_here["x"].astype(int))
         assert_allclose(drawn_here["y"], expected)
-    plot = plot_accuracy(fitted.predict(K, top=3), **given, backend="matplotlib")
+    plot = plot_accuracy(fitted.predict(K, metric="accuracy@3"), **given, backend="matplotlib")
     assert labels(plot)[0] == "Top-3 accuracy on more classes"
     assert labels(plot)[2] == "top-3 accuracy"
 
@@ -179,8 +179,8 @@ def test_measured_beside_expected(fitted):
     assert labels(plot)[0] == "Measured accuracy on more classes"
     with pytest.raises(DataError, match="appears twice"):
         plot_accuracy([both[0], both[0], both[1]], backend="none")
-    with pytest.raises(DataError, match="found top=1 beside top=2"):
-        plot_accuracy([both[0], fitted.predict(K, top=2)], backend="none")
+    with pytest.raises(DataError, match="found 'accuracy' beside 'accuracy@2'"):
+        plot_accuracy([both[0], fitted.predict(K, metric="accuracy@2")], backend="none")
 
 
 def test_predictions_of_one_name():
@@ -242,11 +242,13 @@ def test_models_must_be_fitted(plot):
 
 
 def test_risks_are_drawn_as_risks(pilot):
-    risk = Extrapolation.from_point([10, 20], [0.1, 0.2], "r", n_classes=5, quantity="risk")
+    risk = Extrapolation.from_point(
+        [10, 20], [0.1, 0.2], "r", n_classes=5, estimand=Estimand(metric="risk")
+    )
     accuracy = Extrapolation.from_point([10, 20], [0.9, 0.8], "a", n_classes=5)
     collection = plot_accuracy(risk, truth={20: 0.15}, backend="matplotlib")
     assert collection.get_viz("plot", "panel").get_ylabel() == "risk"
-    with pytest.raises(DataError, match="accuracies beside risks"):
+    with pytest.raises(DataError, match="found 'accuracy' beside 'risk'"):
         plot_accuracy([risk, accuracy], backend="none")
     with pytest.raises(DataError, match="predictions are risks"):
         plot_accuracy(risk, pilot.task, backend="none")

@@ -57,7 +57,7 @@ def test_groups(predictions):
 
 def test_a_single_number_of_classes(predictions, tmp_path):
     single = {
-        name: Extrapolation(p.values.isel(k=[0]), name, "credible", 10)
+        name: Extrapolation(p.draws.isel(k=[0]), name, "credible", 10)
         for name, p in predictions.items()
     }
     mix = pd.Series({"near": 0.25, "far": 0.75})

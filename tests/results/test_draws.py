@@ -154,7 +154,7 @@ def test_probabilities_are_rounded_too():
     ("estimand", "description", "label"),
     [
         (Estimand(), "expected accuracy", "accuracy"),
-        (Estimand(top=3), "expected top-3 accuracy", "top-3 accuracy"),
+        (Estimand(metric="accuracy@3"), "expected top-3 accuracy", "top-3 accuracy"),
         (Estimand(population=400), "expected accuracy (400 classes in all)", "accuracy"),
         (
             Estimand(kind="observed"),
@@ -171,7 +171,7 @@ def test_probabilities_are_rounded_too():
 def test_description_of_the_estimand(estimand, description, label):
     draws = np.random.default_rng(5).uniform(size=(2, 100, 1))
     found = Extrapolation.from_draws([10], draws, "model", "credible", 5, estimand=estimand)
-    assert (found.description, found.estimand.label()) == (description, label)
+    assert (found.description, found.estimand.label) == (description, label)
     header = f"model: {description}, from 5 source classes"
     assert repr(found).startswith(header) and header in found._repr_html_()
 

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.stats import beta
 
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results import ClassesUntil, Extrapolation, reference_accuracy
+from classex_bayes.results import ClassesUntil, Estimand, Extrapolation, reference_accuracy
 from classex_bayes.task.source_task import SourceTask
 
 LAWS = {20: beta(60, 20), 100: beta(8, 6), 500: beta(2, 12)}
@@ -145,7 +145,12 @@ def test_html_is_escaped():
 @pytest.fixture(scope="module")
 def risky(drawn):
     return Extrapolation.from_draws(
-        list(LAWS), 1 - drawn.accuracy.values, "risky", "credible", 10, quantity="risk"
+        list(LAWS),
+        1 - drawn.accuracy.values,
+        "risky",
+        "credible",
+        10,
+        estimand=Estimand(metric="risk"),
     )
 
 
@@ -157,7 +162,7 @@ def test_risks_are_named_so(risky, drawn):
     assert "expected risk, from 10 source classes" in risky._repr_html_()
     np.testing.assert_array_equal(risky.k, drawn.k)
     np.testing.assert_allclose(risky.mean, 1 - drawn.mean)
-    point = Extrapolation.from_point([20], [0.3], "point", 10, quantity="risk")
+    point = Extrapolation.from_point([20], [0.3], "point", 10, estimand=Estimand(metric="risk"))
     assert point.risk.item() == 0.3 and point.summary().columns.tolist() == ["mean"]
 
 
@@ -178,7 +183,7 @@ def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
     with pytest.raises(DataError, match="risk: expected a number between 0 and 1"):
         risky.prob_at_most(1.5)
     with pytest.raises(FloatingPointError, match="predicted risk is not finite"):
-        Extrapolation.from_point([20], [np.inf], "point", 10, quantity="risk")
+        Extrapolation.from_point([20], [np.inf], "point", 10, estimand=Estimand(metric="risk"))
 
 
 # Warnings

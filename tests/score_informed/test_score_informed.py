@@ -127,14 +127,14 @@ def test_a_posterior_narrower_than_the_prior_where_there_are_losses():
 def test_increasing_transforms_of_the_scores_change_nothing(alone, transform):
     other = fit(task_of(transform=transform), ranks=False)
     k = [120, 1200, 12_000]
-    assert_array_equal(other.predict(k).values, alone.predict(k).values)
+    assert_array_equal(other.predict(k).draws.values, alone.predict(k).draws.values)
 
 
 def test_same_seed_same_result(model):
     again = fit(task_of())
-    assert_array_equal(again.predict([500]).values, model.predict([500]).values)
+    assert_array_equal(again.predict([500]).draws.values, model.predict([500]).draws.values)
     other = fit(task_of(), random_seed=2)
-    assert not np.array_equal(other.predict([500]).values, model.predict([500]).values)
+    assert not np.array_equal(other.predict([500]).draws.values, model.predict([500]).draws.values)
 
 
 def test_what_is_known_of_a_fit(model, alone):
@@ -144,7 +144,7 @@ def test_what_is_known_of_a_fit(model, alone):
     assert model.posterior_["level"].dims == ("chain", "draw")
     assert repr(alone) == "ScoreInformedExtrapolator(ranks=False) (fitted)"
     copied = pickle.loads(pickle.dumps(model))
-    assert_array_equal(copied.predict([500]).values, model.predict([500]).values)
+    assert_array_equal(copied.predict([500]).draws.values, model.predict([500]).draws.values)
 
 
 def test_prediction(model):
@@ -158,18 +158,18 @@ def test_prediction(model):
     measured = task.accuracy([2, 60, 120])
     assert (low - 0.01 <= measured).all() and (measured <= high + 0.01).all()
     one = model.predict(1200)
-    assert_allclose(one.values.values.ravel(), pred.values.sel(k=1200).values.ravel())
+    assert_allclose(one.draws.values.ravel(), pred.draws.sel(k=1200).values.ravel())
 
 
 def test_pooled_quantiles_are_weighted_averages(model, alone):
     k = [1200]
-    scores, ranks = alone.predict(k).values.values.ravel(), model.rank_model_.predict(k)
-    ranks = ranks.values.values.ravel()
+    scores, ranks = alone.predict(k).draws.values.ravel(), model.rank_model_.predict(k)
+    ranks = ranks.draws.values.ravel()
     uncertain = scores.var() + 0.03**2
     weight = ranks.var() / (ranks.var() + uncertain)
     level = (np.arange(400) + 0.5) / 400
     expected = weight * np.sort(scores) + (1 - weight) * np.quantile(ranks, level)
-    assert_allclose(np.sort(model.predict(k).values.values.ravel()), expected, atol=1e-12)
+    assert_allclose(np.sort(model.predict(k).draws.values.ravel()), expected, atol=1e-12)
 
 
 def test_a_large_discrepancy_leaves_the_ranks():
@@ -238,7 +238,7 @@ def test_uncertainty_is_that_of_tasks_drawn_anew(repeats, within):
         task = cb.SourceTask.from_scores(*repeated(rng, 80, repeats, within))
         measured.append(task.accuracy(80)[0])
         if number < 4:
-            found.append(fit(task, ranks=False).predict([80]).values.values.std())
+            found.append(fit(task, ranks=False).predict([80]).draws.values.std())
     # The sd of 12 accuracies has a standard error of a fifth.
     assert 0.5 < np.mean(found) / np.std(measured, ddof=1) < 2
 
@@ -289,7 +289,7 @@ def test_two_classes_of_weight_among_many():
     scores[y, y] += 7
     weight = np.r_[1.0, 1.0, np.zeros(298)]
     task = cb.SourceTask.from_scores(scores, y, class_weight=weight)
-    values = fit(task, ranks=False).predict([300, 3000]).values
+    values = fit(task, ranks=False).predict([300, 3000]).draws.values
     assert np.isfinite(values).all()
 
 
@@ -298,13 +298,13 @@ def test_one_class_of_nearly_all_the_weight():
     task = cb.SourceTask.from_scores(
         *repeated(rng, 100, 1, 0.0), class_weight=np.r_[1e9, np.ones(99)]
     )
-    assert np.isfinite(fit(task, ranks=False).predict([100, 1000]).values).all()
+    assert np.isfinite(fit(task, ranks=False).predict([100, 1000]).draws.values).all()
 
 
 def test_scores_of_the_wrong_sign():
     scores = np.random.default_rng(0).normal(size=(100, 100)) - 30 * np.eye(100)
     task = cb.SourceTask.from_scores(scores, np.arange(100))
-    values = fit(task, ranks=False).predict([100, 1000]).values.values
+    values = fit(task, ranks=False).predict([100, 1000]).draws.values
     assert np.isfinite(values).all() and (values < 0.01).all()
 
 
@@ -339,7 +339,7 @@ def test_probabilities_are_noted(alone):
 
 def test_few_draws(model):
     one = fit(task_of(), ranks=False, draws=1)
-    assert one.predict([120]).values.shape == (1, 1, 1)
+    assert one.predict([120]).draws.values.shape == (1, 1, 1)
 
 
 def test_a_table_beside_others(model):

@@ -44,7 +44,7 @@ def facts(task):
         "accuracy": task.accuracy(k),
         "covariance": task.accuracy_cov(k),
         "counts": data.counts,
-        "top": task.accuracy(k, 2),
+        "metric": task.metric("accuracy@2", k),
         "design effect": task.design_effect(),
     }
 
@@ -223,6 +223,7 @@ def test_the_posterior_curve_is_bounded_falling_and_a_distribution(fit, some_tas
     assert np.all(np.diff(found) >= -1e-15)
     np.testing.assert_allclose(found[..., 0], 0, atol=1e-12)
     np.testing.assert_allclose(found[..., -1], 1, atol=1e-12)
-    tops = [model.predict([100, 10_000], top=m).accuracy.values for m in (1, 2, 5, 50)]
+    metrics = [f"accuracy@{m}" for m in (1, 2, 5, 50)]
+    tops = [model.predict([100, 10_000], metric=metric).accuracy.values for metric in metrics]
     for lower, upper in pairwise(tops):
         assert np.all(lower <= upper + 1e-15)

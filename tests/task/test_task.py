@@ -396,26 +396,26 @@ def test_accuracy_among_the_best():
     scores, y = random_scores(3, n_classes=8, shift=0.5)
     task = SourceTask.from_scores(scores, y)
     k = np.arange(2, 9)
-    np.testing.assert_array_equal(task.accuracy(k, top=1), task.accuracy(k))
+    np.testing.assert_array_equal(task.metric("accuracy@1", k), task.accuracy(k))
     for top in range(2, 9):
-        found = task.accuracy(k, top=top)
+        found = task.metric(f"recall@{top}", k)
         assert found[-1] == pytest.approx(task.instance_weight @ (task.ranks <= top), rel=1e-12)
         assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
     # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
-    lost = task.evidence.losses[:, None]
-    chance = hypergeom.cdf(2, 7, lost, k[None] - 1)
-    np.testing.assert_allclose(task.accuracy(k, top=3), task.instance_weight @ chance, rtol=1e-10)
+    chance = hypergeom.cdf(2, 7, task.ranks[:, None] - 1, k[None] - 1)
+    expected = task.instance_weight @ chance
+    np.testing.assert_allclose(task.metric("accuracy@3", k), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("top", [0, -1, 1.5, True, "2", None, [2], np.nan, np.inf])
-def test_top_is_checked(top):
+@pytest.mark.parametrize("metric", ["accuracy@0", "top5", None, ["accuracy"], 5])
+def test_metrics_are_checked(metric):
     task = SourceTask.from_ranks([1, 2, 1, 3, 1], range(5), n_classes=5)
-    with pytest.raises(DataError, match="top: "):
-        task.accuracy(3, top=top)
+    with pytest.raises(DataError, match="metric: found"):
+        task.metric(metric, 3)
 
 
-def test_bare_curves_know_only_the_best_one():
+def test_bare_curves_know_accuracy_alone():
     curve = SourceTask.from_accuracies([2, 10], [0.9, 0.7], n_test=50, n_classes=10)
-    assert curve.accuracy([2, 10], top=1).tolist() == [0.9, 0.7]
-    with pytest.raises(DataError, match=r"top: found 2.*accuracies alone"):
-        curve.accuracy(10, top=2)
+    assert curve.metric("accuracy", [2, 10]).tolist() == [0.9, 0.7]
+    with pytest.raises(DataError, match=r"metric: found 'accuracy@2'.*accuracies alone"):
+        curve.metric("accuracy@2", 10)

@@ -148,7 +148,7 @@ def class_accuracies(
         model.sample_prior_predictive(random_seed=random_seed)
     weights = model.idata[group].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
     law = MixtureLaw(model.prior_.basis, weights)
-    expected = law.expected_accuracy(np.array([task.n_classes])).ravel()
+    expected = law.expected(np.array([task.n_classes])).ravel()
     step = max(int(np.ceil(expected.size / _MOST_CLASS_DRAWS)), 1)
     replicated = replicated_class_accuracy(
         expected[::step],

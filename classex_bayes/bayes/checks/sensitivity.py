@@ -81,7 +81,7 @@ class Sensitivity(Shown):
         name = f"{component}^{power:g}"
         if power == 1:
             return replace(self.prediction, estimator=name)
-        draws = self.prediction.values
+        draws = self.prediction.draws
         logs = self.log_density[component].azstats.power_scale_lw(alpha=power, dim=SAMPLE_DIMS)
         weight = np.exp(logs.transpose(*SAMPLE_DIMS).values.ravel() - float(logs.max()))
         weight /= weight.sum()
@@ -94,7 +94,7 @@ class Sensitivity(Shown):
         if effective < _FEWEST_EFFECTIVE:
             notes += (f"{name}: only {effective:.0f} effective draws remain",)
         scaled = draws.copy(data=values)
-        return replace(self.prediction, values=scaled, estimator=name, notes=notes)
+        return replace(self.prediction, draws=scaled, estimator=name, notes=notes)
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -96,16 +96,16 @@ def population_accuracy(
 
     def covariance(first: IntArray, second: IntArray, among: int) -> FloatArray:
         overlap = (first - 1.0) * (second - 1.0) / (among - 1.0)
-        joint = law.expected_accuracy(first + second - 1 - overlap)
-        product = law.expected_accuracy(first) * law.expected_accuracy(second)
+        joint = law.expected(first + second - 1 - overlap)
+        product = law.expected(first) * law.expected(second)
         return np.maximum(joint - product, _SMALLEST_VARIANCE)
 
-    deviation = observed["accuracy"].values - law.expected_accuracy(source_k)
+    deviation = observed["accuracy"].values - law.expected(source_k)
     of_pilot = covariance(j, j, pilot.n_classes)
     inherited = covariance(k, j, population)
     rows = [np.interp(np.log(j), np.log(source_k), row) for row in np.eye(source_k.size)]
     deviation_at_j = deviation @ np.array(rows)
-    mean = law.expected_accuracy(k) + share * inherited / of_pilot * deviation_at_j
+    mean = law.expected(k) + share * inherited / of_pilot * deviation_at_j
     variance = covariance(k, k, population) - share * inherited**2 / of_pilot
     spread = np.sqrt(np.maximum(variance, 0) * pilot.shared / population)
     return np.clip(mean + spread * rng.standard_normal((*mean.shape[:2], 1)), 0.0, 1.0)

@@ -63,7 +63,7 @@ def prior_accuracy(
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     return Extrapolation.from_draws(
         counts,
-        law.expected_accuracy(counts),
+        law.expected(counts),
         f"prior of {model.name}",
         "credible",
         int(n_classes),

@@ -75,7 +75,7 @@ def test_a_pilot_of_200_classes(fitted):
     assert found.sentences[0].startswith("data decide at k = 200")
     assert "1,000,000" in repr(found) and "<table" in found._repr_html_()
     # The pull is the derivative of the mean as the power changes.
-    draws = found.prediction.values.values.reshape(-1, 3)
+    draws = found.prediction.draws.values.reshape(-1, 3)
     logs = found.log_density["prior"].values.ravel()
     up, down = (np.average(draws, axis=0, weights=softmax(d * logs)) for d in (1e-4, -1e-4))
     slope = (up - down) / table["sd"] * np.log(2) / 2e-4

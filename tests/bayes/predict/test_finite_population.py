@@ -108,17 +108,17 @@ def test_bare_curves(weights):
 
 def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
     sd = [
-        float(fitted.predict(200, population=size).values.std()) for size in (200, 300, 1000, 10**6)
+        float(fitted.predict(200, population=size).draws.values.std()) for size in (200, 300, 1000, 10**6)
     ]
     assert np.all(np.diff(sd) > 0)
-    assert sd[-1] == pytest.approx(float(fitted.predict(200).values.std()), rel=0.02)
+    assert sd[-1] == pytest.approx(float(fitted.predict(200).draws.values.std()), rel=0.02)
     assert sd[0] < 0.85 * sd[-1]
     found = fitted.predict([200, 300], population=300)
     assert found.description == "expected accuracy (300 classes in all)"
-    assert_array_equal(found.values, fitted.predict([200, 300], population=300).values)
+    assert_array_equal(found.draws.values, fitted.predict([200, 300], population=300).draws.values)
     assert fitted.idata["predictions"]["accuracy"].attrs["population"] == 300
     again = load(save(fitted, tmp_path / "model.nc"))
-    assert_array_equal(again.predict([200, 300], population=300).values, found.values)
+    assert_array_equal(again.predict([200, 300], population=300).draws.values, found.draws.values)
 
 
 def test_refused(fitted):
@@ -126,8 +126,8 @@ def test_refused(fitted):
         fitted.predict(200, population=199)
     with pytest.raises(DataError, match="k: found 301, more than the 300 classes"):
         fitted.predict([200, 301], population=300)
-    with pytest.raises(DataError, match="population: found with top=2"):
-        fitted.predict(200, population=300, top=2)
+    with pytest.raises(DataError, match="population: found with metric='accuracy@2'"):
+        fitted.predict(200, population=300, metric="accuracy@2")
     with pytest.raises(DataError, match="kind='observed'"):
         fitted.predict(200, population=300, kind="observed")
     with pytest.raises(DataError, match="population: expected"):
