@@ -60,7 +60,7 @@ class Metric(ABC):
         """
 
     @abstractmethod
-    def expected(self, basis: RadialBasis, k: IntArray) -> FloatArray:
+    def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """Expectation on k classes for each element of a radial basis.
 
         Given the favorability U the rank is 1 + Binomial(k - 1, 1 - U).
@@ -139,7 +139,7 @@ class Accuracy(Metric):
         accuracy = super().average(losses, n_classes, k, weights)
         return np.where(np.atleast_1d(k) <= self.m, 1.0, np.minimum(accuracy, 1.0))
 
-    def expected(self, basis: RadialBasis, k: IntArray) -> FloatArray:
+    def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """Binomial chance under each element, see `expected_top_accuracy`."""
         return expected_top_accuracy(basis, k, self.m)
 
@@ -185,7 +185,7 @@ def named_metric(name: str | Metric) -> Metric:
     return METRICS[key](int(m))
 
 
-def expected_top_accuracy(basis: RadialBasis, k: IntArray, top: int) -> FloatArray:
+def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int) -> FloatArray:
     r"""Expected top-m accuracy on k classes for each element of a radial basis.
 
     Given the favorability U the losses on k classes are Binomial(k - 1, 1 - U), so element l has

@@ -15,7 +15,6 @@ from classex_bayes.core.influence import (
     loss_statistics,
     repair_covariance,
 )
-from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.metrics import expected_top_accuracy
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import (

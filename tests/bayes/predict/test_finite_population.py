@@ -108,7 +108,8 @@ def test_bare_curves(weights):
 
 def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
     sd = [
-        float(fitted.predict(200, population=size).draws.values.std()) for size in (200, 300, 1000, 10**6)
+        float(fitted.predict(200, population=size).draws.values.std())
+        for size in (200, 300, 1000, 10**6)
     ]
     assert np.all(np.diff(sd) > 0)
     assert sd[-1] == pytest.approx(float(fitted.predict(200).draws.values.std()), rel=0.02)
