@@ -46,7 +46,7 @@ def test_curve_alone_holds_the_truth(fitted_curve, pilot):
     interval = predicted.interval(0.999, "eti")
     assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
     assert np.all(np.abs(predicted.mean - truth) < [0.03, 0.03, 0.12, 0.12])
-    assert "losses unknown: fitted to accuracies with design effect 2" in predicted.notes
+    assert "ranks unknown: fitted to accuracies with design effect 2" in predicted.notes
     with pytest.raises(DataError, match="likelihood: the power form"):
         fitted_curve.compute_log_likelihood()
     group = fitted_curve.sample_posterior_predictive(random_seed=1)["posterior_predictive"]

@@ -191,7 +191,7 @@ def test_the_pool_knows_more_than_its_parts(tasks, pilot):
     alone, both = (
         BayesianExtrapolator().fit(of, **settings).predict([200, 800]) for of in (tasks[1], tasks)
     )
-    assert np.all(both.values.std(["chain", "draw"]) < 1.03 * alone.values.std(["chain", "draw"]))
+    assert np.all(both.draws.std(["chain", "draw"]) < 1.03 * alone.draws.std(["chain", "draw"]))
     interval, truth = both.interval(0.999, "eti"), pilot.law.accuracy([200, 800])
     assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
 
@@ -207,7 +207,7 @@ def test_what_is_told(pooled, tasks):
 
 def test_measured_accuracy_is_nested_in_the_largest(pooled, pilot):
     found = pooled.predict(200, kind="observed", nested=True, repeats=2)
-    assert_allclose(found.values, pilot.task.accuracy(200)[0], atol=1e-3)
+    assert_allclose(found.draws, pilot.task.accuracy(200)[0], atol=1e-3)
 
 
 def test_replicates_have_the_shape_of_each_task(pooled, tasks):

@@ -149,8 +149,8 @@ def test_what_is_known_of_a_fit(model, alone):
 
 def test_prediction(model):
     pred = model.predict([2, 60, 120, 1200, 12_000])
-    assert pred.interval_type == "credible" and pred.values.shape == (1, 400, 5)
-    assert ((pred.values >= 0) & (pred.values <= 1)).all()
+    assert pred.interval_type == "credible" and pred.draws.shape == (1, 400, 5)
+    assert ((pred.draws >= 0) & (pred.draws <= 1)).all()
     assert pred.mean.is_monotonic_decreasing
     task = task_of()
     # Up to k1 it says what was measured, give or take its interval.
