@@ -14,11 +14,11 @@ from classex_bayes.core.influence import (
     accuracy_after_deletion,
     loss_statistics,
 )
-from classex_bayes.core.ranks.defeats import PlacedTieBreak, find_defeats
+from classex_bayes.core.ranks.defeats import find_defeats
 from classex_bayes.core.ranks.packed_bits import word_count
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 _BITS_AT_ONCE = 2**31  # 256 MB of packed bits
@@ -151,7 +151,7 @@ def _defeat_words(
     n_classes = source.shape[1]
     if not isinstance(source, ConcatenatedScores):
         subset = source.subset(rows, np.arange(n_classes))
-        return find_defeats(subset, y, PlacedTieBreak(ties, seed, rows, y)).words
+        return find_defeats(subset, y, TieBreak(ties, seed, rows, y)).words
     words = np.empty((rows.size, word_count(n_classes)), dtype=np.uint64)
     for number, places, shard_rows in source.parts(rows):
         shard, shard_seed = source.sources[number], source.seeds[number]

@@ -12,10 +12,10 @@ import numpy as np
 
 from classex_bayes.core.influence import accuracy_after_deletion, centring, class_sums
 from classex_bayes.core.ranks.array_access import compilable
-from classex_bayes.core.ranks.defeats import Defeats, PlacedTieBreak, add_defeats, find_defeats
+from classex_bayes.core.ranks.defeats import Defeats, add_defeats, find_defeats
 from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
@@ -51,9 +51,9 @@ class Scoring:
     reduce: Reduce = "max"
     higher_is_better: bool = True
 
-    def tie_break(self, rows: RowBlock, classes: ClassRange) -> PlacedTieBreak:
+    def tie_break(self, rows: RowBlock, classes: ClassRange) -> TieBreak:
         """Rule for equal scores of a row block in a range of classes."""
-        return PlacedTieBreak(self.ties, self.seed, rows.instance, rows.y, classes.first)
+        return TieBreak(self.ties, self.seed, rows.instance, rows.y, classes.first)
 
 
 class Templates(NamedTuple):

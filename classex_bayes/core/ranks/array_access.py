@@ -8,7 +8,7 @@ import numpy as np
 from classex_bayes.typing import IntArray, NumberArray
 
 # Elements read from a store at a time.
-_AT_ONCE = 2**22
+_ELEMENTS_PER_READ = 2**22
 
 
 def is_on_device(array: Any) -> bool:
@@ -82,5 +82,5 @@ def compilable(array: Any, rows: IntArray) -> tuple[NumberArray, IntArray]:
 def row_slices(array: Any) -> list[slice]:
     """Consecutive slices of rows that cover an array, each small in memory."""
     n = array.shape[0]
-    height = max(1, _AT_ONCE // max(1, int(np.prod(array.shape[1:]))))
+    height = max(1, _ELEMENTS_PER_READ // max(1, int(np.prod(array.shape[1:]))))
     return [slice(start, min(start + height, n)) for start in range(0, n, height)]

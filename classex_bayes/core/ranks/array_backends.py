@@ -5,8 +5,7 @@ bits come back, and the processor decides the close pairs in double precision.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import array_api_compat
@@ -30,7 +29,7 @@ def device_dtype(array: Any) -> np.dtype[Any]:
 def matmul_roundoff(array: Any) -> float:
     """Unit roundoff of the factors of a product of single-precision arrays on a device.
 
-    JAX is asked for full precision (`full_precision`); PyTorch and CuPy follow settings of the
+    JAX is asked for full precision (`products`); PyTorch and CuPy follow settings of the
     whole process, which stay as they are: under TF32 or bfloat16 the band is wider instead.
     """
     if array_api_compat.is_torch_array(array):
@@ -41,19 +40,6 @@ def matmul_roundoff(array: Any) -> float:
     if array_api_compat.is_cupy_array(array) and os.environ.get("CUPY_TF32", "0") != "0":
         return 2.0**-11
     return 2.0**-24
-
-
-@contextmanager
-def full_precision(array: Any) -> Iterator[None]:
-    """Ask for products in single precision where the library has a way that ends with the block."""
-    if array_api_compat.is_jax_array(array):
-        import jax
-
-        context: Any = jax.default_matmul_precision("highest")
-    else:
-        context = nullcontext()
-    with context:
-        yield
 
 
 def packed(array: Any) -> NumberArray:
@@ -126,5 +112,11 @@ def gallery_factor(templates: Any, metric: str, centre: FloatArray, scale: float
 
 def products(left: FloatArray, right: Any) -> Any:
     """Products of the rows of `left`, on the host, with those of `right`, on a device."""
-    with full_precision(right):
-        return array_api_compat.array_namespace(right).matmul(on_device_of(right, left), right.T)
+    xp = array_api_compat.array_namespace(right)
+    precision: AbstractContextManager[Any] = nullcontext()
+    if array_api_compat.is_jax_array(right):
+        import jax
+
+        precision = jax.default_matmul_precision("highest")
+    with precision:
+        return xp.matmul(on_device_of(right, left), right.T)

@@ -5,7 +5,6 @@ They join what was scored apart: instances of one class that lie in several shar
 of one instance that lie in several blocks.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from classex_bayes.core.ranks.packed_bits import count_bits, word_count
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak
-from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Up to here the instances of a class are compared in pairs, beyond added up.
 _FEW_REPEATS = 64
@@ -38,29 +37,7 @@ class Defeats(NamedTuple):
         return count_bits(self.words)
 
 
-@dataclass(frozen=True)
-class PlacedTieBreak(TieBreak):
-    """Breaks ties between places of a block as they would be broken in the whole test.
-
-    Attributes
-    ----------
-    instance, y : int arrays of shape (n,)
-        Number of each instance of the block and its true class in the whole test.
-    first_class : int
-        First of the classes that the block is compared with.
-    """
-
-    instance: IntArray
-    y: IntArray
-    first_class: int = 0
-
-    def competitor_wins(self, instance: IntArray, competitor: IntArray, y: IntArray) -> BoolArray:
-        """Whether competitors come before the true classes that have the same score."""
-        competitor = competitor + self.first_class
-        return super().competitor_wins(self.instance[instance], competitor, self.y[instance])
-
-
-def find_defeats(source: ScoreSource, column: IntArray, tie_break: PlacedTieBreak) -> Defeats:
+def find_defeats(source: ScoreSource, column: IntArray, tie_break: TieBreak) -> Defeats:
     """Compare instances with a range of classes.
 
     Parameters
@@ -69,7 +46,7 @@ def find_defeats(source: ScoreSource, column: IntArray, tie_break: PlacedTieBrea
         Scores of n instances on the classes of the range.
     column : int array of shape (n,)
         Column of the true class in the source, which may know another number for those outside.
-    tie_break : PlacedTieBreak
+    tie_break : TieBreak
         Rule for equal scores.
 
     Returns
@@ -79,15 +56,14 @@ def find_defeats(source: ScoreSource, column: IntArray, tie_break: PlacedTieBrea
     Examples
     --------
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
-    >>> y = np.array([0, 2])
+    >>> y, instance = np.array([0, 2]), np.arange(2)
     >>> scores = ScoreMatrix(np.array([[1.0, 2, 3, 0], [5, 4, 3, 2]]))
-    >>> find_defeats(scores, y, PlacedTieBreak("random", 0, np.arange(2), y)).losses.tolist()
+    >>> find_defeats(scores, y, TieBreak("random", 0, instance, y)).losses.tolist()
     [2, 2]
     """
     n, width = source.shape
-    rows = np.arange(n)
     words = np.empty((n, word_count(width)), dtype=np.uint64)
-    _, tied = compare_block(source.block(rows, column), rows, column, tie_break, words)
+    _, tied = compare_block(source.block(np.arange(n), column), column, tie_break, words)
     return Defeats(words, width, tied)
 
 

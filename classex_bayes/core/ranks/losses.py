@@ -82,18 +82,18 @@ def loss_blocks(
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2 (tie breaking).
     """
     n_classes = source.shape[1]
-    tie_break = TieBreak(ties, seed)
     memory = np.empty((0, word_count(n_classes)), dtype=np.uint64)
     for rows in groups:
         if rows.size > len(memory):
             memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
         defeats = memory[: rows.size]
-        losses, tied = compare_block(source.block(rows, y[rows]), rows, y[rows], tie_break, defeats)
+        tie_break = TieBreak(ties, seed, rows, y[rows])
+        losses, tied = compare_block(source.block(rows, y[rows]), y[rows], tie_break, defeats)
         yield LossBlock(rows, defeats, losses, tied, n_classes)
 
 
 def compare_block(
-    block: ScoreBlock, rows: IntArray, y: IntArray, tie_break: TieBreak, defeats: NumberArray
+    block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
 ) -> tuple[IntArray, int]:
     """Compare a block of instances with all classes.
 
@@ -101,8 +101,8 @@ def compare_block(
     ----------
     block : ScoreBlock
         Scores of n instances.
-    rows, y : int arrays of shape (n,)
-        Numbers of the instances for `tie_break`, and the columns of their true classes.
+    y : int array of shape (n,)
+        Columns of the true classes.
     tie_break : TieBreak
         Rule for equal scores.
     defeats : uint64 array of shape (n, n_words)
@@ -115,13 +115,13 @@ def compare_block(
     tied : int
         Number of pairs whose order the tie rule decided.
     """
-    losses, tied, adding = np.zeros(rows.size, dtype=np.int64), 0, Lock()
+    losses, tied, adding = np.zeros(y.size, dtype=np.int64), 0, Lock()
 
     def compare(part: Any) -> None:
         nonlocal tied
         pairs = block.compare(part)
         clear_bits(pairs.close, y[pairs.rows] - WORD * pairs.first_word)
-        n_ties = _decide_close_pairs(block, pairs, rows, y, tie_break)
+        n_ties = _decide_close_pairs(block, pairs, y, tie_break)
         words = slice(pairs.first_word, pairs.first_word + pairs.above.shape[1])
         defeats[pairs.rows, words] = pairs.above
         counts = count_bits(pairs.above)
@@ -134,7 +134,7 @@ def compare_block(
 
 
 def _decide_close_pairs(
-    block: ScoreBlock, pairs: ComparedPairs, rows: IntArray, y: IntArray, tie_break: TieBreak
+    block: ScoreBlock, pairs: ComparedPairs, y: IntArray, tie_break: TieBreak
 ) -> int:
     """Add the close pairs that the reference formula puts above; return the number of ties."""
     tied = 0
@@ -147,7 +147,7 @@ def _decide_close_pairs(
         column = WORD * (pairs.first_word + word[of_word]) + bit
         competitor, true = block.reference_scores(row, column), block.reference_scores(row, y[row])
         above, tie = competitor > true, competitor == true
-        above[tie] = tie_break.competitor_wins(rows[row[tie]], column[tie], y[row[tie]])
+        above[tie] = tie_break.competitor_wins(row[tie], column[tie])
         bits[of_word, bit] = above
         decided = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
         pairs.above[place, word] |= decided[:, 0]

@@ -12,7 +12,7 @@ Ties = Literal["random", "pessimistic", "optimistic"]
 
 @dataclass(frozen=True)
 class TieBreak:
-    """Rule for competitors whose score equals the true class's.
+    """Rule for competitors whose score equals the true class's, in a block of n instances.
 
     Attributes
     ----------
@@ -20,16 +20,25 @@ class TieBreak:
         Such a competitor wins according to the noise; always; never.
     seed : int
         Seed of the noise.
+    instance, y : int arrays of shape (n,)
+        Number of each instance and its true class in the whole test.
+    first_class : int
+        Class that the first column of the block stands for.
     """
 
     ties: Ties
     seed: int
+    instance: IntArray
+    y: IntArray
+    first_class: int = 0
 
-    def competitor_wins(self, instance: IntArray, competitor: IntArray, y: IntArray) -> BoolArray:
-        """Whether competitors come before the true classes `y` that have the same score."""
+    def competitor_wins(self, places: IntArray, columns: IntArray) -> BoolArray:
+        """Whether the competitors in `columns` come before the true classes at `places`."""
         if self.ties != "random":
-            return np.full(instance.size, self.ties == "pessimistic")
-        return tie_noise(self.seed, instance, competitor) > tie_noise(self.seed, instance, y)
+            return np.full(places.size, self.ties == "pessimistic")
+        instance = self.instance[places]
+        competitor = tie_noise(self.seed, instance, columns + self.first_class)
+        return competitor > tie_noise(self.seed, instance, self.y[places])
 
 
 def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:
