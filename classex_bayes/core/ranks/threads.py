@@ -19,7 +19,7 @@ def _controller() -> ThreadpoolController:
 
 @cache
 def _threads(number: int) -> ThreadPoolExecutor:
-    """Threads that stay, with the memory that they have made their own."""
+    """Threads that stay: starting them costs as much as a small pass."""
     return ThreadPoolExecutor(number, thread_name_prefix="classex_bayes")
 
 
