@@ -1,6 +1,8 @@
 """The command line, run in the process of the tests."""
 
 import json
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -29,6 +31,22 @@ def run(monkeypatch, capsys, tmp_path):
         return stopped.value.code or 0, streams.out, streams.err
 
     return run
+
+
+@pytest.fixture
+def process():
+    """Run a command in a process of its own, with variables of its environment."""
+
+    def process(*arguments, **variables):
+        code = (
+            "import sys; sys.argv[0] = 'classex-bayes'; from classex_bayes.cli import main; main()"
+        )
+        command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, **variables}
+        )
+
+    return process
 
 
 @pytest.fixture(autouse=True, scope="module")

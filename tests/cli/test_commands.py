@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -168,37 +169,25 @@ def test_metric(run, embeddings, pilot, strict):
 
 
 BAD = {
-    "no file": (["extrapolate", "missing.npz", "--k", "500"], "missing.npz: there is no such file"),
-    "wrong ending": (["extrapolate", "task.txt", "--k", "500"], "task.txt: expected a file ending"),
-    "no labels": (["compare", "task.npy", "--k", "500"], "task.npy: scores in .npy need"),
-    "words for k": (["extrapolate", "pilot.npz", "--k", "many"], "--k: expected whole numbers"),
-    "fractional k": (["extrapolate", "pilot.npz", "--k", "10.5"], "--k: expected whole numbers"),
-    "k of one": (["extrapolate", "pilot.npz", "--k", "1"], "--k: expected numbers in 2.."),
-    "k twice": (["extrapolate", "pilot.npz", "--k", "9,9"], "--k: found 9 more than once"),
-    "no k": (["extrapolate", "pilot.npz", "--k", ""], "--k: expected whole numbers"),
-    "level": (
-        ["extrapolate", "pilot.npz", "--k", "9", "--ci-prob", "90"], "--ci-prob: expected a number"
-    ),
-    "target": (
-        ["extrapolate", "pilot.npz", "--k", "9", "--target", "1"], "--target: expected a number"
-    ),
-    "curve without size": (["extrapolate", "curve.csv", "--k", "9"], "curve.csv: found k (2,), "),
-    "nan": (["extrapolate", "nan.csv", "--k", "9"], "scores: found NaN at row 1, column 0"),
-    "out is a file": (
-        ["extrapolate", "pilot.npz", "--k", "9", "--out", "task.txt"], "--out: cannot write to task"
-    ),
-    "out in a file": (
-        ["extrapolate", "pilot.npz", "--k", "9", "--out", "task.txt/a"], "--out: cannot write to"
-    ),
-    "report is no page": (
-        ["report", "pilot.npz", "--k", "9", "--out", "a.pdf"], "--out: expected a name ending in"
-    ),
-    "report in a file": (
-        ["report", "pilot.npz", "--k", "9", "--out", "task.txt/a.html"], "--out: cannot write to"
-    ),
-    "demo too large": (["demo", "--n-classes", "99999"], "n_classes: expected numbers in 3..2965"),
-    "demo too small": (["demo", "--n-classes", "2"], "n_classes: expected numbers in 3..2965"),
-}  # fmt: skip
+    "no file": ("extrapolate missing.npz --k 500", "missing.npz: there is no such file"),
+    "wrong ending": ("extrapolate task.txt --k 500", "task.txt: expected a file ending"),
+    "no labels": ("compare task.npy --k 500", "task.npy: scores in .npy need"),
+    "words for k": ("extrapolate pilot.npz --k many", "--k: expected whole numbers"),
+    "fractional k": ("extrapolate pilot.npz --k 10.5", "--k: expected whole numbers"),
+    "k of one": ("extrapolate pilot.npz --k 1", "--k: expected numbers in 2.."),
+    "k twice": ("extrapolate pilot.npz --k 9,9", "--k: found 9 more than once"),
+    "no k": ("extrapolate pilot.npz --k ''", "--k: expected whole numbers"),
+    "level": ("extrapolate pilot.npz --k 9 --ci-prob 90", "--ci-prob: expected a number"),
+    "target": ("extrapolate pilot.npz --k 9 --target 1", "--target: expected a number"),
+    "curve without size": ("extrapolate curve.csv --k 9", "curve.csv: found k (2,), "),
+    "nan": ("extrapolate nan.csv --k 9", "scores: found NaN at row 1, column 0"),
+    "out is a file": ("extrapolate pilot.npz --k 9 --out task.txt", "--out: cannot write to task"),
+    "out in a file": ("extrapolate pilot.npz --k 9 --out task.txt/a", "--out: cannot write to"),
+    "report is no page": ("report pilot.npz --k 9 --out a.pdf", "--out: expected a name ending in"),
+    "report in a file": ("report pilot.npz --k 9 --out task.txt/a.html", "--out: cannot write to"),
+    "demo too large": ("demo --n-classes 99999", "n_classes: expected numbers in 3..2965"),
+    "demo too small": ("demo --n-classes 2", "n_classes: expected numbers in 3..2965"),
+}
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
@@ -211,27 +200,28 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
     np.save(tmp_path / "task.npy", np.eye(4))
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.9\n5,0.8\n")
     (tmp_path / "nan.csv").write_text("y,a,b,c\na,1,0,0\nb,,1,0\nc,0,0,1\n")
-    code, out, err = run(*arguments, *["--quiet"])
+    code, out, err = run(*shlex.split(arguments), "--quiet")
     assert code == 2 and out == ""
     assert len(err.splitlines()) == 1 and err.startswith("error: ") and message in err
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["guess"],
-        ["extrapolate"],
-        ["extrapolate", "pilot.npz"],
-        ["extrapolate", "pilot.npz", "--k", "9", "--draws", "0"],
-        ["extrapolate", "pilot.npz", "--k", "9", "--chains", "two"],
-        ["extrapolate", "pilot.npz", "--k", "9", "--seed", "-1"],
-        ["extrapolate", "pilot.npz", "--k", "9", "--target", "high"],
-        ["extrapolate", "pilot.npz", "--k", "9", "--nothing"],
-        ["extrapolate", "pilot.npz", "--k", "9", "--metric", "city"],
+    ["guess", "extrapolate", "extrapolate pilot.npz"]
+    + [
+        f"extrapolate pilot.npz --k 9 {wrong}"
+        for wrong in (
+            "--draws 0",
+            "--chains two",
+            "--seed -1",
+            "--target high",
+            "--nothing",
+            "--metric city",
+        )
     ],
 )
 def test_bad_usage(run, arguments):
-    code, out, err = run(*arguments)
+    code, out, err = run(*arguments.split())
     assert code == 2 and out == "" and "Traceback" not in err and "Usage" in err
 
 
@@ -323,6 +313,35 @@ def test_study_table3(run, monkeypatch, tmp_path):
     assert code == 2 and err.startswith("error: path: ")
 
 
+def test_study_zoo(run, monkeypatch, tmp_path, strict):
+    monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
+    options = ["--k1", "20", "--n-simulations", "2", "--quiet", "--out", tmp_path / "z"]
+    code, out, _ = run("study", "zoo", *options, "--json")
+    rows = strict(out)["rows"]
+    # KDE cannot be fitted to ranks, and is left out.
+    assert (
+        code == 0
+        and len(rows) == 10 * 4
+        and {row["estimator"] for row in rows} == {"ClassExReg(0.5)"}
+    )
+    assert rows[0]["factor"] == 2 and rows[0]["n"] == 2 and rows[0]["coverage90"] is None
+    code, out, _ = run("study", "zoo", *options)
+    assert code == 0 and "near-duplicates" in out
+
+
+def test_study_figures_refuses_other_tables(run, tmp_path):
+    for text in ("", "a,b\n1,2\n"):
+        (tmp_path / "table1-k20-seed0.csv").write_text(text)
+        code, _, err = run("study", "figures", "--out", tmp_path, "--quiet")
+        assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_study_table3_refuses_a_plain_array(run, tmp_path):
+    np.save(tmp_path / "s.npy", np.eye(3))
+    code, _, err = run("study", "table3", tmp_path / "s.npy", "--out", tmp_path)
+    assert code == 2 and err.startswith("error: path: ")
+
+
 # Report
 
 
@@ -376,46 +395,11 @@ def test_report_says_what_to_install(run, embeddings, monkeypatch):
 # A process of its own
 
 
-def process(*arguments):
-    code = "from classex_bayes.cli import main; main()"
-    command = [sys.executable, "-W", "error", "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_a_process_of_its_own(tmp_path):
+def test_a_process_of_its_own(tmp_path, process):
     assert "extrapolate" in process("--help").stdout
-    bad = process("extrapolate", str(tmp_path / "missing.npz"), "--k", "9")
+    bad = process("extrapolate", tmp_path / "missing.npz", "--k", "9")
     assert bad.returncode == 2 and bad.stdout == ""
     assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1
-
-
-def test_study_zoo(run, monkeypatch, tmp_path, strict):
-    monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
-    options = ["--k1", "20", "--n-simulations", "2", "--quiet", "--out", tmp_path / "z"]
-    code, out, _ = run("study", "zoo", *options, "--json")
-    rows = strict(out)["rows"]
-    # KDE cannot be fitted to ranks, and is left out.
-    assert (
-        code == 0
-        and len(rows) == 10 * 4
-        and {row["estimator"] for row in rows} == {"ClassExReg(0.5)"}
-    )
-    assert rows[0]["factor"] == 2 and rows[0]["n"] == 2 and rows[0]["coverage90"] is None
-    code, out, _ = run("study", "zoo", *options)
-    assert code == 0 and "near-duplicates" in out
-
-
-def test_study_figures_refuses_other_tables(run, tmp_path):
-    for text in ("", "a,b\n1,2\n"):
-        (tmp_path / "table1-k20-seed0.csv").write_text(text)
-        code, _, err = run("study", "figures", "--out", tmp_path, "--quiet")
-        assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
-
-
-def test_study_table3_refuses_a_plain_array(run, tmp_path):
-    np.save(tmp_path / "s.npy", np.eye(3))
-    code, _, err = run("study", "table3", tmp_path / "s.npy", "--out", tmp_path)
-    assert code == 2 and err.startswith("error: path: ")
 
 
 def test_scores_that_look_like_distances_are_told(run, tmp_path):

@@ -1,9 +1,6 @@
 """Help, completion, streams, and settings from a file."""
 
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -24,14 +21,6 @@ def verbs(command, name="classex-bayes"):
 VERBS = dict(verbs(get_command(cli.app)))
 
 
-def process(*arguments, **variables):
-    code = "import sys; sys.argv[0] = 'classex-bayes'; from classex_bayes.cli import main; main()"
-    command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **variables}
-    )
-
-
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
     code, out, _ = run(*name.split()[1:], "--help")
@@ -45,7 +34,7 @@ def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
     assert example.startswith(name) and len(called) == len(examples)
 
 
-def test_output_that_is_piped_has_no_colours(tmp_path):
+def test_output_that_is_piped_has_no_colours(tmp_path, process):
     np.savez(tmp_path / "s.npz", ranks=np.arange(40) % 7 + 1, y=np.arange(40), n_classes=40)
     for arguments in (
         ["--help"],
@@ -59,7 +48,7 @@ def test_output_that_is_piped_has_no_colours(tmp_path):
     assert "Expected accuracy, from 40 source classes" in found.stdout and found.returncode == 0
 
 
-def test_shells_complete_verbs_settings_and_choices():
+def test_shells_complete_verbs_settings_and_choices(process):
     def completed(words):
         return process(
             _CLASSEX_BAYES_COMPLETE="complete_bash",
