@@ -87,14 +87,14 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
 
 
 def test_an_interruption_while_convergence_is_judged(pilot, monkeypatch):
-    from classex_bayes.bayes import extrapolator
+    from classex_bayes.bayes import fitted
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
     model = BayesianExtrapolator()
     with monkeypatch.context() as patched:
-        patched.setattr(extrapolator, "diagnose", stop)
+        patched.setattr(fitted, "diagnose", stop)
         with pytest.raises(Interrupted, match="after the last draw") as interruption:
             model.fit(pilot.task, **SHORT)
     assert interruption.value.partial is model

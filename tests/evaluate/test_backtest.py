@@ -74,6 +74,16 @@ def test_it_goes_on_where_it_stopped(found, task, tmp_path):
     pd.testing.assert_frame_equal(again.scores.sort_index(), found.scores.sort_index())
 
 
+def test_a_task_made_anew_goes_on(tmp_path):
+    rng = np.random.default_rng(1)
+    scores, y = rng.normal(size=(60, 30)) + 2 * np.eye(30)[np.arange(60) % 30], np.arange(60) % 30
+    settings = {"progressbar": False, "store": tmp_path / "pilots.csv"}
+    for n_pilots in (1, 2):  # in another process the task would be made again, without a seed
+        task = SourceTask.from_scores(scores, y)
+        again = backtest([ClassExReg(0.5)], task, 10, n_pilots=n_pilots, **settings)
+    assert again.scores["n"].eq(2).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
