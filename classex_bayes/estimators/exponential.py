@@ -1,15 +1,12 @@
 """MixedExponential: U-statistics up to k1 classes, a mixture of exponential decays beyond."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from classex_bayes.arguments import as_numeric, class_counts
+from classex_bayes.arguments import class_counts, numbers
 from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
 from classex_bayes.estimators.training_curve import training_curve
-from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
@@ -101,7 +98,13 @@ class MixedExponential(PointEstimator):
         k = None
         if self.k is not None:
             k = class_counts(self.k, largest=task.n_classes, smallest=1)
-        rates = _default_rates(task.n_classes) if self.rates is None else _checked(self.rates)
+        rates = _default_rates(task.n_classes)
+        if self.rates is not None:
+            expected = f"numbers in [0, {_LARGEST_RATE:g}]"
+            rates = numbers(
+                self.rates, "rates", expected, lambda x: (x >= 0) & (x <= _LARGEST_RATE)
+            )
+            rates = np.unique(rates)
         curve = training_curve(task, k)
         scale = np.sqrt(curve.weight)
         decays = np.exp(-np.outer(curve.k - 1, rates))
@@ -125,17 +128,3 @@ def _default_rates(n_classes: int) -> FloatArray:
     decades = np.log10(_FASTEST * n_classes / _SLOWEST)
     number = int(np.ceil(_RATES_PER_DECADE * decades)) + 1
     return np.append(0.0, np.geomspace(_SLOWEST / n_classes, _FASTEST, number))
-
-
-def _checked(rates: Any) -> FloatArray:
-    array = np.atleast_1d(as_numeric(rates, "rates")).astype(float)
-    if array.ndim != 1 or array.size == 0:
-        raise DataError(f"rates: expected one or more numbers, found shape {array.shape}")
-    bad = ~((array >= 0) & (array <= _LARGEST_RATE))
-    if bad.any():
-        place = int(np.argmax(bad))
-        raise DataError(
-            f"rates: found {array[place]} at position {place}, expected numbers in "
-            f"[0, {_LARGEST_RATE:g}]"
-        )
-    return np.unique(array)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from classex_bayes.arguments import as_numeric
+from classex_bayes.arguments import numbers
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -91,23 +91,14 @@ def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) 
     Expected is a positive number for each one in `k`, by default for each of 2..k1 or for each
     known one of a bare curve.
     """
-    array = as_numeric(weights, "weights").astype(float)
     if k is not None:
-        expected, meaning = k.size, "one for each number in k"
+        size, meaning = k.size, "one for each number in k"
     elif task.kind == "accuracies":
-        expected, meaning = task.grid().size, "one for each known number of classes"
+        size, meaning = task.grid().size, "one for each known number of classes"
     else:
-        expected, meaning = task.n_classes - 1, f"one for each k in 2..{task.n_classes}"
-    if array.shape != (expected,):
-        raise DataError(f"weights: found shape {array.shape}, expected ({expected},), {meaning}")
-    bad = ~((array > 0) & np.isfinite(array))
-    if bad.any():
-        place = int(np.argmax(bad))
-        raise DataError(
-            f"weights: found {array[place]} at position {place}, expected positive finite numbers; "
-            "leave numbers of classes out by k="
-        )
-    return array
+        size, meaning = task.n_classes - 1, f"one for each k in 2..{task.n_classes}"
+    expected = f"positive finite numbers, {meaning} (leave numbers of classes out by k=)"
+    return numbers(weights, "weights", expected, lambda x: x > 0, size)
 
 
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:

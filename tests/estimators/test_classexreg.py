@@ -359,7 +359,7 @@ def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
         ({"n_resamples": 2.5}, "n_resamples: expected a whole number >= 1, found 2.5"),
         ({"random_seed": -1}, "random_seed"),
         ({"nonnegative": "yes"}, "nonnegative: expected True or False"),
-        ({"weights": [1.0, 2.0]}, "weights: found shape"),
+        ({"weights": [1.0, 2.0]}, "weights: expected 39 positive .*found shape"),
         ({"weights": -np.ones(39)}, "weights: found -1.0"),
         ({"subsets": [[1, 2, 2]]}, "subsets: row 0"),
     ],

@@ -132,7 +132,7 @@ def test_no_errors():
         ({"basis": "powers", "degree": 38}, "degree: found 38"),
         ({"k": [2, 41]}, "k: "),
         ({"k": [5]}, "k: found 1 numbers"),
-        ({"weights": [1, 2]}, "weights: found shape"),
+        ({"weights": [1, 2]}, "weights: expected 39 positive .*found shape"),
         ({"k": [2, 5], "weights": [1, -1]}, "weights: found -1"),
         ({"nonnegative": "yes"}, "nonnegative: expected True or False"),
         ({"cost": np.eye(40)}, "cost: "),
