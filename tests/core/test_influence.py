@@ -1,8 +1,6 @@
 """Covariance of ATA_k against the written-out formulas and against simulated tasks."""
 
-from functools import reduce
 from math import comb
-from operator import add
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from classex_bayes.core.influence import (
     loss_statistics,
     repair_covariance,
 )
-from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import average_test_accuracy
@@ -101,40 +98,6 @@ def test_streamed_covariance_is_the_written_formula(
     expected = written_out(scores, y, weight, k)
     np.testing.assert_allclose(covariance, expected, rtol=1e-9, atol=1e-14)
     assert losses.tolist() == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
-
-
-@pytest.mark.parametrize("most_repeats", [1, 30])
-def test_block_layout_does_not_matter(most_repeats, monkeypatch):
-    scores, y, weight = random_task(np.random.default_rng(1), 30, most_repeats)
-    k = np.array([2, 5, 12, 30])
-    losses, whole = stream(ScoreMatrix(scores), y, weight, k)
-    for elements in (1, 100, 1000):
-        monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
-        of_blocks, covariance = stream(ScoreMatrix(scores), y, weight, k)
-        np.testing.assert_allclose(covariance, whole, atol=1e-12 * np.diag(whole).max())
-        np.testing.assert_array_equal(of_blocks, losses)
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=SEEDS, n_shards=st.integers(1, 4), most_repeats=st.sampled_from([1, 9]))
-def test_statistics_of_shards_add_up(seed, n_shards, most_repeats):
-    rng = np.random.default_rng(seed)
-    _, y, weight = random_task(rng, 7, most_repeats)
-    y = np.sort(y)
-    source = ScoreMatrix(rng.integers(0, 3, (y.size, 7)))  # hence ties
-    instance_weight, k = weight[y] / np.bincount(y, minlength=7)[y], np.array([2, 4, 7])
-    whole = loss_statistics(source, y, instance_weight, k, "pessimistic")
-    cuts = np.searchsorted(y, np.sort(rng.integers(0, 8, n_shards - 1)))
-    shards = []
-    for rows in np.split(np.arange(y.size), cuts):
-        shard = source.subset(rows, np.arange(7))
-        shards.append(loss_statistics(shard, y[rows], instance_weight[rows], k, "pessimistic"))
-    assert np.concatenate([shard.losses for shard in shards]).tolist() == whole.losses.tolist()
-    assert sum(shard.tied for shard in shards) == whole.tied
-    total = reduce(add, [shard.influence for shard in shards])
-    for name in ("as_test", "as_competitor", "pair_sum"):
-        expected = getattr(whole.influence, name)
-        np.testing.assert_allclose(getattr(total, name), expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
