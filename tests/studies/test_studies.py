@@ -26,7 +26,7 @@ def made_up():
         ("b", 0, 0.7, 0.6, 0.8),
         ("b", 1, 0.7, 0.4, 0.9),
     ]
-    table = pd.DataFrame(rows, columns=["cell", "repeat", "mean", "lower", "upper"])
+    table = pd.DataFrame(rows, columns=["cell", "simulation", "mean", "lower", "upper"])
     return table.assign(estimator="x", k=10, truth=0.5, seconds=[1.0, 2.0, 3.0, 4.0], note="")
 
 
