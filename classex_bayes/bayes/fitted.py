@@ -198,7 +198,9 @@ class FittedModel(Parameters, ABC):
         parts = self._parts()
         if not parts:
             return table
-        tables = {name: part.summary(prob, kind) for name, part in parts.items()}
+        tables = {
+            place.rpartition("/")[2]: part.summary(prob, kind) for place, part in parts.items()
+        }
         return pd.concat({self._fitted_name: table, **tables})
 
     def save(self, path: str | Path) -> Path:
@@ -237,17 +239,20 @@ class FittedModel(Parameters, ABC):
         if not self.is_fitted:
             parameters = {name: brief(value) for name, value in self.get_params().items()}
             return html_block(self._title(), html_facts(parameters))
-        sampler = json.loads(self._tree.attrs["sampler"])
         facts = {
             "fitted to": self._data_text(),
             **{name: brief(value) for name, value in self._fitted_parameters.items()},
-            "sampler": (
-                f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
-                f"target_accept {sampler['target_accept']:g}"
-            ),
+            "sampler": self._sampler_text(),
             "convergence": self._convergence(),
         }
         return html_block(self._title(), html_facts(facts))
+
+    def _sampler_text(self) -> str:
+        sampler = json.loads(self._tree.attrs["sampler"])
+        return (
+            f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
+            f"target_accept {sampler['target_accept']:g}"
+        )
 
     def _drawn(self) -> str:
         """Number of draws, and how many there should have been."""

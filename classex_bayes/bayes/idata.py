@@ -101,14 +101,18 @@ def data_groups(
         coords={dim: coords[dim] for dim in (row, "knot")},
     )
     tree = xr.DataTree.from_dict({"observed_data": observed, "constant_data": constant})
-    tree.attrs.update(
-        task_kind=task.kind,
-        n_classes=task.n_classes,
-        n_test=task.n_test,
-        design_effect=task.design_effect(),
-        dependence=json.dumps(asdict(task.dependence)),
-    )
+    tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
     return tree
+
+
+def task_size(task: SourceTask) -> dict[str, Any]:
+    """Attributes of every fitted model that say how much data it had."""
+    return {
+        "task_kind": task.kind,
+        "n_classes": task.n_classes,
+        "n_test": task.n_test,
+        "design_effect": task.design_effect(),
+    }
 
 
 def dependence_of(tree: xr.DataTree) -> AnswerDependence:

@@ -1,8 +1,9 @@
 """Stacking: weigh models with different priors by how well they predict a class left out."""
 
+import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,14 @@ import xarray as xr
 from arviz_stats import compare, loo
 
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.convergence import enough_draws
+from classex_bayes.bayes.convergence import diagnosed_classes, enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.idata import task_groups, task_size
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.estimators.base import Parameters, takes_one_task
+from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
@@ -78,7 +82,7 @@ class Stack(Shown):
             for model, size in zip(self.models.values(), shares, strict=True)
             if size
         ]
-        draws = np.concatenate([_evenly(one.draws, size) for one, size in parts])
+        draws = np.concatenate([_evenly(prediction.draws, size) for prediction, size in parts])
         first = parts[0][0]
         values = xr.DataArray(
             draws[None],
@@ -86,13 +90,13 @@ class Stack(Shown):
             coords={"chain": [0], "draw": np.arange(total), "k": first.k},
             name=first.quantity,
         )
-        mixed = ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
-        notes = dict.fromkeys(note for one, _ in parts for note in one.notes)
+        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
+        notes = dict.fromkeys(note for prediction, _ in parts for note in prediction.notes)
         return replace(
             first,
             draws=values,
             estimator="Stack",
-            notes=(f"stacking weights: {mixed}", *notes, *self.notes),
+            notes=(f"stacking weights: {weights}", *notes, *self.notes),
         )
 
     def _display(self) -> Display:
@@ -163,7 +167,7 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
         table = compare(left_out, method="stacking", round_to="none")[_COLUMNS].copy()
     weight = table["weight"].clip(lower=0)
     table["weight"] = weight / weight.sum()
-    high = {name: int((found.pareto_k > found.good_k).sum()) for name, found in left_out.items()}
+    high = {name: int((loo_.pareto_k > loo_.good_k).sum()) for name, loo_ in left_out.items()}
     table["high_k"] = pd.Series(high)
     notes = tuple(
         f"{name}: {count} of {left_out[name].n_data_points} classes have a Pareto k above "
@@ -174,7 +178,7 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     return Stack({str(name): model for name, model in models.items()}, table, notes)
 
 
-class StackedExtrapolator(Parameters):
+class StackedExtrapolator(FittedModel):
     """Fit the model under several priors and mix their posteriors by stacking weights.
 
     Parameters
@@ -187,6 +191,11 @@ class StackedExtrapolator(Parameters):
     ----------
     stack_ : Stack
         Fitted models and weights.
+    idata : DataTree
+        Groups posterior (accuracy of the mixture at 1, 10 and 100 times k1), observed_data,
+        stacking (the table of weights) and models, with the `idata` of each by its name.
+    task : SourceTask or None
+        The fitted task; None after `classex_bayes.load`.
 
     See Also
     --------
@@ -232,11 +241,7 @@ class StackedExtrapolator(Parameters):
         ----------
         task : SourceTask
             The tested classes, with ranks.
-        draws, tune, chains, target_accept
-            As for `BayesianExtrapolator.fit`.
-        random_seed : int, SeedSequence or None
-            Seed of the draws.
-        cores, progressbar
+        draws, tune, chains, target_accept, random_seed, cores, progressbar
             As for `BayesianExtrapolator.fit`.
 
         Returns
@@ -253,24 +258,94 @@ class StackedExtrapolator(Parameters):
         ConvergenceWarning
             As for `BayesianExtrapolator.fit`.
         """
-        priors = _default_priors() if self.priors is None else self.priors
-        if not isinstance(priors, Mapping) or len(priors) < 2:
-            raise DataError("priors: expected a mapping from names to two or more priors")
-        settings: dict[str, Any] = {
-            "draws": draws,
-            "tune": tune,
-            "chains": chains,
-            "target_accept": target_accept,
-            "cores": cores,
-            "progressbar": progressbar,
-        }
-        models = {name: BayesianExtrapolator(checked_prior(own)) for name, own in priors.items()}
-        seeds = seed_sequence(random_seed).spawn(len(models))
+        settings = SamplerSettings(
+            draws, tune, chains, cores, target_accept, progressbar=progressbar
+        )
+        priors = _checked_priors(_default_priors() if self.priors is None else self.priors)
+        models = {name: BayesianExtrapolator(prior) for name, prior in priors.items()}
+        seeds = seed_sequence(random_seed)
         with interrupted_whole("the stack"):
-            for model, seed in zip(models.values(), seeds, strict=True):
-                model.fit(task, random_seed=seed, **settings)
-        self._stack = stack(models)
+            for model, seed in zip(models.values(), seeds.spawn(len(models)), strict=True):
+                model.fit(task, random_seed=seed, **asdict(settings))
+        stacked = stack(models)
+        first = next(iter(models.values()))
+        accuracy = stacked.predict(diagnosed_classes(task.n_classes)).draws
+        tree = xr.DataTree.from_dict(
+            {
+                "posterior": accuracy.to_dataset(),
+                "observed_data": first.idata["observed_data"].to_dataset(),
+                "stacking": xr.Dataset.from_dataframe(stacked.table.rename_axis("model")),
+            }
+        )
+        tree.attrs.update(
+            provenance(type(self).__name__, settings, seeds),
+            **task_size(task),
+            names=json.dumps(list(models)),
+            default_priors=json.dumps(self.priors is None),
+            stacking_notes=json.dumps(stacked.notes),
+        )
+        self._stack = stacked
+        self._keep(tree, (task,))
         return self
+
+    @classmethod
+    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
+        """Make the fitted model that groups describe: the inverse of `idata`.
+
+        Parameters
+        ----------
+        idata : DataTree
+            Groups and attributes of a fitted model of this class.
+        prior : mapping from str to Prior, optional
+            Priors of the fit that are not of this package, by their names.
+
+        Returns
+        -------
+        StackedExtrapolator
+            Without a task.
+
+        Raises
+        ------
+        DataError
+            A prior is missing, or not that of the fit.
+        """
+        attributes: dict[Any, Any] = idata.attrs
+        names = json.loads(attributes["names"])
+        given = {} if prior is None else prior
+        if not isinstance(given, Mapping) or not set(given) <= set(names):
+            raise DataError(
+                f"prior: found {prior!r}, expected a mapping to priors from some of the names "
+                f"{', '.join(names)}"
+            )
+        models = {
+            name: BayesianExtrapolator.from_idata(idata[f"models/{name}"].copy(), given.get(name))
+            for name in names
+        }
+        table = idata["stacking"].to_dataset().to_dataframe()[[*_COLUMNS, "high_k"]]
+        priors = {name: model.prior for name, model in models.items()}
+        is_default = json.loads(attributes["default_priors"]) and priors == _default_priors()
+        model = cls(None if is_default else priors)
+        notes = tuple(json.loads(attributes["stacking_notes"]))
+        model._stack = Stack(models, table.rename_axis(None), notes)
+        tree = idata.copy()
+        del tree["models"]
+        model._keep(tree, ())
+        return model
+
+    def _parts(self) -> dict[str, FittedModel]:
+        return {f"models/{name}": model for name, model in self.stack_.models.items()}
+
+    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+        first = next(iter(self.stack_.models.values()))
+        _, tree = task_groups(tasks[0], first.prior_.basis, first.likelihood)
+        return tree["observed_data"].to_dataset()
+
+    def _draws_at(self, k: IntArray) -> xr.DataArray:
+        return self.stack_.predict(k).draws
+
+    def _convergence(self) -> str:
+        models = self.stack_.models.items()
+        return "; ".join(f"{name} {model.diagnosis_!r}" for name, model in models)
 
     @property
     def stack_(self) -> Stack:
@@ -278,9 +353,8 @@ class StackedExtrapolator(Parameters):
         return self._require("_stack")
 
     def __repr__(self) -> str:
-        """Return the class with its arguments and, once fitted, the weights."""
-        fitted = getattr(self, "_stack", None)
-        return super().__repr__() + ("" if fitted is None else f"\n{fitted!r}")
+        """Parameters and, once fitted, data, convergence and the weights."""
+        return super().__repr__() + (f"\n{self.stack_!r}" if self.is_fitted else "")
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         """Mixture of the posteriors of the accuracy on k classes, as of `Stack.predict`.
@@ -295,6 +369,15 @@ class StackedExtrapolator(Parameters):
         Extrapolation
         """
         return replace(self.stack_.predict(k), estimator=self.name)
+
+
+def _checked_priors(priors: Any) -> dict[str, Prior]:
+    if not isinstance(priors, Mapping) or len(priors) < 2:
+        raise DataError("priors: expected a mapping from names to two or more priors")
+    for name in priors:
+        if not isinstance(name, str) or "/" in name or not name.strip("."):
+            raise DataError(f"priors: found the name {name!r}, expected text without a slash")
+    return {name: checked_prior(prior) for name, prior in priors.items()}
 
 
 def _default_priors() -> dict[str, Prior]:

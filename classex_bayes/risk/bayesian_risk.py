@@ -7,6 +7,7 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
 from classex_bayes.bayes.fitted import MixtureModel
+from classex_bayes.bayes.idata import task_size
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import takes_one_task
@@ -272,11 +273,5 @@ def _groups(
             "likelihood_data": xr.Dataset(likelihood),
         }
     )
-    tree.attrs.update(
-        likelihood=data.kind,
-        n_classes=task.n_classes,
-        n_test=task.n_test,
-        task_kind=task.kind,
-        design_effect=task.design_effect(),
-    )
+    tree.attrs.update(task_size(task), likelihood=data.kind)
     return tree

@@ -1,7 +1,7 @@
 """ScoreInformedExtrapolator: a posterior from the ranks and from the scores behind them."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -9,9 +9,12 @@ from scipy.special import ndtri
 
 from classex_bayes.arguments import class_counts, number, seed_sequence, truth_value
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.idata import task_size
+from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.estimators.base import Parameters, takes_one_task
+from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole, warn
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.score_informed.margin_posterior import draw_posterior, priors
@@ -29,9 +32,10 @@ _LARGEST_PARETO_K = 0.7
 _LOOKED_AT, _ROUNDING = 100, 1e-3
 # What makes a contradiction: so many standard deviations, and so much that it matters.
 _CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.01
+_RANK_MODEL = "rank_model"  # its group in `idata`
 
 
-class ScoreInformedExtrapolator(Parameters):
+class ScoreInformedExtrapolator(FittedModel):
     r"""Posterior of the accuracy on more classes, from ranks and scores.
 
     Ranks say only that the true class won; its margin says by how much. Losses are regressed on
@@ -84,6 +88,11 @@ class ScoreInformedExtrapolator(Parameters):
         Tail index of the importance weights behind the draws; above 0.7 they are uncertain.
     rank_model_ : BayesianExtrapolator or None
         The model of the ranks; None without `ranks`.
+    idata : DataTree
+        Groups posterior, class_weights, observed_data (margins and losses), constant_data (the
+        regressors) and rank_model, the `idata` of the model of the ranks.
+    task : SourceTask or None
+        The fitted task; None after `classex_bayes.load`.
 
     See Also
     --------
@@ -142,12 +151,8 @@ class ScoreInformedExtrapolator(Parameters):
             At least 50 classes, made from scores or embeddings.
         draws : int
             Draws of the posterior from scores, and of each chain from ranks.
-        tune, chains, target_accept
+        tune, chains, target_accept, random_seed, cores, progressbar
             As for `BayesianExtrapolator.fit`, which draws from ranks.
-        random_seed : int, SeedSequence or None
-            Seed of all draws.
-        cores, progressbar
-            As for `BayesianExtrapolator.fit`.
 
         Returns
         -------
@@ -171,55 +176,112 @@ class ScoreInformedExtrapolator(Parameters):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, progressbar=progressbar
         )
-        if task.source is None:
-            raise DataError(
-                f"task: it was made from {task.kind} and has no scores, or has let go of them; "
-                "ScoreInformedExtrapolator needs them: use from_scores or from_embeddings, or "
-                "BayesianExtrapolator, which needs none"
-            )
+        _scores_of(task)
         if task.n_classes < _FEWEST_CLASSES:
             raise DataError(
                 f"task: found {task.n_classes} classes, expected at least {_FEWEST_CLASSES}: of "
                 "fewer, margins mislead (docs/scores.md); use BayesianExtrapolator"
             )
-        seeds = seed_sequence(random_seed).spawn(2)
-        scores = _from_scores(task, settings.draws, np.random.default_rng(seeds[0]))
+        seeds = seed_sequence(random_seed)
+        score_seed, rank_seed = seeds.spawn(2)
+        posterior = _from_scores(task, settings.draws, np.random.default_rng(score_seed))
         rank_model = None
         if with_ranks:
             with interrupted_whole("the fit"):
                 rank_model = BayesianExtrapolator().fit(
-                    task, random_seed=seeds[1], **asdict(settings)
+                    task, random_seed=rank_seed, **asdict(settings)
                 )
-        self._scores, self._rank_model = scores, rank_model
-        self._discrepancy, self._n_classes = discrepancy, task.n_classes
-        self._fitted_name = self.name
-        if scores.doubt:
-            warn(f"{scores.doubt}. Draw more (draws=)", ConvergenceWarning)
+        tree = posterior.groups()
+        tree.attrs.update(
+            provenance(type(self).__name__, settings, seeds),
+            **task_size(task),
+            discrepancy=float(discrepancy),
+        )
+        self._take(posterior, rank_model, tree, (task,))
+        if posterior.doubt:
+            warn(f"{posterior.doubt}. Draw more (draws=)", ConvergenceWarning)
         return self
+
+    def _take(
+        self,
+        posterior: "_ScorePosterior",
+        rank_model: BayesianExtrapolator | None,
+        tree: xr.DataTree,
+        tasks: tuple[SourceTask, ...],
+    ) -> None:
+        self._posterior, self._rank_model = posterior, rank_model
+        self._keep(tree, tasks)
+
+    @classmethod
+    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
+        """Make the fitted model that groups describe: the inverse of `idata`.
+
+        Parameters
+        ----------
+        idata : DataTree
+            Groups and attributes of a fitted model of this class.
+        prior : None
+            The model has no prior to choose.
+
+        Returns
+        -------
+        ScoreInformedExtrapolator
+            Without a task.
+
+        Raises
+        ------
+        DataError
+            A prior is given.
+        """
+        if prior is not None:
+            raise DataError("prior: a ScoreInformedExtrapolator has none to choose; leave it out")
+        tree, rank_model = idata.copy(), None
+        if _RANK_MODEL in tree.children:
+            rank_model = BayesianExtrapolator.from_idata(tree[_RANK_MODEL].copy())
+            del tree[_RANK_MODEL]
+        model = cls(float(tree.attrs["discrepancy"]), rank_model is not None)
+        model._take(_ScorePosterior.of_groups(tree), rank_model, tree, ())
+        return model
+
+    def _parts(self) -> dict[str, FittedModel]:
+        return {} if self._rank_model is None else {_RANK_MODEL: self._rank_model}
+
+    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+        margins = measure_margins(_scores_of(tasks[0]), tasks[0].y)
+        return _observed_group(margins.margin, tasks[0].evidence.losses)
+
+    def _draws_at(self, k: IntArray) -> xr.DataArray:
+        return self.predict(k).draws
+
+    def _convergence(self) -> str:
+        scores = f"Pareto k {self.pareto_k_:.2f}"
+        if self._rank_model is None:
+            return scores
+        return f"{scores}; of ranks {self._rank_model.diagnosis_!r}"
+
+    def _sampler_text(self) -> str:
+        return f"importance sampling, {self._drawn()}"
 
     @property
     def rank_model_(self) -> BayesianExtrapolator | None:
         """The model of the ranks; None without `ranks`."""
-        self._require("_scores")
+        self._require("_posterior")
         return self._rank_model
 
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of r and s."""
-        theta = self._require("_scores").theta
-        return xr.Dataset(
-            {name: (SAMPLE_DIMS, theta[None, :, i]) for i, name in enumerate(PARAMETERS)}
-        )
+        return self._require("_tree")["posterior"].to_dataset()
 
     @property
     def margins_(self) -> FloatArray:
         """Margin of each test instance."""
-        return self._require("_scores").margin
+        return self._require("_posterior").margin
 
     @property
     def pareto_k_(self) -> float:
         """Tail index of the importance weights behind the draws."""
-        return self._require("_scores").pareto_k
+        return self._require("_posterior").pareto_k
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         """Posterior of the accuracy on `k` classes.
@@ -244,28 +306,46 @@ class ScoreInformedExtrapolator(Parameters):
         ExtrapolationWarning
             k lies more than 100 times beyond the source classes.
         """
-        scores = self._require("_scores")
+        posterior = self._require("_posterior")
         counts = class_counts(k)
-        notes = [note for note in (scores.doubt, scores.advice) if note]
-        values = scores.accuracy(counts)
+        notes = [note for note in (posterior.doubt, posterior.advice) if note]
+        values = posterior.accuracy(counts)
         if self._rank_model is not None:
-            ranked = self._rank_model.predict(counts)
-            by_rank = ranked.draws.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, counts.size)
-            notes += _contradictions(counts, values, by_rank, self._discrepancy)
-            values = self._pooled(values, by_rank)
-        found = Extrapolation.from_draws(
+            discrepancy = float(self._tree.attrs["discrepancy"])
+            from_ranks = self._rank_model.predict(counts)
+            ranked = from_ranks.draws.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, counts.size)
+            notes += _contradictions(counts, values, ranked, discrepancy)
+            values = self._pooled(values, ranked, discrepancy)
+        prediction = Extrapolation.from_draws(
             counts, values[None], self._fitted_name, "credible", self._n_classes, tuple(notes)
         )
         if self._rank_model is None:
-            return found
-        return replace(found, notes=tuple(dict.fromkeys((*found.notes, *ranked.notes))))
+            return prediction
+        every_note = dict.fromkeys((*prediction.notes, *from_ranks.notes))
+        return replace(prediction, notes=tuple(every_note))
 
-    def _pooled(self, scores: FloatArray, ranks: FloatArray) -> FloatArray:
+    @staticmethod
+    def _pooled(scores: FloatArray, ranks: FloatArray, discrepancy: float) -> FloatArray:
         """Draws whose quantiles are the weighted averages of those of both posteriors."""
-        uncertain = scores.var(axis=0) + self._discrepancy**2
+        uncertain = scores.var(axis=0) + discrepancy**2
         spread = ranks.var(axis=0)
         weight = spread / np.maximum(spread + uncertain, 1e-300)
         return weight * scores + (1 - weight) * _same_quantiles(ranks, scores)
+
+
+def _scores_of(task: SourceTask) -> ScoreSource:
+    """Scores of a task, or a DataError where it has none."""
+    if task.source is None:
+        raise DataError(
+            f"task: it was made from {task.kind} and has no scores, or has let go of them; "
+            "ScoreInformedExtrapolator needs them: use from_scores or from_embeddings, or "
+            "BayesianExtrapolator, which needs none"
+        )
+    return task.source
+
+
+def _observed_group(margin: FloatArray, losses: IntArray) -> xr.Dataset:
+    return xr.Dataset({"margin": ("instance", margin), "losses": ("instance", losses)})
 
 
 @dataclass(frozen=True)
@@ -279,6 +359,57 @@ class _ScorePosterior:
     margin: FloatArray
     pareto_k: float
     advice: str
+
+    def groups(self) -> xr.DataTree:
+        """Groups of `idata` that hold all of this."""
+        draws = {"chain": [0], "draw": np.arange(len(self.theta))}
+        parameters = {
+            name: (SAMPLE_DIMS, self.theta[None, :, i]) for i, name in enumerate(PARAMETERS)
+        }
+        regressors = {
+            name: ("instance", values)
+            for name, values in self.known._asdict().items()
+            if name not in ("losses", "n_rivals")
+        }
+        tree = xr.DataTree.from_dict(
+            {
+                "posterior": xr.Dataset(parameters, draws),
+                "class_weights": xr.Dataset(
+                    {"weight": ((*SAMPLE_DIMS, "tested_class"), self.weight[None])}, draws
+                ),
+                "observed_data": _observed_group(self.margin, self.known.losses),
+                "constant_data": xr.Dataset(
+                    {**regressors, "tested": ("instance", self.tested)},
+                    attrs={"n_rivals": self.known.n_rivals},
+                ),
+            }
+        )
+        tree.attrs.update(pareto_k=self.pareto_k, advice=self.advice)
+        return tree
+
+    @classmethod
+    def of_groups(cls, tree: xr.DataTree) -> Self:
+        """Inverse of `groups`."""
+        names = "posterior", "class_weights", "observed_data", "constant_data"
+        posterior, weights, observed, constant = (tree[name].to_dataset() for name in names)
+        known = Regressors(
+            losses=observed["losses"].values,
+            n_rivals=int(constant.attrs["n_rivals"]),
+            **{
+                name: constant[name].values
+                for name in Regressors._fields
+                if name not in ("losses", "n_rivals")
+            },
+        )
+        return cls(
+            np.stack([posterior[name].values[0] for name in PARAMETERS], axis=-1),
+            weights["weight"].values[0],
+            known,
+            constant["tested"].values,
+            observed["margin"].values,
+            float(tree.attrs["pareto_k"]),
+            str(tree.attrs["advice"]),
+        )
 
     @property
     def doubt(self) -> str:
@@ -302,8 +433,8 @@ class _ScorePosterior:
 
 def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _ScorePosterior:
     """Posterior of the regression of ranks on margins."""
-    assert task.source is not None
-    margins = measure_margins(task.source, task.y)
+    source = _scores_of(task)
+    margins = measure_margins(source, task.y)
     instance_weight = task.n_test * task.instance_weight
     known = Regressors.of(margins, task.evidence.losses, instance_weight, task.n_classes)
     telling = np.flatnonzero(margins.margin > -ndtri(_share_of_interest(task.n_classes)))
@@ -313,7 +444,7 @@ def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _Sco
     classes, tested, repeats = np.unique(task.y, return_inverse=True, return_counts=True)
     shape = 1 / task.evidence.competitor_effect
     weight = _resampled(task.class_weight[classes], shape, draws, rng) / repeats
-    advice = _note_on_probabilities(task.source)
+    advice = _note_on_probabilities(source)
     return _ScorePosterior(theta, weight, known, tested, margins.margin, pareto_k, advice)
 
 
