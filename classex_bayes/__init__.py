@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from classex_bayes.bayes.checks.posterior_checks import posterior_checks
     from classex_bayes.bayes.checks.sensitivity import sensitivity
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-    from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
+    from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
     from classex_bayes.bayes.stacking import StackedExtrapolator, stack
     from classex_bayes.bayes.storage import load, save
     from classex_bayes.estimators.bootstrap import bootstrap
@@ -85,6 +85,7 @@ _WHERE = {
     "MomentRisk": "risk.moment_risk",
     "NotFittedError": "exceptions",
     "PolynomialRisk": "risk.polynomial_risk",
+    "Prior": "bayes.model.priors",
     "PseudoLikelihood": "estimators.pseudolikelihood.pseudolikelihood",
     "ScoreInformedExtrapolator": "score_informed.score_informed",
     "SourceTask": "task.source_task",
@@ -150,6 +151,7 @@ __all__ = [
     "MomentRisk",
     "NotFittedError",
     "PolynomialRisk",
+    "Prior",
     "PseudoLikelihood",
     "ScoreInformedExtrapolator",
     "SourceTask",

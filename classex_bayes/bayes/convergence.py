@@ -68,15 +68,14 @@ def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnos
     tree : DataTree
         Groups posterior and sample_stats.
     quantities : Dataset with dimensions chain, draw, ..., optional
-        Quantities that must have converged. By default all parameters but the weights, which follow
-        from them. Parameters need not converge if several of their values describe one law.
+        Quantities that must have converged. By default all parameters. Parameters need not converge if several of their values describe one law.
 
     Returns
     -------
     Diagnosis
     """
     if quantities is None:
-        quantities = tree["posterior"].to_dataset().drop_vars("weights")
+        quantities = tree["posterior"].to_dataset()
     chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
 
     def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:

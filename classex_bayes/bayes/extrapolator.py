@@ -24,6 +24,7 @@ from classex_bayes.bayes.idata import (
     dependence_of,
     log_likelihood_group,
     predictive_group,
+    split_weights,
     task_groups,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PooledData
@@ -78,8 +79,8 @@ class BayesianExtrapolator(MixtureModel):
     Attributes
     ----------
     idata : DataTree
-        Groups posterior, sample_stats, observed_data and constant_data, and those that other
-        methods add; dimensions chain, draw, knot, bin, k.
+        Groups posterior (parameters), mixture (the weights), sample_stats, observed_data and
+        constant_data, and those that other methods add; dimensions chain, draw, knot, bin, k.
     model : pymc.Model
         The PyMC model of the fitted task.
     task : SourceTask or None
@@ -387,8 +388,8 @@ class BayesianExtrapolator(MixtureModel):
         Returns
         -------
         DataTree
-            Groups prior (parameters, weights) and prior_predictive (loss_histogram over bins,
-            accuracy over k); added to `idata` too where the fitted task was used.
+            Groups prior (parameters), prior_mixture (weights) and prior_predictive (loss_histogram
+            over bins, accuracy over k); added to `idata` too where the fitted task was used.
         """
         from classex_bayes.bayes.model.graph import prior_draws
 
@@ -403,7 +404,7 @@ class BayesianExtrapolator(MixtureModel):
             rng = np.random.default_rng(seed_sequence(random_seed))
         drawn = prior_draws(prior, data, n_draws, rng)
         groups = {
-            "prior": drawn,
+            **split_weights(drawn, "prior"),
             "prior_predictive": predictive_group(drawn["weights"], tree, prior.basis, rng),
         }
         if task is None:

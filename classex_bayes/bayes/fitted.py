@@ -331,12 +331,12 @@ class MixtureModel(FittedModel):
         if isinstance(prior, Mapping):
             raise DataError("prior: found several, but the model in the file has one")
         fitted_prior = prior_of(idata.attrs["prior"], prior)
-        knots = idata["posterior"].to_dataset()["knot"].values
-        if not (
-            knots.shape == fitted_prior.basis.knots.shape
-            and np.allclose(knots, fitted_prior.basis.knots)
-        ):
+        weights = idata["mixture"].to_dataset()["weights"]
+        knots = fitted_prior.basis.knots
+        if weights.sizes["knot"] != knots.size or not np.allclose(weights["knot"], knots):
             raise DataError("prior: its knots are not those of the model in the file")
+        if any(idata["posterior"].sizes[dim] != weights.sizes[dim] for dim in ("chain", "draw")):
+            raise DataError("idata: posterior and mixture have different numbers of draws")
         model = cls(**{"prior": fitted_prior, **cls._stored_parameters(idata)})
         model._keep_draws(idata, cls._stored_data(idata))
         model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
@@ -363,7 +363,7 @@ class MixtureModel(FittedModel):
     @property
     def weights_(self) -> xr.DataArray:
         """Draws of the mixture weights: dimensions chain, draw, knot."""
-        weights = self.idata["posterior"].to_dataset()["weights"]
+        weights = self.idata["mixture"].to_dataset()["weights"]
         return weights.transpose("chain", "draw", "knot")
 
     @property

@@ -23,11 +23,28 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
+# Groups of the mixture weights that belong to those of the parameters.
+MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
 _N_OBSERVED_K = 25
 # Dimensions along which the rows of several tasks follow each other; for each of them a
 # coordinate such as k_task numbers the tasks.
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
 _NUMBERS = {f"{row}_task" for row in ROWS}
+
+
+def split_weights(draws: xr.Dataset, group: str = "posterior") -> dict[str, xr.Dataset]:
+    """Groups of the parameters and of the mixture weights.
+
+    There are as many weights as knots, and they follow from the parameters; in a group of their own
+    they do not drown these in tables and plots of ArviZ.
+    """
+    return {group: draws.drop_vars(["weights", "knot"]), MIXTURE[group]: draws[["weights"]]}
+
+
+def parameters_and_weights(tree: xr.DataTree) -> xr.Dataset:
+    """Draws of the posterior, with the weights beside the parameters."""
+    weights = tree[MIXTURE["posterior"]].to_dataset()
+    return tree["posterior"].to_dataset().assign(weights=weights["weights"])
 
 
 def task_groups(

@@ -16,6 +16,7 @@ from rich.progress import Progress
 
 from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
+from classex_bayes.bayes.idata import split_weights
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError, Interrupted
@@ -83,7 +84,7 @@ def sample_posterior(
     Returns
     -------
     DataTree
-        Groups posterior and sample_stats.
+        Groups posterior, mixture (the weights) and sample_stats.
 
     Raises
     ------
@@ -112,10 +113,11 @@ def sample_posterior(
                 quiet=not settings.progressbar,
                 compute_convergence_checks=False,
             )
+    posterior = tree["posterior"].to_dataset()
     drawn = xr.DataTree.from_dict(
-        {group: tree[group].to_dataset() for group in ("posterior", "sample_stats")}
+        {**split_weights(posterior), "sample_stats": tree["sample_stats"].to_dataset()}
     )
-    weights = drawn["posterior"]["weights"]
+    weights = posterior["weights"]
     lengths = weights.notnull().all("knot").sum("draw").values
     if lengths.size < settings.chains or np.any(lengths < settings.draws):
         raise _stopped_short(drawn, lengths, settings)

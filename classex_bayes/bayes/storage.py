@@ -5,8 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.idata import MIXTURE, split_weights
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import read_tree
@@ -95,6 +98,10 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
         raise DataError(f"path: {path} has a {name}, which this version does not know")
     try:
+        for group in MIXTURE:
+            if group in tree.children and "weights" in tree[group]:  # of the first version
+                for part, draws in split_weights(tree[group].to_dataset(), group).items():
+                    tree[part] = xr.DataTree(draws)
         for attribute in _ATTRIBUTES:
             attributes[attribute]
         # Files of 0.1.0 say "losses" for ranks.

@@ -98,7 +98,7 @@ def sampling(small: bool) -> list[Measurement]:
         middle = perf_counter()
         model = BayesianExtrapolator().fit(task, draws=200 if small else 4000, **how)
         drawing = (perf_counter() - middle) - (middle - start)
-        posterior = model.idata["posterior"].to_dataset().drop_vars("weights")
+        posterior = model.idata["posterior"].to_dataset()
         k = task.n_classes * np.array(_CONVERGED_AT)
         accuracies = xr.Dataset({"accuracy": model.predict(k).accuracy})
         for name, draws in (("parameters", posterior), ("accuracies", accuracies)):

@@ -19,6 +19,7 @@ from classex_bayes.arguments import (
     truth_value,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.idata import parameters_and_weights
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
@@ -207,7 +208,7 @@ def posterior_sbc(
     Saeilynoja, Schmitt, Buerkner and Vehtari, arXiv:2502.03279 (2025).
     """
     checked_model(model)
-    posterior = model.idata["posterior"].to_dataset()
+    posterior = parameters_and_weights(model.idata)
     data, prior = model.data_, model.prior_
     if not isinstance(data, BernsteinData):
         raise DataError("model: it was fitted in the power form, which has no histogram")
@@ -288,7 +289,7 @@ def _rank(
     case: _SimulatedData, prior: Prior, k: IntArray, settings: SamplerSettings
 ) -> dict[str, _Rank]:
     """Fit a simulated data set, and rank its parameters among thinned draws."""
-    posterior = sample_posterior(prior, case.data, settings, case.seed)["posterior"].to_dataset()
+    posterior = parameters_and_weights(sample_posterior(prior, case.data, settings, case.seed))
     step = max(settings.draws * settings.chains // _RANKED_DRAWS, 1)
     flat = posterior.isel(draw=slice(None, None, step)).stack(sample=("chain", "draw"))
     thinned = flat.reset_index("sample", drop=True).rename(sample="draw").expand_dims("chain")

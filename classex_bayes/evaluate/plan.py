@@ -382,7 +382,7 @@ def _interval(
     matrix = prior.basis.bin_probabilities(last_loss, pilot.n_classes)
     data = BernsteinData(matrix, counts * (instances / effective), instances / effective)
     tree = sample_posterior(prior, data, settings, int(fit_seed.generate_state(1)[0]))
-    weights = tree["posterior"].to_dataset()["weights"].values
+    weights = tree["mixture"].to_dataset()["weights"].values
     draws = xr.DataArray(weights @ prior.basis.accuracy(np.array([k]))[0], dims=SAMPLE_DIMS)
     lower, upper = interval_of(draws, ci_prob, ci_kind).values
     return float(upper - lower), float(draws.mean())

@@ -34,7 +34,7 @@ def test_ranks_of_the_accuracy_are_uniform():
         data = BernsteinData(matrix, loss_histogram(losses, last_loss, np.ones(N_TEST)), 1.0)
         tree = sample_posterior(prior, data, settings, repeat)
         # Thinned, since ranks among dependent draws are not uniform.
-        posterior = tree["posterior"]["weights"].values[:, ::20].reshape(-1, weights.size)
+        posterior = tree["mixture"]["weights"].values[:, ::20].reshape(-1, weights.size)
         below = (posterior @ accuracy.T < accuracy @ weights).sum(axis=0)
         ranks.append((below + rng.random(K.size)) / (len(posterior) + 1))
     for k, found in zip(K, np.array(ranks).T, strict=True):

@@ -14,7 +14,7 @@ def tree_of(parameter, diverging=0):
     chains, draws = parameter.shape
     divergent = np.arange(chains * draws).reshape(chains, draws) < diverging
     dims = ("chain", "draw")
-    posterior = {"mu": (dims, parameter), "weights": (dims, np.zeros((chains, draws)))}
+    posterior = {"mu": (dims, parameter)}
     stats = {"diverging": (dims, divergent)}
     return xr.DataTree.from_dict(
         {"posterior": xr.Dataset(posterior), "sample_stats": xr.Dataset(stats)}
@@ -70,7 +70,7 @@ def test_divergences():
 
 def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
     tree = tree_of(ELSEWHERE)
-    quantities = tree["posterior"].to_dataset().drop_vars("weights")
+    quantities = tree["posterior"].to_dataset()
     assert diagnose(tree, quantities.assign(still=0 * quantities["mu"])) == diagnose(tree)
 
 

@@ -124,7 +124,7 @@ def test_classes_until_inverts_the_prediction(fitted, level):
     until = fitted.classes_until(level)
     k = until.k.values
     assert k.shape == (2, 500) and until.level == level
-    basis, weights = fitted.prior.basis, fitted.idata["posterior"]["weights"].values
+    basis, weights = fitted.prior.basis, fitted.weights_.values
     for chain, draw in np.argwhere((k > 1) & np.isfinite(k))[::10]:
         near = k[chain, draw] * np.array([1 - 1e-3, 1 + 1e-3]) + [0, 1]
         before, after = basis.accuracy(np.maximum(near, 2)) @ weights[chain, draw]
@@ -262,7 +262,7 @@ def test_model_of_the_fitted_task(fitted, pilot):
 
 
 def test_top_m_accuracy_is_the_mixture_of_its_elements(fitted, pilot):
-    weights = fitted.idata["posterior"]["weights"].values
+    weights = fitted.weights_.values
     u = np.linspace(0, 1, 20_001)
     cdf = fitted.discriminability(u).values.mean(axis=(0, 1))
     for top, k in ((2, 10), (5, 1000)):

@@ -25,12 +25,13 @@ def test_groups_and_attributes(fit, pilot):
     model.compute_log_prior()
     model.predict([10, 1000])
     assert set(model.idata.children) == {
-        "prior", "prior_predictive", "posterior", "sample_stats", "posterior_predictive",
-        "observed_data", "constant_data", "log_likelihood", "log_prior", "predictions",
+        "prior", "prior_mixture", "prior_predictive", "posterior", "mixture", "sample_stats",
+        "posterior_predictive", "observed_data", "constant_data", "log_likelihood", "log_prior", "predictions",
     }  # fmt: skip
-    posterior = model.idata["posterior"].to_dataset()
-    assert posterior["weights"].dims == ("chain", "draw", "knot")
-    assert_array_equal(posterior["knot"], model.prior.basis.knots)
+    mixture = model.idata["mixture"].to_dataset()
+    assert mixture["weights"].dims == ("chain", "draw", "knot")
+    assert_array_equal(mixture["knot"], model.prior.basis.knots)
+    assert "weights" not in model.idata["posterior"] and "weights" not in model.idata["prior"]
     observed = model.idata["observed_data"].to_dataset()
     assert observed["loss_histogram"].dims == ("bin",) and observed["accuracy"].dims == ("k",)
     assert_array_equal(observed["accuracy"], pilot.task.accuracy(observed["k"].values))
@@ -85,7 +86,7 @@ def test_predictive_draws_follow_the_seed_of_the_fit(fit, small_task):
     for seed in (1, 1, 2):
         model = fit(small_task(), draws=10, tune=50, random_seed=seed)
         tree = model.sample_prior_predictive(draws=10)
-        weights = tree["prior"]["weights"].values
+        weights = tree["prior_mixture"]["weights"].values
         noise = model.sample_posterior_predictive()["posterior_predictive"]["loss_histogram"]
         draws.append((weights, noise.values))
     for first, second, other in zip(*draws, strict=True):
@@ -96,7 +97,7 @@ def test_predictive_draws_follow_the_seed_of_the_fit(fit, small_task):
 def test_prior_predictive(fitted, pilot, small_task):
     fresh = BayesianExtrapolator()
     drawn = fresh.sample_prior_predictive(pilot.task, draws=300, random_seed=4)
-    prior, replicated = drawn["prior"].to_dataset(), drawn["prior_predictive"].to_dataset()
+    prior, replicated = drawn["prior_mixture"].to_dataset(), drawn["prior_predictive"].to_dataset()
     assert prior["weights"].dims == ("chain", "draw", "knot")
     assert prior["weights"].shape == (1, 300, fresh.prior.basis.knots.size)
     assert replicated["accuracy"].dims == ("chain", "draw", "k")
@@ -109,10 +110,10 @@ def test_prior_predictive(fitted, pilot, small_task):
     assert np.all(np.abs(noise.mean(axis=1)) < 5 * noise.std(axis=1) / np.sqrt(300))
     # Without a task it is that of the fitted one, and joins the tree.
     same = fitted.sample_prior_predictive(draws=300, random_seed=4)
-    assert_array_equal(same["prior"]["weights"], prior["weights"])
+    assert_array_equal(same["prior_mixture"]["weights"], prior["weights"])
     assert_array_equal(fitted.idata["prior_predictive"]["accuracy"], replicated["accuracy"])
     single = fitted.sample_prior_predictive(small_task(), draws=1, random_seed=4)
-    assert single["prior"]["weights"].shape == (1, 1, fitted.prior.basis.knots.size)
+    assert single["prior_mixture"]["weights"].shape == (1, 1, fitted.prior.basis.knots.size)
     assert fitted.idata["prior"].sizes["draw"] == 300
 
 
@@ -130,7 +131,7 @@ def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
     observed, constant = (
         fitted.idata[name].to_dataset() for name in ("observed_data", "constant_data")
     )
-    share = fitted.idata["posterior"]["weights"].values @ constant["matrix"].values.T
+    share = fitted.weights_.values @ constant["matrix"].values.T
     deff = pilot.task.design_effect()
     total = np.log(np.maximum(share, 1e-300)) @ observed["loss_histogram"].values / deff
     assert_allclose(group.sum("class"), total, rtol=1e-10)
@@ -151,7 +152,7 @@ def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
     observed = model.idata["observed_data"]["loss_histogram"].values
     assert_allclose(observed, 6 * np.array([0.45, 0.3, 0.05, 0.2, 0]), atol=1e-12)
     matrix = model.idata["constant_data"]["matrix"].values
-    share = model.idata["posterior"]["weights"].values @ matrix.T
+    share = model.weights_.values @ matrix.T
     total = np.log(share) @ observed / task.design_effect()
     assert_allclose(group.sum("class"), total, rtol=1e-10)
 

@@ -229,7 +229,7 @@ def test_replicates_have_the_shape_of_each_task(pooled, tasks):
 def test_log_likelihood_by_class(pooled):
     group = pooled.compute_log_likelihood()["log_likelihood"].to_dataset()
     assert group["class_task"].values.tolist() == [0] * 30 + [1] * 200
-    weights = pooled.idata["posterior"]["weights"].values
+    weights = pooled.weights_.values
     data = data_of(pooled.idata).arrays()
     share = np.maximum(weights @ data["matrix"].T, 1e-300)
     expected = np.log(share) @ (data["counts"] * data["precision"])

@@ -185,7 +185,7 @@ threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     model.fit(task, draws=500_000, tune=100, chains=2, cores=2, progressbar=False)
 except KeyboardInterrupt as stop:
-    draws = model.idata["posterior"]["weights"]
+    draws = model.weights_
     print(type(stop).__name__, stop.partial is model, bool(np.isfinite(draws).all()))
     print(draws.sizes["chain"], 4 <= draws.sizes["draw"] < 500_000)
 """

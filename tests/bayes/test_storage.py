@@ -205,7 +205,7 @@ def test_truncated(plain, tmp_path):
         load(path)
 
 
-LOST = ["posterior/weights", "sample_stats/diverging", "observed_data/k", "constant_data/bin"]
+LOST = ["mixture/weights", "sample_stats/diverging", "observed_data/k", "constant_data/bin"]
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -228,7 +228,7 @@ def test_data_of_others(tmp_path, ending):
         load(path)
 
 
-GROUPS = ["posterior", "sample_stats", "observed_data", "constant_data"]
+GROUPS = ["posterior", "mixture", "sample_stats", "observed_data", "constant_data"]
 
 
 @pytest.mark.parametrize("missing", [*GROUPS, "prior", "likelihood", "n_classes", "n_test"])
@@ -258,7 +258,7 @@ def test_the_file_is_plain_netcdf(plain, tmp_path):
     # Readable without this package, and none of it is code.
     path = save(plain, tmp_path / "model.nc")
     with xr.open_datatree(path, engine="h5netcdf") as tree:
-        assert tree["posterior"]["weights"].dims == ("chain", "draw", "knot")
+        assert tree["mixture"]["weights"].dims == ("chain", "draw", "knot")
         assert json.loads(tree.attrs["prior"])["type"] == "MixturePrior"
 
 

@@ -33,7 +33,7 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chain
         model.fit(pilot.task, **SHORT)
     told = f"{len(chains)} x {draws} of 3 x 200 draws"
     assert interruption.value.partial is model and told in str(interruption.value)
-    kept, expected = model.idata["posterior"]["weights"], whole.idata["posterior"]["weights"]
+    kept, expected = model.weights_, whole.weights_
     np.testing.assert_array_equal(kept, expected.isel(chain=chains, draw=slice(draws)))
     prediction = model.predict(1000)
     assert f"sampling was interrupted: {told}" in prediction.notes

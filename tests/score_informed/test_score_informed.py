@@ -1,6 +1,5 @@
 """The posterior from scores: its draws, its pooling with ranks, and what it refuses."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -142,9 +141,7 @@ def test_what_is_known_of_a_fit(model, alone):
     assert alone.rank_model_ is None and alone.pareto_k_ < 0.7
     assert list(model.posterior_.data_vars) == list(PARAMETERS)
     assert model.posterior_["level"].dims == ("chain", "draw")
-    assert repr(alone) == "ScoreInformedExtrapolator(ranks=False) (fitted)"
-    copied = pickle.loads(pickle.dumps(model))
-    assert_array_equal(copied.predict([500]).draws.values, model.predict([500]).draws.values)
+    assert repr(alone).startswith("ScoreInformedExtrapolator(ranks=False)\nfitted to 120 classes")
 
 
 def test_prediction(model):

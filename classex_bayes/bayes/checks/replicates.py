@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
-from classex_bayes.bayes.idata import task_part, task_sizes
+from classex_bayes.bayes.idata import MIXTURE, task_part, task_sizes
 from classex_bayes.bayes.predict.replicated_accuracy import replicated_class_accuracy
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.basis import loss_histogram
@@ -146,7 +146,8 @@ def class_accuracies(
         raise DataError("classes: one instance each says nothing of their spread")
     if group == "prior" and "prior" not in model.idata:
         model.sample_prior_predictive(random_seed=random_seed)
-    weights = model.idata[group].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
+    mixture = model.idata[MIXTURE[group]].to_dataset()
+    weights = mixture["weights"].transpose(*SAMPLE_DIMS, "knot").values
     law = MixtureLaw(model.prior_.basis, weights)
     expected = law.expected(np.array([task.n_classes])).ravel()
     step = max(int(np.ceil(expected.size / _MOST_CLASS_DRAWS)), 1)

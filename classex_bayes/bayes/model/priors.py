@@ -4,7 +4,7 @@ PyMC is imported where a graph is built, since a fit does without it.
 """
 
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,15 +26,72 @@ _MOST_KNOTS = 10_000
 _MOST_FUNCTIONS = 1000
 
 
+@runtime_checkable
 class Prior(Protocol):
-    """A law of mixture weights on the knots of a radial basis; hashable."""
+    r"""A law of the mixture weights on the knots of a radial basis.
+
+    Any object with these two members is a prior, such as one of your own. Make its class a frozen
+    dataclass. That gives it equality and a hash, by which models tell whether they are fitted with
+    it and which compiled model serves it again, and a description by its fields, without which a
+    fitted model cannot be saved.
+
+    Attributes
+    ----------
+    basis : RadialBasis
+        Knots :math:`t_l` and bandwidth h: :math:`Z = \Phi^{-1}(U^*)` is a mixture of
+        :math:`N(t_l, h^2)`. From -4 to 8 in steps of 0.1 to 0.5 is enough for up to 10^12 classes.
+
+    See Also
+    --------
+    MixturePrior, DirichletPrior : The priors of this package.
+
+    Notes
+    -----
+    nutpie compiles a prior of your own once in a process, in seconds. `classex_bayes.load` needs
+    the prior again, since files have its name and fields, not its code.
+
+    Examples
+    --------
+    A Laplace law of Z instead of one that is nearly normal:
+
+    >>> from dataclasses import dataclass
+    >>> import classex_bayes as cb
+    >>> from classex_bayes.core.basis import RadialBasis
+    >>> @dataclass(frozen=True)
+    ... class LaplacePrior:
+    ...     location: float = 2.5
+    ...     @property
+    ...     def basis(self):
+    ...         return RadialBasis.regular(-4, 8, 0.25)
+    ...     def log_weights(self):
+    ...         import pymc as pm
+    ...         centre = pm.Normal("centre", self.location, 2)
+    ...         scale = pm.HalfNormal("scale", 1)
+    ...         return -abs(self.basis.knots - centre) / scale
+    >>> task = cb.SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> model = cb.BayesianExtrapolator(LaplacePrior(location=3.0)).fit(
+    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ... )
+    >>> sorted(model.idata["posterior"].data_vars)
+    ['centre', 'scale']
+    >>> from tempfile import mkdtemp
+    >>> path = cb.save(model, mkdtemp() + "/laplace.nc")
+    >>> bool(cb.load(path, prior=LaplacePrior(location=3.0)).predict(500).mean[500] > 0.5)
+    True
+    """
 
     @property
     def basis(self) -> RadialBasis:
         """Knots and bandwidth that the weights belong to."""
 
     def log_weights(self) -> Any:
-        """Register the parameters in the current PyMC model; unnormalised log weights."""
+        """Register the parameters in the current PyMC model.
+
+        Returns
+        -------
+        TensorVariable of shape (n_knots,)
+            Logarithms of the weights, up to a constant.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -277,8 +334,17 @@ class DirichletPrior(_OnKnots):
 
 def checked_prior(prior: Any) -> Prior:
     """Return a prior, or raise where it is something else."""
-    if not (hasattr(prior, "log_weights") and hasattr(prior, "basis")) or isinstance(prior, type):
-        raise DataError(f"prior: expected a MixturePrior or DirichletPrior, found {prior!r}")
+    if not isinstance(prior, Prior) or isinstance(prior, type):
+        raise DataError(
+            "prior: expected a MixturePrior, a DirichletPrior or one of your own with `basis` and "
+            f"`log_weights` (see classex_bayes.Prior), found {prior!r}"
+        )
+    try:
+        hash(prior)
+    except TypeError:
+        raise DataError(
+            f"prior: {type(prior).__name__} has no hash; make it a dataclass with frozen=True"
+        ) from None
     return prior
 
 

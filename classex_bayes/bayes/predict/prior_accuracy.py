@@ -58,7 +58,7 @@ def prior_accuracy(
     checked_model(model)
     counts = class_counts(k)
     tree = model.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
-    weights = tree["prior"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
+    weights = tree["prior_mixture"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
     law = MixtureLaw((model.prior_ if task is None else model.prior).basis, weights)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     return Extrapolation.from_draws(

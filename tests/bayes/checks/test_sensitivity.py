@@ -55,11 +55,11 @@ def test_scaled_says_when_few_draws_remain(conjugate):
 
 
 def test_log_likelihood_is_that_of_the_model(fitted, fitted_curve):
-    weights = fitted.idata["posterior"]["weights"].values
+    weights = fitted.weights_.values
     classes = fitted.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
     assert_allclose(data_of(fitted.idata).log_likelihood(weights), classes.sum("class"))
     data = data_of(fitted_curve.idata)
-    weights = fitted_curve.idata["posterior"]["weights"].values
+    weights = fitted_curve.weights_.values
     expected = norm.logpdf(data.whitened, weights @ data.matrix.T).sum(axis=-1)
     assert_allclose(np.ptp(expected - data.log_likelihood(weights)), 0, atol=1e-8)
 
