@@ -68,7 +68,8 @@ def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnos
     tree : DataTree
         Groups posterior and sample_stats.
     quantities : Dataset with dimensions chain, draw, ..., optional
-        Quantities that must have converged. By default all parameters. Parameters need not converge if several of their values describe one law.
+        Quantities that must have converged. By default all parameters. Parameters need not converge
+        if several of their values describe one law.
 
     Returns
     -------

@@ -15,6 +15,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import read_tree
 
 _ATTRIBUTES = "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "sampler"
+_GROUPS = "posterior", "observed_data"
 
 
 def save(model: FittedModel, path: str | Path) -> Path:
@@ -90,27 +91,36 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     True
     """
     tree = read_tree(file_path(path, "path"))
+    for node in tree.subtree:
+        for variable in node.variables.values():
+            variable.encoding = {}  # that of text could not be written again
     attributes: dict[Any, Any] = tree.attrs
     if attributes.get("modeling_interface") != "classex_bayes":
         raise DataError(f"path: {path} was not written by classex_bayes.save")
-    name = attributes.get("estimator", "BayesianExtrapolator")  # of the first version
+    name = attributes.setdefault("estimator", "BayesianExtrapolator")
     kind = _public_class(name)
     if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
         raise DataError(f"path: {path} has a {name}, which this version does not know")
     try:
-        for group in MIXTURE:
-            if group in tree.children and "weights" in tree[group]:  # of the first version
-                for part, draws in split_weights(tree[group].to_dataset(), group).items():
-                    tree[part] = xr.DataTree(draws)
         for attribute in _ATTRIBUTES:
             attributes[attribute]
-        # Files of 0.1.0 say "losses" for ranks.
-        attributes["task_kind"] = attributes["task_kind"].replace("losses", "ranks")
+        for group in _GROUPS:
+            tree[group]
+        _convert_first_version(tree)
         return kind.from_idata(tree, prior)
     except DataError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
+
+
+def _convert_first_version(tree: xr.DataTree) -> None:
+    """Bring a file of 0.1.0 to the form of today; other files stay as they are."""
+    for group in MIXTURE:
+        if group in tree.children and "weights" in tree[group]:
+            for part, draws in split_weights(tree[group].to_dataset(), group).items():
+                tree[part] = xr.DataTree(draws)
+    tree.attrs["task_kind"] = tree.attrs["task_kind"].replace("losses", "ranks")
 
 
 def _public_class(name: Any) -> Any:

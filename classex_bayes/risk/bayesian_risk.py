@@ -59,8 +59,9 @@ class BayesianRisk(MixtureModel):
     Attributes
     ----------
     idata : DataTree
-        Groups posterior (parameters), mixture (weights), sample_stats, observed_data, constant_data (with the cost matrix in the
-        order of the task's classes), likelihood_data and, after `predict`, predictions.
+        Groups posterior (parameters), mixture (weights), sample_stats, observed_data,
+        constant_data (with the cost matrix in the order of the task's classes), likelihood_data
+        and, after `predict`, predictions.
     model : pymc.Model
         The PyMC model of the fitted task.
     task : SourceTask or None

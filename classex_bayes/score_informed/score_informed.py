@@ -196,6 +196,7 @@ class ScoreInformedExtrapolator(FittedModel):
             provenance(type(self).__name__, settings, seeds),
             **task_size(task),
             discrepancy=float(discrepancy),
+            ranks=int(with_ranks),
         )
         self._take(posterior, rank_model, tree, (task,))
         if posterior.doubt:
@@ -236,10 +237,11 @@ class ScoreInformedExtrapolator(FittedModel):
         if prior is not None:
             raise DataError("prior: a ScoreInformedExtrapolator has none to choose; leave it out")
         tree, rank_model = idata.copy(), None
-        if _RANK_MODEL in tree.children:
+        with_ranks = bool(tree.attrs["ranks"])
+        if with_ranks:
             rank_model = BayesianExtrapolator.from_idata(tree[_RANK_MODEL].copy())
             del tree[_RANK_MODEL]
-        model = cls(float(tree.attrs["discrepancy"]), rank_model is not None)
+        model = cls(float(tree.attrs["discrepancy"]), with_ranks)
         model._take(_ScorePosterior.of_groups(tree), rank_model, tree, ())
         return model
 

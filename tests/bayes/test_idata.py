@@ -24,10 +24,9 @@ def test_groups_and_attributes(fit, pilot):
     model.compute_log_likelihood()
     model.compute_log_prior()
     model.predict([10, 1000])
-    assert set(model.idata.children) == {
-        "prior", "prior_mixture", "prior_predictive", "posterior", "mixture", "sample_stats",
-        "posterior_predictive", "observed_data", "constant_data", "log_likelihood", "log_prior", "predictions",
-    }  # fmt: skip
+    groups = "posterior mixture sample_stats observed_data constant_data predictions"
+    groups += " prior prior_mixture prior_predictive posterior_predictive log_likelihood log_prior"
+    assert set(model.idata.children) == set(groups.split())
     mixture = model.idata["mixture"].to_dataset()
     assert mixture["weights"].dims == ("chain", "draw", "knot")
     assert_array_equal(mixture["knot"], model.prior.basis.knots)

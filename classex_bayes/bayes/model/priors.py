@@ -68,7 +68,7 @@ class Prior(Protocol):
     ...         centre = pm.Normal("centre", self.location, 2)
     ...         scale = pm.HalfNormal("scale", 1)
     ...         return -abs(self.basis.knots - centre) / scale
-    >>> task = cb.SourceTask.from_losses([0] * 45 + [1, 2, 5, 9, 30], range(50), n_classes=50)
+    >>> task = cb.SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = cb.BayesianExtrapolator(LaplacePrior(location=3.0)).fit(
     ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
     ... )

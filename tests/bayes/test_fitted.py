@@ -1,0 +1,321 @@
+"""The life of every model with draws: its task, its summary, its file, and priors of one's own."""
+
+import pickle
+import warnings
+from dataclasses import dataclass
+
+import arviz_stats
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.testing import assert_array_equal
+
+import classex_bayes as cb
+from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.simulate import GaussianNearestNeighbor
+
+K = [10, 100, 5000]
+FEW = {"draws": 60, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
+COST = np.random.default_rng(0).random((60, 60)) * (1 - np.eye(60))
+
+
+def task_of(seed=1, n_classes=60):
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.14)
+    return cb.SourceTask.from_embeddings(*law.sample(n_classes, random_seed=seed))
+
+
+@dataclass(frozen=True)
+class LaplacePrior:
+    """A prior of the user's own."""
+
+    location: float = 2.5
+    name: str = "Laplace"
+
+    @property
+    def basis(self):
+        return RadialBasis.regular(-4, 8, 0.5)
+
+    def log_weights(self):
+        import pymc as pm
+
+        centre, scale = pm.Normal("centre", self.location, 2), pm.HalfNormal("scale", 1)
+        return -abs(self.basis.knots - centre) / scale
+
+
+PRIORS = {"mixture": cb.MixturePrior(), "mine": LaplacePrior()}
+MODELS = {
+    "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein"),
+    "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
+    "stack": lambda: cb.StackedExtrapolator(PRIORS),
+    "risk": lambda: cb.BayesianRisk(COST),
+    "monotone risk": lambda: cb.BayesianRisk(COST, monotone=True),
+    "scores and ranks": cb.ScoreInformedExtrapolator,
+    "scores": lambda: cb.ScoreInformedExtrapolator(0.05, ranks=False),
+}
+GIVEN = {"own prior": LaplacePrior(), "stack": {"mine": LaplacePrior()}}
+
+
+@pytest.fixture(scope="module")
+def task():
+    return task_of()
+
+
+@pytest.fixture(scope="module")
+def models(task):
+    """All kinds of models, each fitted when it is first asked for."""
+
+    class Fits(dict):
+        def __missing__(self, name):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                self[name] = MODELS[name]().fit(task, **FEW)
+            return self[name]
+
+    return Fits()
+
+
+@pytest.fixture(params=MODELS)
+def named(request, models):
+    return request.param, models[request.param]
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_a_loaded_model_is_the_model_without_its_task(named, task, tmp_path, ending):
+    name, model = named
+    again = cb.load(cb.save(model, tmp_path / f"model.{ending}"), prior=GIVEN.get(name))
+    assert type(again) is type(model) and repr(again) == repr(model)
+    first, second = model.predict(K), again.predict(K)
+    assert_array_equal(second.values, first.values)
+    assert (second.notes, second.estimator) == (first.notes, first.estimator)
+    assert again.is_loaded and again.task is None and model.task is task
+    assert set(again.idata.groups) == set(model.idata.groups)
+    # Saved once more and in another process it stays the same.
+    other = pickle.loads(pickle.dumps(again))
+    third = cb.load(other.save(tmp_path / f"model.{ending}"), prior=GIVEN.get(name))
+    assert_array_equal(third.predict(K).values, first.values)
+
+
+def test_models_know_their_task(named, task, tmp_path):
+    name, model = named
+    again = cb.load(model.save(tmp_path / "model.nc"), prior=GIVEN.get(name))
+    assert isinstance(model, FittedModel)
+    # The very object in memory; the same data from a file.
+    assert model.is_fitted_to(task) and not model.is_fitted_to(task_of())
+    assert again.is_fitted_to(task) and again.is_fitted_to(task_of())
+    curve = cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60)
+    for other in (task_of(2), task_of(n_classes=80), curve, [task, task_of(2)]):
+        assert not model.is_fitted_to(other) and not again.is_fitted_to(other)
+    with pytest.raises(DataError, match="task: expected a SourceTask"):
+        model.is_fitted_to("task")
+
+
+def test_what_is_fitted_is_compared_as_it_is(named, task, monkeypatch):
+    name, model = named
+    monkeypatch.setattr(type(model), "fit", lambda *_, **__: pytest.fail("fitted again"))
+    comparison = cb.compare({name: model}, task, K, progressbar=False)
+    assert comparison.estimators == [model]
+    assert_array_equal(comparison.predictions[0].values, model.predict(K).values)
+
+
+def test_loaded_models_of_other_tasks_are_refused(models, tmp_path):
+    for name in ("stack", "risk", "scores"):
+        loaded = cb.load(models[name].save(tmp_path / "model.nc"), prior=GIVEN.get(name))
+        with pytest.raises(DataError, match="fitted to another task, of 60 classes and 60 inst"):
+            cb.compare({name: loaded}, task_of(2), K, progressbar=False)
+
+
+def test_summary_has_parameters_and_predictions(named):
+    name, model = named
+    table = model.summary(0.8, "eti")
+    quantity = "risk" if "risk" in name else "accuracy"
+    rows = [row[-1] if isinstance(row, tuple) else row for row in table.index]
+    assert {f"{quantity}[{k}]" for k in (60, 600, 6000)} <= set(rows)
+    assert {"eti80_lb", "ess_bulk", "r_hat"} <= set(table.columns)
+    assert not any(row.startswith("weights") for row in rows) and len(rows) < 60
+    own = table.loc[model.name] if isinstance(table.index[0], tuple) else table
+    expected = model.predict(600).mean[600]
+    assert float(own.loc[f"{quantity}[600]", "mean"]) == pytest.approx(expected, abs=0.02)
+
+
+def test_defaults_of_arviz_can_be_read(models):
+    for name, model in ((name, models[name]) for name in MODELS):
+        assert len(arviz_stats.summary(model.idata)) < 40, name
+    model = models["ranks"]
+    model.compute_log_prior()
+    model.compute_log_likelihood()
+    assert len(arviz_stats.psense_summary(model.idata)) < 40
+
+
+def test_text_and_page(named):
+    name, model = named
+    assert "fitted to 60 classes and 60 instances, from embeddings" in repr(model)
+    page = model._repr_html_()
+    assert "60 classes and 60 instances" in page and "convergence" in page
+    assert ("importance sampling" in page) == name.startswith("scores")
+    for parameter in model.get_params():
+        assert parameter in page and parameter in MODELS[name]()._repr_html_()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_without_draws(name, task, tmp_path):
+    model = MODELS[name]()
+    assert not model.is_fitted and not model.is_loaded and not model.is_fitted_to(task)
+    for verb in (
+        lambda: model.idata,
+        lambda: model.tasks,
+        lambda: model.task,
+        lambda: model.predict(10),
+        model.summary,
+        lambda: cb.save(model, tmp_path / "model.nc"),
+    ):
+        with pytest.raises(NotFittedError, match=r"call fit\(task\) first"):
+            verb()
+
+
+# Priors of one's own
+
+
+def test_a_prior_of_ones_own_is_asked_for(models, tmp_path):
+    path = models["own prior"].save(tmp_path / "model.nc")
+    with pytest.raises(DataError, match=r"load\(path, prior=LaplacePrior\(location=2.5, name="):
+        cb.load(path)
+    for other in (LaplacePrior(1.0), cb.MixturePrior(), cb.DirichletPrior()):
+        with pytest.raises(DataError, match="but the model was fitted with"):
+            cb.load(path, prior=other)
+    with pytest.raises(DataError, match="prior: expected a MixturePrior"):
+        cb.load(path, prior="Laplace")
+    with pytest.raises(DataError, match="prior: found several"):
+        cb.load(path, prior={"mine": LaplacePrior()})
+
+
+def test_the_knots_are_compared_too(models, tmp_path, monkeypatch):
+    path = models["own prior"].save(tmp_path / "model.nc")
+    fine = property(lambda prior: RadialBasis.regular(-4, 8, 0.25))
+    monkeypatch.setattr(LaplacePrior, "basis", fine)
+    with pytest.raises(DataError, match="prior: its knots are not those"):
+        cb.load(path, prior=LaplacePrior())
+
+
+def test_priors_of_a_stack_go_by_name(models, tmp_path):
+    path = models["stack"].save(tmp_path / "model.nc")
+    with pytest.raises(DataError, match="load"):
+        cb.load(path)
+    for other in (LaplacePrior(), {"other": LaplacePrior()}):
+        with pytest.raises(DataError, match="from some of the names mixture, mine"):
+            cb.load(path, prior=other)
+    with pytest.raises(DataError, match="but the model was fitted with"):
+        cb.load(path, prior={"mine": LaplacePrior(1.0)})
+    again = cb.load(path, prior=PRIORS)
+    assert again.priors == PRIORS and again.stack_.weights.equals(models["stack"].stack_.weights)
+
+
+def test_a_prior_that_is_none(models, tmp_path):
+    path = models["scores"].save(tmp_path / "model.nc")
+    with pytest.raises(DataError, match="prior: a ScoreInformedExtrapolator has none"):
+        cb.load(path, prior=cb.MixturePrior())
+
+
+class Plain:
+    """No dataclass, so that a file could not say which one it was."""
+
+    basis = RadialBasis.regular(-4, 8, 0.5)
+    log_weights = LaplacePrior.log_weights
+    location = 2.5
+
+
+@dataclass(frozen=True)
+class WithFunction(LaplacePrior):
+    transform: object = np.exp
+
+
+def of_the_same_name():
+    @dataclass(frozen=True)
+    class MixturePrior(LaplacePrior):
+        pass
+
+    return MixturePrior()
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (Plain(), "make its class a frozen dataclass"),
+        (WithFunction(), "make its class a frozen dataclass"),
+        (of_the_same_name(), "give your class another name"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(models, tmp_path, monkeypatch, prior, message):
+    # The draws are those of another prior with the same parameters: a fit would take long.
+    model = models["own prior"]
+    monkeypatch.setitem(model._fitted_parameters, "prior", prior)
+    assert model.predict(K).mean.notna().all()
+    with pytest.raises(DataError, match=message):
+        cb.save(model, tmp_path / "model.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_with_a_prior_that_files_cannot_describe(task):
+    model = cb.BayesianExtrapolator(Plain())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(task, **{**FEW, "draws": 10, "tune": 10})
+    assert "Plain" in model.idata.attrs["prior"] and model.predict(60).mean.notna().all()
+
+
+class Unhashable(Plain):
+    __hash__ = None
+
+
+def test_priors_need_a_hash(task):
+    with pytest.raises(DataError, match="frozen=True"):
+        cb.BayesianExtrapolator(Unhashable()).fit(task)
+
+
+def test_classes_of_ones_own_are_not_saved(models, tmp_path):
+    class Mine(cb.BayesianExtrapolator):
+        pass
+
+    model = Mine()
+    model.__dict__.update(models["ranks"].__dict__)
+    with pytest.raises(DataError, match="model: Mine is no class of this package"):
+        cb.save(model, tmp_path / "model.nc")
+
+
+def test_names_of_priors_in_a_stack_are_names_of_groups(task):
+    for name in ("a/b", "..", 3):
+        with pytest.raises(DataError, match="without a slash"):
+            cb.StackedExtrapolator({name: PRIORS["mixture"], "mine": PRIORS["mine"]}).fit(task)
+
+
+@pytest.mark.parametrize("name", ["risk", "scores and ranks", "stack"])
+def test_damaged_files(models, tmp_path, name):
+    whole = models[name].idata
+    for lost in (*whole.children, "n_classes", "random_seed", "sampler"):
+        tree = whole.copy()
+        if lost in tree.children:
+            del tree[lost]
+        else:
+            del tree.attrs[lost]
+        if lost == "predictions":
+            continue
+        tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+        with pytest.raises(DataError, match=r"path: .* is damaged"):
+            cb.load(tmp_path / "model.nc", prior=GIVEN.get(name))
+
+
+def test_an_estimator_of_a_later_version(models, tmp_path):
+    tree = models["ranks"].idata.copy()
+    tree.attrs["estimator"] = "KDE"
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=r"path: .* has a KDE, which this version does not know"):
+        cb.load(tmp_path / "model.nc")
+
+
+def test_groups_of_the_weights(models):
+    model = models["ranks"]
+    assert "weights" not in model.idata["posterior"]
+    assert_array_equal(model.weights_, model.idata["mixture"]["weights"])
+    assert isinstance(model.weights_, xr.DataArray)
+    assert model.weights_.dims == ("chain", "draw", "knot")
