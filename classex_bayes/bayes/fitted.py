@@ -51,6 +51,14 @@ def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
     return tasks
 
 
+def part_of(tree: xr.DataTree, place: str) -> xr.DataTree:
+    """The `idata` of a model inside that of another."""
+    part = tree[place]
+    if not isinstance(part, xr.DataTree):
+        raise KeyError(place)
+    return part.copy()
+
+
 class FittedModel(Parameters, ABC):
     """An estimator that draws from a posterior."""
 

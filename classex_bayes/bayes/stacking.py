@@ -14,7 +14,7 @@ from arviz_stats import compare, loo
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes, enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.fitted import FittedModel, part_of
 from classex_bayes.bayes.idata import task_groups, task_size
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.provenance import provenance
@@ -318,7 +318,7 @@ class StackedExtrapolator(FittedModel):
                 f"{', '.join(names)}"
             )
         models = {
-            name: BayesianExtrapolator.from_idata(idata[f"models/{name}"].copy(), given.get(name))
+            name: BayesianExtrapolator.from_idata(part_of(idata, f"models/{name}"), given.get(name))
             for name in names
         }
         table = idata["stacking"].to_dataset().to_dataframe()[[*_COLUMNS, "high_k"]]

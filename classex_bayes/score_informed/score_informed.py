@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from classex_bayes.arguments import class_counts, number, seed_sequence, truth_value
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.fitted import FittedModel, part_of
 from classex_bayes.bayes.idata import task_size
 from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -239,7 +239,7 @@ class ScoreInformedExtrapolator(FittedModel):
         tree, rank_model = idata.copy(), None
         with_ranks = bool(tree.attrs["ranks"])
         if with_ranks:
-            rank_model = BayesianExtrapolator.from_idata(tree[_RANK_MODEL].copy())
+            rank_model = BayesianExtrapolator.from_idata(part_of(tree, _RANK_MODEL))
             del tree[_RANK_MODEL]
         model = cls(float(tree.attrs["discrepancy"]), with_ranks)
         model._take(_ScorePosterior.of_groups(tree), rank_model, tree, ())
