@@ -87,14 +87,14 @@ def test_a_loaded_model_is_the_model_without_its_task(named, task, tmp_path, end
     again = cb.load(cb.save(model, tmp_path / f"model.{ending}"), prior=GIVEN.get(name))
     assert type(again) is type(model) and repr(again) == repr(model)
     first, second = model.predict(K), again.predict(K)
-    assert_array_equal(second.values, first.values)
+    assert_array_equal(second.draws, first.draws)
     assert (second.notes, second.estimator) == (first.notes, first.estimator)
     assert again.is_loaded and again.task is None and model.task is task
     assert set(again.idata.groups) == set(model.idata.groups)
     # Saved once more and in another process it stays the same.
     other = pickle.loads(pickle.dumps(again))
     third = cb.load(other.save(tmp_path / f"model.{ending}"), prior=GIVEN.get(name))
-    assert_array_equal(third.predict(K).values, first.values)
+    assert_array_equal(third.predict(K).draws, first.draws)
 
 
 def test_models_know_their_task(named, task, tmp_path):
@@ -116,7 +116,7 @@ def test_what_is_fitted_is_compared_as_it_is(named, task, monkeypatch):
     monkeypatch.setattr(type(model), "fit", lambda *_, **__: pytest.fail("fitted again"))
     comparison = cb.compare({name: model}, task, K, progressbar=False)
     assert comparison.estimators == [model]
-    assert_array_equal(comparison.predictions[0].values, model.predict(K).values)
+    assert_array_equal(comparison.predictions[0].draws, model.predict(K).draws)
 
 
 def test_loaded_models_of_other_tasks_are_refused(models, tmp_path):
