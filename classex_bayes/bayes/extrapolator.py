@@ -40,7 +40,7 @@ from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
-from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
+from classex_bayes.task.guessing import WARNINGS, compared_with_guessing
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -180,9 +180,9 @@ class BayesianExtrapolator(MixtureModel):
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         seeds = seed_sequence(random_seed)
         data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
-        doubts = {DOUBTS[doubt] for doubt in map(doubt_of_answers, tasks) if doubt}
-        if doubts:
-            tree.attrs["doubts"] = json.dumps(sorted(doubts))
+        places = {compared_with_guessing(task) for task in tasks} & WARNINGS.keys()
+        if places:
+            tree.attrs["doubts"] = json.dumps(sorted(WARNINGS[place] for place in places))
         tree.attrs["likelihood"] = self.likelihood
         return self._sample(tasks, prior, data, tree, settings, seeds)
 

@@ -86,19 +86,19 @@ def read(files: list[Path], screen: Screen, options: DataOptions, seed: int) -> 
             files, higher_is_better=False if distances else None, random_seed=seed, **arguments
         )
     screen.aside(str(task))
-    doubt = _doubt(task, distances)
-    if doubt:
-        screen.aside(f"note: {doubt}")
+    warning = _guessing_warning(task, distances)
+    if warning:
+        screen.aside(f"note: {warning}")
     return task
 
 
-def _doubt(task: Any, distances: bool) -> str:
-    """What a task looks like whose right answers do not beat the wrong ones."""
-    from classex_bayes.task.doubts import DOUBTS, doubt_of_answers
+def _guessing_warning(task: Any, distances: bool) -> str:
+    """Warning about a task that is not more accurate than guessing."""
+    from classex_bayes.task.guessing import WARNINGS, compared_with_guessing
 
-    doubt = doubt_of_answers(task)
+    place = compared_with_guessing(task)
     remedy = "leave --distances out" if distances else "pass --distances for distances"
-    return DOUBTS.get(doubt, "") + (f" ({remedy})" if doubt == "reversed" else "")
+    return WARNINGS.get(place, "") + (f" ({remedy})" if place == "below" else "")
 
 
 def _fit(task: Any, screen: Screen, options: FitOptions) -> tuple[Any, str]:

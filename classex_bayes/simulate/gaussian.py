@@ -13,7 +13,20 @@ from classex_bayes.typing import FloatArray
 
 
 @dataclass(frozen=True)
-class GaussianNearestNeighbor(NearestTemplate):
+class _IsotropicClasses(NearestTemplate):
+    """Classes of one spherical covariance about centres N(0, I)."""
+
+    dim: int = 10
+    noise_variance: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        integer(self.dim, "dim", 1)
+        positive(self.noise_variance, "noise_variance")
+
+
+@dataclass(frozen=True)
+class GaussianNearestNeighbor(_IsotropicClasses):
     """One-nearest-neighbour recognition among Gaussian classes.
 
     Class centre mu ~ N(0, I), one template and the probes ~ N(mu, s2 I); the score of a class is
@@ -34,21 +47,13 @@ class GaussianNearestNeighbor(NearestTemplate):
     array([0.972, 0.608])
     """
 
-    dim: int = 10
-    noise_variance: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Reject parameters outside their range."""
-        integer(self.dim, "dim", 1)
-        positive(self.noise_variance, "noise_variance")
-
     @property
     def _variances(self) -> tuple[float, float, float]:
         return 1.0, self.noise_variance, self.noise_variance
 
 
 @dataclass(frozen=True)
-class GaussianKnownCentres(NearestTemplate):
+class GaussianKnownCentres(_IsotropicClasses):
     """Bayes classification of Gaussian classes: their centres are known, not estimated.
 
     Class centre mu ~ N(0, I), probes ~ N(mu, s2 I). The template of a class is mu itself, so minus
@@ -58,10 +63,8 @@ class GaussianKnownCentres(NearestTemplate):
 
     Parameters
     ----------
-    dim : int, default 10
-        Dimension of the embeddings; `DataError` unless whole and at least 1.
-    noise_variance : float, default 0.2
-        Within-class variance s2 per coordinate; `DataError` unless positive.
+    dim, noise_variance
+        As in `GaussianNearestNeighbor`.
 
     References
     ----------
@@ -72,14 +75,6 @@ class GaussianKnownCentres(NearestTemplate):
     >>> GaussianKnownCentres(dim=10, noise_variance=0.2).accuracy([100, 10_000]).round(3)
     array([0.978, 0.651])
     """
-
-    dim: int = 10
-    noise_variance: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Reject parameters outside their range."""
-        integer(self.dim, "dim", 1)
-        positive(self.noise_variance, "noise_variance")
 
     @property
     def _variances(self) -> tuple[float, float, float]:

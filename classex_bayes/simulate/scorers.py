@@ -57,11 +57,11 @@ def qda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     >>> qda_scores(train, [0, 0, 1, 1], test).tolist()
     [[-0.0, -9.0], [-9.0, -0.0]]
     """
-    lam = share(shrinkage, "shrinkage")
+    toward_diagonal = share(shrinkage, "shrinkage")
     classes, probes = _by_class(train, train_y, test)
     scores = np.empty((len(probes), len(classes)))
     for j, members in enumerate(classes):
-        root = _root(_covariance([members]), lam, f"class {j}")
+        root = _root(_covariance([members]), toward_diagonal, f"class {j}")
         log_det = 2 * np.log(np.diag(root)).sum()
         scores[:, j] = -_squared_distance(root, probes, members) - log_det
     return scores
@@ -76,12 +76,8 @@ def naive_bayes_scores(train: Any, train_y: Any, test: Any) -> FloatArray:
 
     Parameters
     ----------
-    train : array-like of shape (n_train, d)
-        Features of the training instances.
-    train_y : array-like of int, shape (n_train,)
-        Their classes 0..k1 - 1, each at least twice.
-    test : array-like of shape (n_test, d)
-        Features of the test instances.
+    train, train_y, test
+        As in `qda_scores`.
 
     Returns
     -------
@@ -92,10 +88,6 @@ def naive_bayes_scores(train: Any, train_y: Any, test: Any) -> FloatArray:
     ------
     DataError
         Arguments of another form; a class in which a feature is constant.
-
-    References
-    ----------
-    Zheng and Benjamini, "Performance extrapolation" (2016), section 2.
 
     Examples
     --------
@@ -116,12 +108,8 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
 
     Parameters
     ----------
-    train : array-like of shape (n_train, d)
-        Features of the training instances.
-    train_y : array-like of int, shape (n_train,)
-        Their classes 0..k1 - 1.
-    test : array-like of shape (n_test, d)
-        Features of the test instances.
+    train, train_y, test
+        As in `qda_scores`; a class may have one training instance.
     shrinkage : float, default 0
         Share in [0, 1] of the diagonal of S in the covariance.
 
@@ -140,9 +128,9 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     >>> lda_scores([[0.0], [2.0], [3.0], [5.0]], [0, 0, 1, 1], [[1.0], [4.0]]).tolist()
     [[-0.0, -9.0], [-9.0, -0.0]]
     """
-    lam = share(shrinkage, "shrinkage")
+    toward_diagonal = share(shrinkage, "shrinkage")
     classes, probes = _by_class(train, train_y, test)
-    root = _root(_covariance(classes), lam, "the classes")
+    root = _root(_covariance(classes), toward_diagonal, "the classes")
     return np.stack([-_squared_distance(root, probes, members) for members in classes], axis=1)
 
 
@@ -153,12 +141,8 @@ def logistic_scores(train: Any, train_y: Any, test: Any, *, penalty: float = 1.0
 
     Parameters
     ----------
-    train : array-like of shape (n_train, d)
-        Features of the training instances.
-    train_y : array-like of int, shape (n_train,)
-        Their classes 0..k1 - 1.
-    test : array-like of shape (n_test, d)
-        Features of the test instances.
+    train, train_y, test
+        As in `qda_scores`; a class may have one training instance.
     penalty : float, default 1
         Weight of half the sum of squared coefficients beside the summed log loss; positive.
 

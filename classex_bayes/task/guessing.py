@@ -1,0 +1,39 @@
+"""Whether a task is more accurate than guessing; if not, something is wrong with its scores."""
+
+from typing import Literal
+
+from classex_bayes.task.source_task import SourceTask
+
+_STANDARD_ERRORS = 3
+
+WARNINGS = {
+    "below": "right answers score below most wrong ones: is the sign of the scores reversed?",
+    "at": "right answers score no better than wrong ones: is y in another order?",
+}
+
+
+def compared_with_guessing(task: SourceTask) -> Literal["below", "at", "above"]:
+    """Compare the accuracy among two classes with 1/2, which guessing reaches.
+
+    Parameters
+    ----------
+    task : SourceTask
+        The task; a bare accuracy curve counts as above.
+
+    Returns
+    -------
+    {"below", "at", "above"}
+        At, if the accuracy is within 3 standard errors of 1/2.
+
+    Examples
+    --------
+    >>> compared_with_guessing(SourceTask.from_ranks([40] * 40, range(40), n_classes=40))
+    'below'
+    """
+    if task.kind == "accuracies":
+        return "above"
+    accuracy = float(task.accuracy(2)[0])
+    margin = _STANDARD_ERRORS * 0.5 * (task.design_effect() / task.n_test) ** 0.5
+    if accuracy < 0.5 - margin:
+        return "below"
+    return "at" if accuracy < 0.5 + margin and accuracy < 1 else "above"
