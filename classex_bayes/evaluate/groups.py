@@ -258,5 +258,5 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
         evidence = LossEvidence(y, weight, task.evidence.losses[rows], None, task.ties)
     else:
         source = task.source.subset(rows, np.arange(task.n_classes))
-        evidence = LossEvidence.of_scores(source, y, weight, task.ties, task.tie_seed)
+        evidence = LossEvidence.of_scores(source, y, weight, task.ties, task.evidence.tie_seed)
     return SourceTask(evidence, task.kind, task.classes)

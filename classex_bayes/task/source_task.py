@@ -18,7 +18,7 @@ from classex_bayes.core.ranks.embeddings import Metric, Reduce
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import folded, html_block, html_facts, with_error
+from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
 from classex_bayes.task.evidence import Kind, LossEvidence
@@ -29,6 +29,7 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
+from classex_bayes.task.task_facts import task_facts
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -106,8 +107,7 @@ class SourceTask:
         untested : {"error", "competitors"}
             What to do with classes that no test instance belongs to.
         random_seed : int, SeedSequence or None
-            Seed of the noise that breaks ties. It is fixed by default, so the same scores have
-            the same ranks.
+            Seed of the noise that breaks ties; fixed, so the same scores have the same ranks.
 
         Returns
         -------
@@ -397,11 +397,6 @@ class SourceTask:
         return self.evidence.ties
 
     @property
-    def tie_seed(self) -> int:
-        """Seed of the noise that broke ties."""
-        return self.evidence.tie_seed
-
-    @property
     def n_tied(self) -> int:
         """Number of (instance, competitor) pairs with equal scores."""
         return self._evidence.n_tied
@@ -536,7 +531,7 @@ class SourceTask:
         Returns
         -------
         SourceTask
-            The test instances of the drawn classes, scored on the drawn classes.
+            The test instances of the drawn classes, scored on these classes.
 
         Notes
         -----
@@ -592,23 +587,9 @@ class SourceTask:
         """
         return type(self)(self.evidence.without_source(), self.kind, self.classes)
 
-    def _facts(self) -> dict[str, str]:
-        """Size, accuracy with its standard error, ties and design effect, as text."""
-        grid = self.grid()
-        error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
-        accuracy = with_error(float(self.accuracy(grid)[-1]), error)
-        facts = {
-            "classes": f"{self.n_classes:,}",
-            "test instances": f"{self.n_test:,}",
-            "made from": self.kind,
-            "accuracy": accuracy + ("" if grid[-1] == self.n_classes else f" at k = {grid[-1]}"),
-            "design effect": f"{self.design_effect():.3g}",
-        }
-        return facts | ({"ties": f"{self.n_tied:,} ({self.ties})"} if self.n_tied else {})
-
     def __repr__(self) -> str:
         """Size, accuracy with its standard error, and ties."""
-        facts = self._facts()
+        facts = task_facts(self)
         ties = f", {self.n_tied:,} ties ({self.ties})" if self.n_tied else ""
         return folded(
             f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
@@ -616,4 +597,4 @@ class SourceTask:
         )
 
     def _repr_html_(self) -> str:
-        return html_block("SourceTask", html_facts(self._facts()))
+        return html_block("SourceTask", html_facts(task_facts(self)))

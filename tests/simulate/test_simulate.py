@@ -8,14 +8,18 @@ from scipy.stats import chi, chi2, f, norm
 from classex_bayes import simulate
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import (
+    BetaLaw,
     BivariateNormal,
     FavorabilityLaw,
     GaussianKnownCentres,
     GaussianNearestNeighbor,
     HierarchicalNormal,
+    StudentLaw,
     UniformSphere,
     VonMisesFisher,
+    identifiable,
     nearest_template,
+    zoo,
 )
 
 MIXED = FavorabilityLaw(
@@ -32,7 +36,12 @@ SMOOTH_LAWS = [
     VonMisesFisher(dim=2, concentration=0.5),
     MIXED,
 ]
-LAWS = [*SMOOTH_LAWS, UniformSphere(dim=3, cap=0.2), HierarchicalNormal(n_groups=3, dim=2)]
+LAWS = [
+    *SMOOTH_LAWS,
+    UniformSphere(dim=3, cap=0.2),
+    HierarchicalNormal(n_groups=3, dim=2),
+    *zoo().values(),
+]
 EMBEDDED = [
     *(GaussianNearestNeighbor(d, s2) for d in (1, 8, 50) for s2 in (0.01, 0.2, 2.0)),
     *(BivariateNormal(rho, d) for d in (1, 8, 50) for rho in (0.1, 0.7, 0.99)),
@@ -325,6 +334,8 @@ def test_laws_are_values():
     assert repr(task) == "BivariateNormal(rho=0.5, dim=1)"
     with pytest.raises(AttributeError):
         task.rho = 0.6
+    assert BetaLaw(1.0, 2.0) == BetaLaw(1.0, 2.0, 1.0)
+    assert hash(StudentLaw()) == hash(StudentLaw(3.0, 0.7, 3.0))
     assert FavorabilityLaw((1.0, 2.0), (1.0, 1.0)).accuracy(9) == pytest.approx(
         FavorabilityLaw((1.0, 2.0), (1.0, 1.0), (5, 5)).accuracy(9)
     )
@@ -368,6 +379,23 @@ def test_laws_are_values():
         (lambda: FavorabilityLaw((1.0,), (1.0,), (1.0, 1.0)), "weights: .*found shape"),
         (lambda: FavorabilityLaw((1.0,), (1.0,), atom_at_zero=-0.1), "atom_at_zero.*: found -0.1"),
         (lambda: FavorabilityLaw((1.0,), (1.0,), None, 0.6, 0.6), "atom_at_one.*: found 0.6"),
+        (lambda: BetaLaw(0.0, 1.0), "a: .*found 0"),
+        (lambda: BetaLaw(np.nan, 1.0), "a: .*found nan"),
+        (lambda: BetaLaw(2e6, 1.0), "a: found 2000000.0"),
+        (lambda: BetaLaw("1", 1.0), "^a: expected"),
+        (lambda: BetaLaw(1.0, -1.0), "b: .*found -1"),
+        (lambda: BetaLaw(1.0, 21.0), "b: found 21.0; expected a number in .0, 20"),
+        (lambda: BetaLaw(1.0, [1.0]), "^b: expected"),
+        (lambda: BetaLaw(1.0, 1.0, 0.0), "highest: .*found 0"),
+        (lambda: BetaLaw(1.0, 1.0, 1.1), "highest: .*found 1.1"),
+        (lambda: StudentLaw(location=np.inf), "location: .*found inf"),
+        (lambda: StudentLaw(location=None), "^location: expected"),
+        (lambda: StudentLaw(scale=0.0), "scale: expected a number >= 0.01, found 0"),
+        (lambda: StudentLaw(scale=-1.0), "scale: .*found -1"),
+        (lambda: StudentLaw(df=0.5), "df: .*found 0.5"),
+        (lambda: StudentLaw(df=np.nan), "df: .*found nan"),
+        (lambda: identifiable(1), "n_classes: .*found 1"),
+        (lambda: identifiable(10.0), "n_classes: .*found 10.0"),
     ],
 )
 def test_bad_parameters(make, message):
@@ -386,6 +414,8 @@ def test_bad_arguments_of_methods(law):
     for n_classes in (1, 2.0, "3", None):
         with pytest.raises(DataError, match="n_classes: expected a whole number"):
             law.sample(n_classes)
+    with pytest.raises(DataError, match="random_seed"):
+        law.sample(5, random_seed=-1)
 
 
 @pytest.mark.parametrize("repeats", [0, [1, 2], [1, 1, 0], [3], 1.5, [[1, 1, 1]], "1", None])
