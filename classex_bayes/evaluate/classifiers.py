@@ -63,7 +63,7 @@ class ClassifierComparison(Tabulated):
         Those with the same chain and draw belong together.
         """
         names = pd.Index(self.classifiers, name="classifier")
-        return xr.concat([found.accuracy for found in self.predictions.values()], names)
+        return xr.concat([prediction.accuracy for prediction in self.predictions.values()], names)
 
     @property
     def k(self) -> IntArray:
@@ -87,7 +87,7 @@ class ClassifierComparison(Tabulated):
         -------
         AccuracyDifference
         """
-        self._two(first, second)
+        self._check_pair(first, second)
         draws = self.predictions[first].accuracy - self.predictions[second].accuracy
         return AccuracyDifference(first, second, draws.rename("difference"))
 
@@ -133,24 +133,22 @@ class ClassifierComparison(Tabulated):
         DataError
             Unknown names, one name twice, or a range that is not two increasing numbers of classes.
         """
-        self._two(first, second)
+        self._check_pair(first, second)
         limits = search_range((self._largest_pilot, LARGEST_K) if between is None else between)
         grid = search_grid(*limits)
         curves = self.posterior.expected(grid)
-        found = first_crossing(curves[first] - curves[second], grid)
-        k, ahead = (xr.DataArray(values, dims=SAMPLE_DIMS) for values in found)
+        crossings = first_crossing(curves[first] - curves[second], grid)
+        k, ahead = (xr.DataArray(values, dims=SAMPLE_DIMS) for values in crossings)
         return Crossing(
             first, second, k.rename("k"), ahead.rename("ahead"), limits, self._largest_pilot
         )
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
-        parts = {
-            name: DrawsTable.of_draws(found.draws, ci_prob, ci_kind)
-            for name, found in self.predictions.items()
-        }
-        return DrawsTable.stacked(parts, ["classifier", "k"]).with_shares("prob_best", self._best())
+        draws = {name: prediction.draws for name, prediction in self.predictions.items()}
+        table = DrawsTable.of_several(draws, "classifier", ci_prob, ci_kind)
+        return table.with_shares("prob_best", self._best())
 
-    def _two(self, first: str, second: str) -> None:
+    def _check_pair(self, first: str, second: str) -> None:
         for name, argument in ((first, "first"), (second, "second")):
             one_of(name, self.classifiers, argument)
         if first == second:
@@ -158,13 +156,13 @@ class ClassifierComparison(Tabulated):
 
     def _header(self) -> str:
         how = "the same instances" if self.paired else "instances of their own"
-        sizes = sorted({found.n_classes for found in self.predictions.values()})
+        sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
         classes = " or ".join(map(str, sizes))
         return f"{len(self.classifiers)} classifiers, tested on {how} of {classes} classes"
 
     @property
     def _largest_pilot(self) -> int:
-        return max(found.n_classes for found in self.predictions.values())
+        return max(prediction.n_classes for prediction in self.predictions.values())
 
     def _display(self) -> Display:
         notes = tuple(f"note: {note}" for note in self.notes)

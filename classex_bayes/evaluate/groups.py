@@ -56,7 +56,7 @@ class GroupedExtrapolation(Tabulated):
     @property
     def overall(self) -> Extrapolation:
         r"""Accuracy in the deployment, :math:`\sum_g \pi_g AGA^g_k`, draw by draw."""
-        parts = [self.mix[name] * found.draws for name, found in self.by_group.items()]
+        parts = [self.mix[name] * part.draws for name, part in self.by_group.items()]
         first = next(iter(self.by_group.values()))
         values = sum(parts[1:], parts[0]).rename("accuracy")
         notes = notes_of(self.by_group)
@@ -82,11 +82,9 @@ class GroupedExtrapolation(Tabulated):
         return replace(self, mix=_shares(mix, list(self.by_group)))
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
-        found = {**self.by_group, OVERALL: self.overall}
-        parts = {
-            name: DrawsTable.of_draws(part.draws, ci_prob, ci_kind) for name, part in found.items()
-        }
-        table = DrawsTable.stacked(parts, ["group", "k"])
+        predictions = {**self.by_group, OVERALL: self.overall}
+        draws = {name: prediction.draws for name, prediction in predictions.items()}
+        table = DrawsTable.of_several(draws, "group", ci_prob, ci_kind)
         shares = {**self.mix.to_dict(), OVERALL: 1.0}
         groups = table.numbers.index.get_level_values("group")
         return table.with_constants("share", groups.map(shares))

@@ -1,4 +1,4 @@
-"""What the page shows: sentences, charts and numbers, ready for the template."""
+"""Contents of the page: sentences, charts and numbers, ready for the template."""
 
 import datetime
 import hashlib
@@ -55,7 +55,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "pilot_sentence": pilot_sentence(task),
         "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
         "rows": rows,
-        "references": [one.estimator for one in comparison.predictions[1:]],
+        "references": [reference.estimator for reference in comparison.predictions[1:]],
         "notes": _notes(comparison.predictions),
         "left_out": comparison.skipped,
         "until": until,
@@ -76,21 +76,22 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
 def _notes(predictions: list[Extrapolation]) -> dict[str, str]:
     """Notes, each once, and whose they are."""
     whose: dict[str, list[str]] = {}
-    for one in predictions:
-        for note in one.notes:
-            whose.setdefault(note, []).append(one.estimator)
+    for prediction in predictions:
+        for note in prediction.notes:
+            whose.setdefault(note, []).append(prediction.estimator)
     return {note: ", ".join(names) for note, names in whose.items()}
 
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:
     """Rows of the table of predictions, by the number of classes."""
-    own, *others = findings.comparison.predictions
-    limits = own.interval(findings.ci_prob)
-    table = limits.assign(mean=own.mean)
+    posterior, *references = findings.comparison.predictions
+    table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
     if findings.target is not None:
-        table["reached"] = own.prob_at_least(findings.target)
-    rows = records(table.sort_index())
-    return [{**row, "references": [float(one.mean[row["k"]]) for one in others]} for row in rows]
+        table["reached"] = posterior.prob_at_least(findings.target)
+    return [
+        {**row, "references": [float(reference.mean[row["k"]]) for reference in references]}
+        for row in records(table.sort_index())
+    ]
 
 
 def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_charts.PageChart]:

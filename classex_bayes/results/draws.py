@@ -238,10 +238,18 @@ class DrawsTable:
         return cls(pd.DataFrame(numbers, index), pd.DataFrame(errors, index))
 
     @classmethod
-    def stacked(cls, parts: Mapping[Any, "DrawsTable"], names: list[str]) -> "DrawsTable":
-        """Tables one below the other, under their names."""
-        numbers = pd.concat({name: part.numbers for name, part in parts.items()}, names=names)
-        errors = pd.concat({name: part.errors for name, part in parts.items()}, names=names)
+    def of_several(
+        cls,
+        draws: Mapping[Any, xr.DataArray],
+        name: str,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+    ) -> "DrawsTable":
+        """Tables of draws one below the other, indexed by their keys, called `name`, and k."""
+        parts = {key: cls.of_draws(values, ci_prob, ci_kind) for key, values in draws.items()}
+        names = [name, "k"]
+        numbers = pd.concat({key: part.numbers for key, part in parts.items()}, names=names)
+        errors = pd.concat({key: part.errors for key, part in parts.items()}, names=names)
         return cls(numbers, errors)
 
     def with_shares(self, name: str, shares: xr.DataArray) -> "DrawsTable":
