@@ -40,7 +40,7 @@ def replicated_accuracy(
     """
     n_classes, effective = task_size
     simulated = int(min(effective, _MOST_INSTANCES))
-    expected, basis = law.expected_accuracy(k), law.basis
+    expected, basis = law.expected(k), law.basis
     cumulative = np.cumsum(law.weights.reshape(-1, basis.knots.size), axis=1)
     result = np.empty((len(cumulative), k.size))
     for row, below in enumerate(cumulative):
