@@ -34,7 +34,7 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
     """The figure of the accuracy curve."""
 
     def write(findings: "Findings", path: Path) -> None:
-        from classex_bayes.plots.plot_accuracy import plot_accuracy
+        from classex_bayes.plots.accuracy_plot import plot_accuracy
 
         plot_accuracy(
             findings.curves(50),

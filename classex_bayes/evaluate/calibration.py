@@ -143,7 +143,7 @@ def sbc(
     DataTree
         Group prior_sbc: for each scalar parameter and "accuracy[k]" the ranks as shares in (0, 1),
         dimensions chain (one) and draw (the simulations). For
-        `classex_bayes.plots.plot_sbc.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
+        `classex_bayes.plots.sbc_plot.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
 
     References
     ----------

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.formatting import exact_percent, percent
+from classex_bayes.plots.accuracy_plot import OBSERVED, TARGET, accuracy_chart
 from classex_bayes.plots.chart import Chart, Mark
-from classex_bayes.plots.plot_accuracy import OBSERVED, TARGET, accuracy_chart
-from classex_bayes.plots.plot_discriminability import RESOLVED, discriminability_chart
-from classex_bayes.plots.plot_ppc import ppc_chart
-from classex_bayes.plots.plot_prob_at_least import prob_at_least_chart
+from classex_bayes.plots.discriminability_plot import RESOLVED, discriminability_chart
+from classex_bayes.plots.ppc_plot import ppc_chart
+from classex_bayes.plots.prob_at_least_plot import prob_at_least_chart
 from classex_bayes.report.findings import Findings
 from classex_bayes.results import Extrapolation, interval_name
 from classex_bayes.task.source_task import SourceTask

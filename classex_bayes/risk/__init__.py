@@ -1,6 +1,5 @@
 """Wing: the average cost of an answer in place of its accuracy."""
 
-from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
-from classex_bayes.risk.polynomial_risk import noise_amplification
+import lazy_loader
 
-__all__ = ["average_test_risk", "average_test_risk_cov", "noise_amplification"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,7 +11,17 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
 class EmbeddingSample(NamedTuple):
-    """Probes (n, d), one template per class (n_classes, d), and the class of every probe (n,)."""
+    """A task of embeddings, drawn from a law.
+
+    Attributes
+    ----------
+    probes : array of shape (n, d)
+        Embeddings of the test instances.
+    gallery : array of shape (n_classes, d)
+        One template for each class.
+    y : int array of shape (n,)
+        Class of every probe.
+    """
 
     probes: FloatArray
     gallery: FloatArray

@@ -10,7 +10,19 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
 class FeatureSample(NamedTuple):
-    """Training instances (n_train, d), their classes, test instances (n_test, d), their classes."""
+    """Features for classifiers that have to be trained.
+
+    Attributes
+    ----------
+    train : array of shape (n_train, d)
+        Training instances.
+    train_y : int array of shape (n_train,)
+        Their classes.
+    test : array of shape (n_test, d)
+        Test instances.
+    y : int array of shape (n_test,)
+        Their classes.
+    """
 
     train: FloatArray
     train_y: IntArray

@@ -14,7 +14,17 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
 class RankSample(NamedTuple):
-    """Ranks of the true classes (n,), 1 is best; the true classes (n,); and k1."""
+    """Ranks of a task, drawn from a law.
+
+    Attributes
+    ----------
+    ranks : int array of shape (n,)
+        Ranks of the true classes, 1 is best.
+    y : int array of shape (n,)
+        True classes.
+    n_classes : int
+        k1.
+    """
 
     ranks: IntArray
     y: IntArray

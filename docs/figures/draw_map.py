@@ -69,8 +69,8 @@ def main() -> None:
         -1.55,
         -1.75,
         "Beside the trunk: simulate (populations with known accuracy), io (files),\n"
-        "evaluate (compare, back-test, plan; looks into all wings), studies (tables of the papers),\n"
-        "benchmarks; formatting, exceptions, typing at the ground.",
+        "evaluate (compare, back-test, plan; looks into all wings), studies (the papers' tables),\n"
+        "benchmarks; arguments, formatting, exceptions, typing at the ground.",
         va="center",
         color=GREY,
     )

@@ -232,7 +232,7 @@ def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, t
     def fail(*arguments, **options):
         raise RuntimeError("no fonts")
 
-    monkeypatch.setattr("classex_bayes.plots.plot_accuracy.plot_accuracy", fail)
+    monkeypatch.setattr("classex_bayes.plots.accuracy_plot.plot_accuracy", fail)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
     found = strict(out)
     assert code == 1 and list(found["files"]) == ["posterior"]

@@ -80,7 +80,7 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("classex_bayes.plots.plot_accuracy.plot_accuracy", stop)
+    monkeypatch.setattr("classex_bayes.plots.accuracy_plot.plot_accuracy", stop)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
     assert code == 130 and list(strict(out)["files"]) == ["posterior"]
     assert "interrupted while the figure was written; what was finished is above" in err

@@ -8,7 +8,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.evaluate import calibration
 from classex_bayes.evaluate.calibration import posterior_sbc, sbc, uniformity
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.plot_sbc import plot_sbc
+from classex_bayes.plots.sbc_plot import plot_sbc
 from classex_bayes.task.source_task import SourceTask
 
 FEW = {"draws": 100, "tune": 200, "chains": 2}

@@ -5,8 +5,8 @@ import pytest
 
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
+from classex_bayes.plots.accuracy_plot import TARGET, accuracy_chart
 from classex_bayes.plots.chart import INK, Chart, Ribbon, palette_place, require
-from classex_bayes.plots.plot_accuracy import TARGET, accuracy_chart
 from classex_bayes.results import Extrapolation
 
 

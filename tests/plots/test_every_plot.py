@@ -19,7 +19,7 @@ from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.plots.chart import MUTED
 from classex_bayes.plots.libraries import LIBRARIES, PALETTE
-from classex_bayes.plots.plot_sbc import plot_sbc
+from classex_bayes.plots.sbc_plot import plot_sbc
 from classex_bayes.results import ClassesUntil, Extrapolation, interval_label
 
 DRAWN = ["matplotlib", "plotly", "bokeh"]
@@ -72,7 +72,7 @@ PLOTS = {
             "observed (ATA)", "truth", "target",
         ],
     ),
-    cb.plot_prior_predictive: (
+    cb.plots.plot_prior_predictive: (
         lambda i: (i["model"],),
         {**WORDS, "draws": 50, "random_seed": 1},
         [
@@ -85,19 +85,19 @@ PLOTS = {
         {**WORDS, "random_seed": 1},
         ["replicated, 90% posterior predictive interval", "observed"],
     ),
-    cb.plot_classifiers: (
+    cb.plots.plot_classifiers: (
         lambda i: (i["classifiers"],), WORDS, [f"near, {INTERVAL}", f"far, {INTERVAL}"]
     ),
-    cb.plot_groups: (
+    cb.plots.plot_groups: (
         lambda i: (i["groups"],),
         WORDS,
         [f"near (share 0.25), {INTERVAL}", f"far (share 0.75), {INTERVAL}", f"overall, {INTERVAL}"],
     ),
-    cb.plot_diagnosis: (lambda i: (i["report"],), {}, None),
+    cb.plots.plot_diagnosis: (lambda i: (i["report"],), {}, None),
     cb.plot_discriminability: (
         lambda i: (i["model"],), WORDS, [f"D(u), {INTERVAL}", "resolved by k1 classes"]
     ),
-    cb.plot_drift: (
+    cb.plots.plot_drift: (
         lambda i: (i["drift"], i["prediction"]),
         WORDS,
         [
@@ -105,17 +105,17 @@ PLOTS = {
             "measured, retrained on k", "subsampled to k", "source classes",
         ],
     ),
-    cb.plot_plan: (lambda i: (i["plan"],), {}, ["1 instance of each class", "wanted (0.08)"]),
-    cb.plot_classes_until: (
+    cb.plots.plot_plan: (lambda i: (i["plan"],), {}, ["1 instance of each class", "wanted (0.08)"]),
+    cb.plots.plot_classes_until: (
         lambda i: (i["until"],), {"ci_prob": 0.9}, ["posterior", INTERVAL, "median"]
     ),
-    cb.plot_prob_at_least: (
+    cb.plots.plot_prob_at_least: (
         lambda i: (i["prediction"], [0.5, 0.7]), {}, ["at least 0.5", "at least 0.7"]
     ),
-    cb.plot_sensitivity: (
+    cb.plots.plot_sensitivity: (
         lambda i: (i["sensitivity"],), WORDS, [f"prior^{a}, {INTERVAL}" for a in (0.8, 1, 1.25)]
     ),
-    cb.plot_backtest: (lambda i: (i["backtest"],), {}, ["ClassExReg(0.5)"]),
+    cb.plots.plot_backtest: (lambda i: (i["backtest"],), {}, ["ClassExReg(0.5)"]),
     plot_sbc: (lambda i: (i["ranks"],), {}, None),
 }  # fmt: skip
 
@@ -208,9 +208,9 @@ def test_counts_are_written_out_on_a_logarithmic_axis(inputs, backend):
 
 def test_powers_where_counts_are_too_long(inputs):
     far = xr.DataArray([[1e3, 1e11, np.inf]], dims=("chain", "draw"))
-    axes = cb.plot_classes_until(ClassesUntil(0.8, far, 10**12), backend="matplotlib").get_viz(
-        "plot"
-    )
+    axes = cb.plots.plot_classes_until(
+        ClassesUntil(0.8, far, 10**12), backend="matplotlib"
+    ).get_viz("plot")
     axes.figure.canvas.draw()
     assert any("10^{" in text.get_text() for text in axes.get_xticklabels())
 
@@ -293,7 +293,7 @@ def test_the_library_of_arviz_settings(inputs):
     assert drawn.backend == "plotly" and "BayesianExtrapolator, 50%" in str(legend(drawn))
 
 
-@pytest.mark.parametrize("plot", [cb.plot_plan, plot_sbc])
+@pytest.mark.parametrize("plot", [cb.plots.plot_plan, plot_sbc])
 def test_a_library_that_is_missing_is_told(inputs, plot, monkeypatch):
     import builtins
     import sys
@@ -401,7 +401,7 @@ def test_names_are_no_markup(backend, tmp_path):
 @pytest.mark.parametrize("backend", DRAWN)
 def test_names_in_titles_are_no_markup(inputs, backend):
     prediction = replace(inputs["prediction"], estimator=r"$\bad$ $$x$$ <b>")
-    drawn = cb.plot_prob_at_least(prediction, 0.5, backend=backend)
+    drawn = cb.plots.plot_prob_at_least(prediction, 0.5, backend=backend)
     title = r"$\bad$ $$x$$ <b>: expected accuracy"
     if backend == "matplotlib":
         drawn.get_viz("figure").draw_without_rendering()

@@ -8,9 +8,9 @@ from scipy.special import ndtr
 
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.plot_accuracy import plot_accuracy
-from classex_bayes.plots.plot_discriminability import plot_discriminability
-from classex_bayes.plots.plot_ppc import plot_ppc
+from classex_bayes.plots.accuracy_plot import plot_accuracy
+from classex_bayes.plots.discriminability_plot import plot_discriminability
+from classex_bayes.plots.ppc_plot import plot_ppc
 from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 

@@ -6,7 +6,7 @@ import pytest
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.evaluate.backtest import Backtest, backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_backtest import plot_backtest
+from classex_bayes.plots.backtest_plot import plot_backtest
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 

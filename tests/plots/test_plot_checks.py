@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from classex_bayes.bayes.checks.sensitivity import sensitivity
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.plot_ppc import plot_ppc, plot_prior_predictive
-from classex_bayes.plots.plot_sensitivity import plot_sensitivity
+from classex_bayes.plots.ppc_plot import plot_ppc, plot_prior_predictive
+from classex_bayes.plots.sensitivity_plot import plot_sensitivity
 from classex_bayes.task.source_task import SourceTask
 
 BACKENDS = ["none", "matplotlib"]

@@ -6,7 +6,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_classes_until import plot_classes_until
+from classex_bayes.plots.classes_until_plot import plot_classes_until
 from classex_bayes.results import ClassesUntil
 
 LARGEST = 10**12

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_classifiers import plot_classifiers
-from classex_bayes.plots.plot_groups import plot_groups
+from classex_bayes.plots.classifiers_plot import plot_classifiers
+from classex_bayes.plots.groups_plot import plot_groups
 from classex_bayes.results import Extrapolation
 
 K = [1000, 10, 100]

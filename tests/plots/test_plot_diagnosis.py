@@ -5,7 +5,7 @@ import pytest
 
 from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_diagnosis import plot_diagnosis
+from classex_bayes.plots.diagnosis_plot import plot_diagnosis
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 

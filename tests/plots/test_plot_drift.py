@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.assumptions.drift import measure_drift
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_drift import plot_drift
+from classex_bayes.plots.drift_plot import plot_drift
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 

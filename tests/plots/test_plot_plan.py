@@ -6,7 +6,7 @@ import pytest
 
 from classex_bayes.evaluate.plan import Plan
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_plan import plot_plan
+from classex_bayes.plots.plan_plot import plot_plan
 
 
 def planned(classes, n_pilots=5):

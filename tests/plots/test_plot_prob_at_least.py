@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.plot_prob_at_least import plot_prob_at_least
+from classex_bayes.plots.prob_at_least_plot import plot_prob_at_least
 from classex_bayes.results import Extrapolation
 
 

@@ -11,8 +11,8 @@ from classex_bayes.bayes.checks.replicates import Group, class_accuracies, obser
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.exceptions import DataError
+from classex_bayes.plots.accuracy_plot import plot_accuracy
 from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, spaced_counts
-from classex_bayes.plots.plot_accuracy import plot_accuracy
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task

@@ -1,0 +1,14 @@
+from .accuracy_plot import plot_accuracy as plot_accuracy
+from .backtest_plot import plot_backtest as plot_backtest
+from .classes_until_plot import plot_classes_until as plot_classes_until
+from .classifiers_plot import plot_classifiers as plot_classifiers
+from .diagnosis_plot import plot_diagnosis as plot_diagnosis
+from .discriminability_plot import plot_discriminability as plot_discriminability
+from .drift_plot import plot_drift as plot_drift
+from .groups_plot import plot_groups as plot_groups
+from .plan_plot import plot_plan as plot_plan
+from .ppc_plot import plot_ppc as plot_ppc
+from .ppc_plot import plot_prior_predictive as plot_prior_predictive
+from .prob_at_least_plot import plot_prob_at_least as plot_prob_at_least
+from .sbc_plot import plot_sbc as plot_sbc
+from .sensitivity_plot import plot_sensitivity as plot_sensitivity
