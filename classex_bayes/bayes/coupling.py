@@ -77,16 +77,15 @@ class JointPosterior:
 
 def notes_of(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:
     """Notes of several predictions: common ones once, the others under their names."""
-    every = [set(prediction.notes) for prediction in predictions.values()]
-    common = set.intersection(*every)
+    common = set.intersection(*(set(prediction.notes) for prediction in predictions.values()))
     shared = [note for note in next(iter(predictions.values())).notes if note in common]
-    own = [
+    specific = [
         f"{name}: {note}"
         for name, prediction in predictions.items()
         for note in prediction.notes
         if note not in common
     ]
-    return (*shared, *own)
+    return (*shared, *specific)
 
 
 def fit_jointly(

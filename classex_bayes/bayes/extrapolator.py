@@ -70,8 +70,9 @@ class BayesianExtrapolator(MixtureModel):
 
     Parameters
     ----------
-    prior : MixturePrior or DirichletPrior
-        Prior on the weights. `MixturePrior(deviation=0)` is the two-parameter family.
+    prior : Prior
+        Prior on the weights: a `MixturePrior`, a `DirichletPrior` or one of your own (`Prior`).
+        `MixturePrior(deviation=0)` is the two-parameter family.
     likelihood : {"auto", "bernstein", "power"}
         Histogram of ranks (quasi-multinomial), or accuracies at 12 numbers of classes (normal).
         "auto" takes the first where ranks are known.

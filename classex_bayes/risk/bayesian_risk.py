@@ -50,8 +50,8 @@ class BayesianRisk(MixtureModel):
         Cost of predicting the class of the column where that of the row is true, in [0, 1], with
         a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
         (0..k1 - 1 where it has none).
-    prior : MixturePrior or DirichletPrior
-        Prior on the weights of the mixture.
+    prior : Prior
+        Prior on the weights of the mixture, as of `BayesianExtrapolator`.
     monotone : bool
         Whether the conditional risk rises with u. Then it is a constant times a mixture of the
         same form, fitted to the average test risks alone, which the ranks do not help to know.
