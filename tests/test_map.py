@@ -1,0 +1,95 @@
+"""The map: its places exist, and its recipes run and say what they promise."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import classex_bayes
+from classex_bayes.core import metrics
+
+PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
+RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=re.M | re.S))
+LONGEST = 30  # lines, blank ones aside
+
+
+@pytest.fixture
+def run():
+    """Execute a recipe and return its names; a metric that it enters goes with the test."""
+
+    def run(title):
+        namespace = {"__name__": "recipe"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", classex_bayes.exceptions.ConvergenceWarning)
+            exec(compile(RECIPES[title], title, "exec"), namespace)
+        return namespace
+
+    known = dict(metrics.METRICS)
+    yield run
+    metrics.METRICS.clear()
+    metrics.METRICS.update(known)
+
+
+def test_there_are_five_short_recipes():
+    assert list(RECIPES) == ["A prior", "A point estimator", "A metric", "A plot", "A wing"]
+    lengths = {title: len(re.findall(r"^.*\S", code, re.M)) for title, code in RECIPES.items()}
+    assert {title: n for title, n in lengths.items() if n > LONGEST} == {}
+
+
+def test_places_exist():
+    table = PAGE[PAGE.index("| Question") : PAGE.index("## Recipes")]
+    places = re.findall(r"`([\w./]+\.pyi?)`", table)
+    package = Path(classex_bayes.__file__).parent
+    assert len(places) >= 15 and [place for place in places if not (package / place).exists()] == []
+
+
+def test_prior(run):
+    names = run("A prior")
+    assert {"mean", "scale"} <= set(names["model"].idata["posterior"].data_vars)
+    falls = names["model"].predict([50, 500]).mean
+    assert 0 < falls[500] < falls[50] < 1
+
+
+def test_point_estimator(run):
+    names = run("A point estimator")
+    task, k = names["task"], np.array([10, 30, 100, 1000])
+    curve = names["LogLinear"]().fit(task).predict(k).mean.to_numpy()
+    np.testing.assert_allclose(np.diff(curve) / np.diff(np.log(k)), curve[1] - curve[0], rtol=0.1)
+    assert curve[2] == pytest.approx(task.accuracy(100).item(), abs=0.05)
+
+
+def test_metric(run):
+    """At k1 it is the mean of 1 / rank; a law gives what its binomial ranks have on average."""
+    names = run("A metric")
+    task, model = names["task"], names["model"]
+    weighted = task.instance_weight @ (1 / task.ranks)
+    assert task.metric("mrr", 50).item() == pytest.approx(weighted, rel=1e-12)
+    rng, losses, k = np.random.default_rng(1), 7, 12
+    drawn = rng.hypergeometric(losses, 49 - losses, k - 1, 200_000)
+    exact = names["MeanReciprocalRank"]().given_losses(np.array([losses]), 50, np.array([k])).item()
+    assert exact == pytest.approx(np.mean(1 / (1 + drawn)), abs=4 * np.std(1 / (1 + drawn)) / 447)
+    basis = classex_bayes.DirichletPrior().basis
+    place = int(np.argmin(np.abs(basis.knots - 1.5)))
+    found = names["MeanReciprocalRank"]().expected(basis, np.array([k]))[0, place]
+    u = names["ndtr"](basis.knots[place] + basis.bandwidth * rng.standard_normal(200_000))
+    values = 1 / (1 + rng.binomial(k - 1, 1 - u))
+    assert found == pytest.approx(values.mean(), abs=4 * values.std() / 447)
+    prediction = model.predict([50, 500], metric="mrr")
+    assert prediction.quantity == "mrr" and prediction.interval().shape == (2, 2)
+    with pytest.raises(
+        classex_bayes.DataError, match=r"predicts mrr and not accuracy; read \.draws"
+    ):
+        prediction.accuracy  # noqa: B018
+
+
+def test_plot(run):
+    assert run("A plot")["plot_ranks"].__doc__
+
+
+def test_wing(run):
+    names = run("A wing")
+    prediction = names["ResampledAccuracy"]().fit(names["task"], random_seed=2).predict([10, 100])
+    mean = prediction.mean.to_numpy()
+    np.testing.assert_allclose(mean, names["task"].accuracy([10, 100]), atol=0.01)
