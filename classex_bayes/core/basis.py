@@ -20,26 +20,8 @@ class RadialBasis:
     r"""Radial basis CDFs :math:`h_l(u) = \Phi((\Phi^{-1}(u) - t_l) / h)` on [0, 1].
 
     A mixture :math:`D(u) = \sum_l w_l h_l(u)` with weights on the simplex is a CDF: on the scale
-    Z = Phi^-1(U*) it is a mixture of normals with means `knots` and standard deviation `bandwidth`.
-
-    Parameters
-    ----------
-    knots : array of shape (m,)
-        Means :math:`t_l` on the scale of Z.
-    bandwidth : float
-        Standard deviation h on the scale of Z.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4.
-
-    Examples
-    --------
-    >>> basis = RadialBasis.regular(-4, 8, 0.25)
-    >>> basis.knots.size
-    49
-    >>> basis.accuracy(np.array([2, 1000])).shape
-    (2, 49)
+    Z = Phi^-1(U*) it is a mixture of normals with means `knots` (m,) and standard deviation
+    `bandwidth` (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4).
     """
 
     knots: FloatArray
@@ -64,28 +46,13 @@ class RadialBasis:
         return expected_power(self.knots, self.bandwidth, np.asarray(k, dtype=float))
 
     def bin_probabilities(self, last_loss: IntArray, n_classes: int) -> FloatArray:
-        r"""Probability of each bin of losses for each basis element: Bernstein moments.
+        r"""Probability (n_bins, m) of each bin of losses for each basis element: Bernstein moments.
 
-        Given U* = u the losses are Binomial(k1 - 1, 1 - u), so
-        :math:`P(L \le v) = E[1 - h_l(X)]` with X ~ Beta(k1 - 1 - v, v + 1). The expectation is
-        taken over the quantiles of X, where the integrand stays smooth for every k1; the
-        absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12.
-
-        Parameters
-        ----------
-        last_loss : int array of shape (n_bins,)
-            Largest loss of each bin, increasing, the last one k1 - 1.
-        n_classes : int
-            k1.
-
-        Returns
-        -------
-        array of shape (n_bins, m)
-            Columns sum to 1.
-
-        References
-        ----------
-        Zheng and Benjamini, draft (2016), section 4 (the cumulative form gamma_m).
+        Given U* = u the losses are Binomial(k1 - 1, 1 - u), so :math:`P(L \le v) = E[1 - h_l(X)]`
+        with X ~ Beta(k1 - 1 - v, v + 1) (Zheng and Benjamini, draft, 2016, section 4). The
+        expectation is taken over the quantiles of X, where the integrand stays smooth for every k1;
+        the absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12. `last_loss`
+        (n_bins,) is the largest loss of each bin, increasing, the last one k1 - 1.
         """
         losses = np.asarray(last_loss[:-1], dtype=float)
         above = np.empty((losses.size, self.knots.size))
@@ -132,24 +99,10 @@ def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
 
 
 def loss_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
-    """Bins of losses: 0..8 singly, then spaced evenly in the logarithm up to k1 - 1.
+    """Largest loss of each bin: 0..8 singly, then spaced evenly in the logarithm up to k1 - 1.
 
-    Parameters
-    ----------
-    n_classes : int
-        k1, at least 2.
-    n_bins : int
-        Number of bins; exactly as many come out, or k1 where there are fewer distinct losses.
+    There are `n_bins` bins, or k1 if there are fewer distinct losses.
 
-    Returns
-    -------
-    int array
-        Largest loss of each bin, increasing, the last one k1 - 1.
-
-    Examples
-    --------
-    >>> loss_bins(5).tolist()
-    [0, 1, 2, 3, 4]
     >>> loss_bins(1000, 12).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 40, 200, 999]
     """

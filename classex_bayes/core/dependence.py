@@ -28,29 +28,8 @@ class AnswerDependence:
     .. math:: Var(TA_k) = \frac{A (1 - A)}{k r} \bigl(s (1 + (r - 1) \rho) + r c\bigr),
 
     A = AGA_k: an instance part A (1 - A) s (1 - rho) / (k r), a class part A (1 - A) s rho / k and
-    a competitor part A (1 - A) c / k.
-
-    Parameters
-    ----------
-    within : float
-        rho, the correlation of two answers of one class.
-    between : float
-        c, k - 1 times the correlation of two answers of different classes, which share
-        competitors; negative where the errors of some classes exclude those of others.
-    spread : float
-        s = k1 sum_j w_j^2 of the class weights; 1 where all classes are tested and weigh the same.
-    repeats : float
-        Test instances per class of the pilot; where they differ, the harmonic mean over the
-        squared weights.
-    accuracy : float or None
-        Accuracy of the pilot at k1, TA_k1; None where it is not known.
-    n_classes : int
-        k1.
-
-    Notes
-    -----
-    Both correlations change slowly with k: over ten laws rho moved by up to 0.1 and c by up to 0.3
-    from 50 to 800 classes, while the accuracy fell by half and more.
+    a competitor part A (1 - A) c / k. Over ten laws rho moved by up to 0.1 and c by up to 0.3 from
+    50 to 800 classes, while the accuracy fell by half and more.
 
     References
     ----------
@@ -64,54 +43,29 @@ class AnswerDependence:
     ... )
     >>> round(pilot.design_effect(1), 3), round(pilot.design_effect(5), 3)
     (1.1, 2.3)
+    >>> pilot.variance(np.array([0.9, 0.5]), np.array([50, 500]), 5).round(6).tolist()
+    [0.000828, 0.00023]
     """
 
-    within: float
+    within: float  # rho, the correlation of two answers of one class
+    # c, k - 1 times the correlation of two answers of different classes, which share competitors;
+    # negative if the errors of some classes exclude those of others
     between: float
-    spread: float
-    repeats: float
-    accuracy: float | None
-    n_classes: int
+    spread: float  # s = k1 sum_j w_j^2 of the class weights; 1 if all are tested and weigh the same
+    repeats: float  # instances per class of the pilot; the harmonic mean over squared weights
+    accuracy: float | None  # TA_k1 of the pilot, if it is known
+    n_classes: int  # k1
 
     def design_effect(self, repeats: float) -> float:
         r"""How many times the dependence inflates the variance of a mean of k r answers.
 
         :math:`s (1 + (r - 1) \rho) + r c`, at least s (no better than independent answers).
-
-        Parameters
-        ----------
-        repeats : float
-            Test instances per class, r.
-
-        Returns
-        -------
-        float
         """
         of_classes = self.spread * (1 + (repeats - 1) * self.within)
         return max(of_classes + repeats * self.between, self.spread)
 
     def variance(self, accuracy: FloatArray, k: IntArray, repeats: float) -> FloatArray:
-        """Variance of TA_k about AGA_k for independent class sets.
-
-        Parameters
-        ----------
-        accuracy : array of shape (..., n_k)
-            AGA_k.
-        k : int array of shape (n_k,)
-            Numbers of classes.
-        repeats : float
-            Test instances per class, r.
-
-        Returns
-        -------
-        array of shape (..., n_k)
-
-        Examples
-        --------
-        >>> pilot = AnswerDependence(0.2, 0.1, 1.0, 5, 0.9, 50)
-        >>> pilot.variance(np.array([0.9, 0.5]), np.array([50, 500]), 5).round(6).tolist()
-        [0.000828, 0.00023]
-        """
+        """Variance of TA_k about AGA_k (..., n_k) for independent sets of k (n_k,) classes."""
         return accuracy * (1 - accuracy) / (k * repeats) * self.design_effect(repeats)
 
     @property
@@ -133,24 +87,7 @@ class AnswerDependence:
 def typical_dependence(
     n_classes: int, n_test: int, accuracy: float | None = None
 ) -> AnswerDependence:
-    """Dependence of a pilot of which no losses are known: rho = 0.20, c = 0.08.
-
-    Parameters
-    ----------
-    n_classes, n_test : int
-        k1 and the number of test instances.
-    accuracy : float, optional
-        Accuracy at k1, where it is known.
-
-    Returns
-    -------
-    AnswerDependence
-
-    Examples
-    --------
-    >>> typical_dependence(50, 100).design_effect(1)
-    1.08
-    """
+    """Dependence of a pilot of which no losses are known: rho = 0.20, c = 0.08."""
     return AnswerDependence(
         _TYPICAL_CLASS, _TYPICAL_COMPETITOR, 1.0, n_test / n_classes, accuracy, n_classes
     )
@@ -159,7 +96,7 @@ def typical_dependence(
 def answer_dependence(
     losses: IntArray, y: IntArray, class_weight: FloatArray, variance: float | None = None
 ) -> AnswerDependence:
-    r"""Estimate the dependence between the answers of a pilot at k1.
+    r"""Estimate the dependence between the answers of a pilot at k1 from losses and y (n,).
 
     With e_i the deviation of answer i (right or wrong among all k1 classes) from TA_k1 and
     :math:`V = TA_{k_1} (1 - TA_{k_1}) + \widehat{Var}(TA_{k_1})`,
@@ -172,41 +109,15 @@ def answer_dependence(
             - \hat\rho \sum_j w_j^2 - (1 - \hat\rho) \sum_j \frac{w_j^2}{r_j}\Bigr),
 
     the mean over pairs of instances of class j, the first two sums over classes with several. The
-    variance raises V and the pairs because the deviations are from the observed mean. Each is
-    averaged with a typical value (0.20 and 0.08, both with sd 0.15) by precision; the
-    variances of the estimates are :math:`2 (1-\rho)^2 (1 + (r-1)\rho)^2 / (r (r-1) m)` and
-    :math:`2 (1 + (r-1)\rho + r c)^2 / (r^2 m)` for m informative classes.
+    variance raises V and the pairs because the deviations are from the observed mean. Each estimate
+    is averaged by precision with a typical value; the variances of the estimates are
+    :math:`2 (1-\rho)^2 (1 + (r-1)\rho)^2 / (r (r-1) m)` and
+    :math:`2 (1 + (r-1)\rho + r c)^2 / (r^2 m)` for m informative classes (Fisher, Statistical
+    Methods for Research Workers, 1925, section 40). With one instance a class, or without errors,
+    rho is the typical one.
 
-    Parameters
-    ----------
-    losses, y : int arrays of shape (n,)
-        Losses and true classes of the instances.
-    class_weight : array of shape (k1,)
-        Weights of the test classes, summing to 1; 0 for classes without instances.
-    variance : float, optional
-        Dyadic variance of ATA_k1 (`classex_bayes.core.influence`). Without it, the scores being
-        unknown, c is the typical one.
-
-    Returns
-    -------
-    AnswerDependence
-
-    Notes
-    -----
-    With one instance a class, or without errors, the pilot says nothing of rho, and the typical
-    one is taken.
-
-    References
-    ----------
-    Fisher, Statistical Methods for Research Workers (1925), section 40 (variance of an
-    intraclass correlation).
-
-    Examples
-    --------
-    >>> y = np.repeat(np.arange(4), 2)
-    >>> pilot = answer_dependence(np.array([0, 0, 1, 2, 0, 0, 0, 1]), y, np.full(4, 0.25))
-    >>> round(pilot.within, 3), pilot.between, pilot.repeats, pilot.accuracy
-    (0.217, 0.08, 2.0, 0.625)
+    `class_weight` (k1,) sums to 1. `variance` is the dyadic variance of ATA_k1
+    (`classex_bayes.core.influence`); without it c is the typical one.
     """
     n_classes = class_weight.size
     tested = np.flatnonzero(class_weight)
@@ -226,7 +137,9 @@ def answer_dependence(
         total = accuracy * (1 - accuracy) + noise
         several = repeats > 1
         if _informative(right[several], repeats[several]):
-            within = _within(weight[several], right[several], repeats[several], noise, accuracy)
+            within = _within_class(
+                weight[several], right[several], repeats[several], noise, accuracy
+            )
         if variance is not None:
             of_classes = within * squared + (1 - within) * by_instance
             inflation = (1 + (average - 1) * within) / average + _TYPICAL_COMPETITOR
@@ -243,7 +156,7 @@ def _informative(right: FloatArray, repeats: FloatArray) -> int:
     return min(int(np.count_nonzero(right < repeats)), int(np.count_nonzero(right)))
 
 
-def _within(
+def _within_class(
     weight: FloatArray, right: FloatArray, repeats: FloatArray, noise: float, accuracy: float
 ) -> float:
     """Intraclass correlation of classes with several instances, averaged with the typical one."""

@@ -17,26 +17,10 @@ def increasing_root(
 ) -> FloatArray:
     """Points at which a function reaches its goals, by Chandrupatla's bracketing method.
 
-    Parameters
-    ----------
-    excess : callable
-        Maps points and goals, each of shape (m,), to how far the function is above the goals;
-        increasing in the points.
-    bracket : tuple of two floats, or of two arrays of shape (m,)
-        Where the points are sought.
-    goal : array
-        Goals.
-    **tolerances
-        As in `scipy.optimize.elementwise.find_root`.
+    `excess` maps points and goals (m,) to how far the function is above the goals. `tolerances` are
+    those of `scipy.optimize.elementwise.find_root`. The root is minus infinity if the goal is
+    reached at the lower end of the bracket, infinity if it is not passed at the upper end.
 
-    Returns
-    -------
-    array of the shape of `goal`
-        Minus infinity where the goal is reached at the lower end, infinity where it is not passed
-        at the upper one.
-
-    Examples
-    --------
     >>> increasing_root(lambda x, goal: x**3 - goal, (0.0, 3.0), np.array([-1.0, 8.0, 99.0]))
     array([-inf,   2.,  inf])
     """

@@ -46,25 +46,11 @@ class Instances(NamedTuple):
 def accuracy_after_deletion(
     losses: IntArray, weight: FloatArray, n_classes: int, k: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted chances of instances to be right among k classes once one competitor is deleted.
+    """Weighted chances of instances (n,) to be right among k classes once a competitor is deleted.
 
-    Parameters
-    ----------
-    losses : int array of shape (n,)
-        Losses among all n_classes.
-    weight : array of shape (n,)
-        Weights of the instances.
-    n_classes : int
-        k1.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1 (k1 is treated as k1 - 1).
-
-    Returns
-    -------
-    contribution : array of shape (n, n_k)
-        f(L; k1 - 1), where the instance beat the competitor.
-    gain : array of shape (n, n_k)
-        f(L - 1; k1 - 1) - f(L; k1 - 1), what is added where the competitor beat the instance.
+    The first array (n, n_k) is f(L; k1 - 1), for a competitor that the instance beat; the second is
+    f(L - 1; k1 - 1) - f(L; k1 - 1), what is added for a competitor that beat the instance. Sizes
+    k are at least 2; k1 is treated as k1 - 1.
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
     values, place = distinct_losses(losses)
@@ -129,14 +115,9 @@ class Influence:
         self.as_test[classes] += total
 
     def add_pairs(self, y: IntArray, competitor: IntArray, gain: FloatArray) -> None:
-        """Add gains that depend on the competitor, all of each class at once and in order of class.
+        """Add gains (n_pairs, m) of instances of class y when a competitor that beat them is gone.
 
-        Parameters
-        ----------
-        y, competitor : int arrays of shape (n_pairs,)
-            True class of an instance and a competitor that beat it.
-        gain : array of shape (n_pairs, m)
-            What the values of the instance gain when the competitor is gone.
+        All pairs of one class come in one call, in order of class.
         """
         n_classes = len(self.as_test)
         pairs = y * n_classes + competitor
@@ -171,16 +152,9 @@ class Influence:
         )
 
     def psi(self, class_weight: FloatArray) -> FloatArray:
-        r"""Influence of each class on the means: what its deletion takes away.
+        """Influence (k1, m) of each class on the means: what its deletion takes away.
 
-        Parameters
-        ----------
-        class_weight : array of shape (k1,) or (k1, m)
-            Weights of the test classes, summing to 1; in columns if they differ between means.
-
-        Returns
-        -------
-        array of shape (k1, m)
+        `class_weight` (k1,) sums to 1; it is (k1, m) if the weights differ between means.
         """
         weight = class_weight.reshape(len(class_weight), -1)
         nothing = np.zeros_like(weight[:1])
@@ -289,21 +263,9 @@ def loss_statistics(
 
 
 def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    """Mean chance of the instances of each class to be right among k classes.
+    """Mean chance (k1, n_k) of the instances of each class to be right among k (n_k,) classes.
 
-    Parameters
-    ----------
-    losses, y : int arrays of shape (n,)
-        Losses and true classes of the instances.
-    n_classes : int
-        k1.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1.
-
-    Returns
-    -------
-    array of shape (k1, n_k)
-        0 for classes without instances.
+    It is 0 for classes without instances.
     """
     values, where = distinct_losses(losses)
     repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
@@ -314,27 +276,11 @@ def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray)
 
 
 def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
-    r"""Covariance of weighted means over classes, from differences between test classes alone.
+    r"""Covariance (m, m) of weighted means, from differences between test classes alone.
 
-    :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - A)(m_l - A)'` with m_l the means of class l, A the
-    weighted means over classes and c the number of classes that have a weight. Of ATA_k it misses
-    the competitor part and so is somewhat too small.
-
-    Parameters
-    ----------
-    class_means : array of shape (k1, m)
-        Means over the instances of each class, such as `class_accuracies`.
-    class_weight : array of shape (k1,) or (k1, m)
-        Weights of the test classes, summing to 1; in columns if they differ between means.
-
-    Returns
-    -------
-    array of shape (m, m)
-
-    Examples
-    --------
-    >>> clustered_covariance(np.array([[0.0], [1.0], [0.5]]), np.full(3, 1 / 3)).round(4).tolist()
-    [[0.0833]]
+    :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - A)(m_l - A)'` with m_l the means (k1, m) of class l, A
+    the weighted means over classes and c the number of classes that have a weight. The weights,
+    (k1,) or (k1, m), sum to 1. It misses the competitor part of ATA_k, so it is somewhat too small.
     """
     weight = class_weight.reshape(len(class_weight), -1)
     tested = weight.any(axis=1)

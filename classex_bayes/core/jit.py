@@ -9,24 +9,8 @@ import numba
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: `numba.njit`, compiled once on a machine.
 
-    Parameters
-    ----------
-    **options
-        Options of `numba.njit`.
-
-    Returns
-    -------
-    callable
-        Decorator. Where neither the package's folder nor the user's cache can be written, the
-        function is compiled in every process.
-
-    Examples
-    --------
-    >>> @compiled(nogil=True)
-    ... def twice(x):
-    ...     return 2 * x
-    >>> twice(2.0)
-    4.0
+    If neither the package's folder nor the user's cache can be written, the function is compiled in
+    every process.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

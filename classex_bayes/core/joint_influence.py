@@ -56,7 +56,7 @@ class ScoredClasses(Protocol):
 
 
 def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
-    r"""Covariance of ATA_k within and between tests on the same k1 classes.
+    r"""Covariance (m n_k, m n_k) of ATA_k within and between m tests on the same k1 classes.
 
     With :math:`\psi^a_j` and :math:`\phi^a_{lj}` those of test a
     (`classex_bayes.core.influence.Influence`),
@@ -66,30 +66,10 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
         \Sigma_{ab} = \frac{\sum_j \psi^a_j {\psi^b_j}'}{k_1 (k_1 - 1)}
             - \sum_{lj} \phi^a_{lj} {\phi^b_{lj}}'.
 
-    Instances common to two tests add to both sums, so they need no term of their own. Where the
-    scores of a test are not known, the covariance between test classes stands in:
+    Instances common to two tests add to both sums, so they need no term of their own. If the scores
+    of a test are not known, the covariance between test classes stands in:
     :math:`\frac{c}{c-1} \sum_l w^a_l w^b_l (m^a_l - ATA^a)(m^b_l - ATA^b)'`, m_l the mean chance
     of the instances of class l and c the number of classes that either tests.
-
-    Parameters
-    ----------
-    tasks : sequence of m of what tests have shown, such as `SourceTask.evidence`
-        Tests on the same classes; the instances may differ.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1.
-
-    Returns
-    -------
-    array of shape (m n_k, m n_k)
-        Test by test; positive semidefinite.
-
-    Examples
-    --------
-    >>> from classex_bayes.task.source_task import SourceTask
-    >>> ranks = [1, 1, 2, 4], [1, 2, 2, 4]
-    >>> tests = [SourceTask.from_ranks(rank, range(4), n_classes=4) for rank in ranks]
-    >>> joint_covariance([test.evidence for test in tests], np.array([4])).round(4).tolist()
-    [[0.0833, 0.0417], [0.0417, 0.0625]]
     """
     n_classes = tasks[0].n_classes
     accuracies = [class_accuracies(task.losses, task.y, n_classes, k) for task in tasks]

@@ -14,21 +14,7 @@ _POINTS_PER_DECADE = 40
 
 @dataclass(frozen=True)
 class MixtureLaw:
-    r"""Draws of a law of U* that is a mixture of radial-basis CDFs.
-
-    Parameters
-    ----------
-    basis : RadialBasis
-        The m elements of the mixture.
-    weights : array of shape (..., m)
-        Mixture weights, one law for each draw.
-
-    Examples
-    --------
-    >>> law = MixtureLaw(RadialBasis(np.array([0.0]), 1.0), np.ones((1, 1)))  # U* is uniform
-    >>> law.cdf(np.array([0.25])).round(6), law.expected(np.array([2, 10])).round(6)
-    (array([[0.25]]), array([[0.5, 0.1]]))
-    """
+    """Draws of a law of U* that is a mixture of m radial-basis CDFs with `weights` (..., m)."""
 
     basis: RadialBasis
     weights: FloatArray
@@ -42,22 +28,11 @@ class MixtureLaw:
         return np.clip(self.weights @ metric.expected(self.basis, k).T, 0.0, metric.largest)
 
     def classes_until(self, level: float, largest: int) -> FloatArray:
-        """Largest number of classes whose expected accuracy is at least `level`.
+        """Largest number of classes (...) whose expected accuracy is at least `level`.
 
-        Accuracy is tabulated at 40 log-spaced k a decade and interpolated between them, linear in
-        log k.
-
-        Parameters
-        ----------
-        level : float
-            Accuracy in (0, 1).
-        largest : int
-            Last number of classes of the table.
-
-        Returns
-        -------
-        array of shape (...)
-            Infinite if accuracy stays above the level up to `largest`, 1 if it is below at 2.
+        Accuracy is tabulated at 40 log-spaced k a decade up to `largest` and interpolated between
+        them, linear in log k. Infinite if accuracy stays above the level up to `largest`, 1 if it
+        is below the level at 2 classes.
         """
         n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
         grid = np.geomspace(2, largest, n_points)

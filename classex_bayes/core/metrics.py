@@ -43,57 +43,24 @@ class Metric(ABC):
 
     @abstractmethod
     def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Mean over the subsets of k source classes that hold the true one.
+        """Mean (n, n_k) over the subsets of k source classes that hold the true one.
 
-        Parameters
-        ----------
-        losses : int array of shape (n,)
-            Number of wrong classes that score above the true one, rank - 1.
-        n_classes : int
-            k1.
-        k : int array of shape (n_k,)
-            Sizes of the subsets, 1..k1.
-
-        Returns
-        -------
-        array of shape (n, n_k)
+        `losses` (n,) are the numbers of wrong classes that score above the true one, rank - 1.
         """
 
     @abstractmethod
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
-        """Expectation on k classes for each element of a radial basis.
+        """Expectation (n_k, m) on k classes for each of the m elements of a radial basis.
 
         Given the favorability U the rank is 1 + Binomial(k - 1, 1 - U).
-
-        Parameters
-        ----------
-        basis : RadialBasis
-            Basis with m elements.
-        k : int array of shape (n_k,)
-            Numbers of classes, 1..10^12.
-
-        Returns
-        -------
-        array of shape (n_k, m)
         """
 
     def average(
         self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
-        """Weighted mean of `given_losses` over instances: unbiased for the expectation at k <= k1.
+        """Weighted mean (n_k,) of `given_losses` over instances; the weights sum to 1.
 
-        Parameters
-        ----------
-        losses, weights : arrays of shape (n,)
-            Losses and weights of the instances; the weights sum to 1.
-        n_classes : int
-            k1.
-        k : int array of shape (n_k,)
-            Numbers of classes, 1..k1.
-
-        Returns
-        -------
-        array of shape (n_k,)
+        It is unbiased for the expectation at k <= k1.
         """
         return weighted_over_losses(
             lambda values, part: self.given_losses(values, n_classes, part), losses, k, weights
@@ -102,19 +69,7 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class Accuracy(Metric):
-    """Accuracy among the m best: whether the rank is at most m. Also called recall@m.
-
-    Parameters
-    ----------
-    m : int
-        How many answers may be given, at least 1.
-
-    Examples
-    --------
-    >>> losses, k, weights = np.array([0, 1, 2]), np.array([2, 3]), np.full(3, 1 / 3)
-    >>> Accuracy(2).average(losses, 3, k, weights).round(4).tolist()
-    [1.0, 0.6667]
-    """
+    """Accuracy among the m best: whether the rank is at most m. Also called recall@m."""
 
     m: int = 1
 

@@ -81,23 +81,9 @@ def join_statistics(
 ) -> LossStatistics:
     """Statistics of the whole test from those of its shards.
 
-    The influences of the shards add up, but for the classes with instances in several shards:
-    their part is taken off and computed anew from their scores, the instances side by side.
-
-    Parameters
-    ----------
-    shards : sequence of Shard
-        Those with instances of a split class need their source.
-    weight : array of shape (n,)
-        Weights of the instances in the whole test, in the order of the shards.
-    k : int array of shape (n_k,)
-        Numbers of classes of the statistics.
-    ties : {"random", "pessimistic", "optimistic"}
-        How equal scores are ordered.
-
-    Returns
-    -------
-    LossStatistics
+    The influences of the shards add up, except for the classes with instances in several shards:
+    their part is taken off and computed anew from the scores of these shards, which therefore need
+    their source. `weight` (n,) are the weights of the instances in the whole test, shard by shard.
     """
     influence = reduce(add, [shard.statistics.influence for shard in shards])
     n_classes = len(influence.as_test)

@@ -18,59 +18,24 @@ _MOST_PAIRS = 50_000
 
 
 def log_binomial(n: float, v: FloatArray) -> FloatArray:
-    r"""Log of the binomial coefficient :math:`\binom{n}{v}`.
+    r"""Log of the binomial coefficient :math:`\binom{n}{v}` for whole numbers 0 <= v <= n <= 1e12.
 
-    Parameters
-    ----------
-    n : float
-        Whole number from 0, at most 1e12.
-    v : array
-        Whole numbers, 0..n.
-
-    Returns
-    -------
-    array of the shape of `v`
-        Its error is below 1e-14 times 1 + log(n) m, m the smaller of v and n - v; that of a
-        difference of log gammas would be as large as 1e-14 n.
-
-    Examples
-    --------
-    >>> np.exp(log_binomial(5, np.array([0.0, 2.0, 5.0]))).round(6).tolist()
-    [1.0, 10.0, 1.0]
+    The error is below 1e-14 times 1 + log(n) m, m the smaller of v and n - v; that of a difference
+    of log gammas would be as large as 1e-14 n.
     """
     short = np.minimum(v, n - v)
     return log_gamma_ratio(n - short + 1, short) - gammaln(short + 1)
 
 
 def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    r"""Chance that an instance with given losses is classified correctly among k classes.
+    r"""Chance (n, n_k) that an instance with given losses is classified correctly among k classes.
 
     An instance that lost to L of the k1 - 1 wrong classes beats k - 1 of them drawn at random
-    with probability :math:`f_k(V, k_1) = \binom{V}{k-1} / \binom{k_1-1}{k-1}`, V = k1 - 1 - L.
-    Computed through differences of log gammas arranged to keep a relative error below 1e-10
-    for k1 up to 1e6 and below 1e-7 up to 1e12; at consecutive k, of which there may be many, by
-    the recurrence
-    :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` from the first of them.
+    with probability :math:`f_k(V, k_1) = \binom{V}{k-1} / \binom{k_1-1}{k-1}`, V = k1 - 1 - L
+    (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.3). Differences of log gammas keep
+    the relative error below 1e-10 for k1 up to 1e6 and below 1e-7 up to 1e12. At consecutive k, of
+    which there may be many, :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` follows from the first.
 
-    Parameters
-    ----------
-    losses : int array of shape (n,)
-        Number of wrong classes scoring above the true one, 0..n_classes - 1.
-    n_classes : int
-        k1, the number of source classes.
-    k : int array of shape (n_k,)
-        Sizes of the subsets, 1..n_classes.
-
-    Returns
-    -------
-    array of shape (n, n_k)
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.3.
-
-    Examples
-    --------
     >>> accuracy_given_losses(np.array([0, 1, 2]), 3, np.array([2, 3])).tolist()
     [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
     """
@@ -101,7 +66,7 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float) -> FloatArr
 def top_accuracy_given_losses(
     losses: IntArray, n_classes: int, k: IntArray, top: int
 ) -> FloatArray:
-    r"""Chance that an instance with given losses has its class among the m best of k classes.
+    r"""Chance (n, n_k) that an instance with given losses has its class among the m best of k.
 
     Of the k - 1 wrong classes drawn at random from k1 - 1, at most m - 1 may be among the L that
     scored higher:
@@ -110,26 +75,6 @@ def top_accuracy_given_losses(
 
     The terms on both sides of j = m - 1 come from the ratios of neighbours and are divided by
     their total, so that no factorial is needed; the absolute error is below 1e-12.
-
-    Parameters
-    ----------
-    losses : int array of shape (n,)
-        Number of wrong classes scoring above the true one, 0..n_classes - 1.
-    n_classes : int
-        k1, the number of source classes.
-    k : int array of shape (n_k,)
-        Sizes of the subsets, 1..n_classes.
-    top : int
-        m, at least 1. With m = 1 it is `accuracy_given_losses`; with m >= k it is 1.
-
-    Returns
-    -------
-    array of shape (n, n_k)
-
-    Examples
-    --------
-    >>> top_accuracy_given_losses(np.array([0, 1, 2]), 3, np.array([2, 3]), 2).tolist()
-    [[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
     """
     if top == 1:
         return accuracy_given_losses(losses, n_classes, k)
@@ -180,25 +125,7 @@ def _chance_at_most(
 
 
 def distinct_losses(losses: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct losses in increasing order, and the place of each instance's loss among them.
-
-    Parameters
-    ----------
-    losses : int array of shape (n,)
-        Whole numbers from 0.
-
-    Returns
-    -------
-    values : int array of shape (n_values,)
-    where : int array of shape (n,)
-        `values[where]` are the losses.
-
-    Examples
-    --------
-    >>> values, where = distinct_losses(np.array([7, 0, 7]))
-    >>> values.tolist(), where.tolist()
-    ([0, 7], [1, 0, 1])
-    """
+    """Distinct losses, increasing, and the place (n,) of each instance's loss among them."""
     if losses.max(initial=0) > _LARGEST_TABLE + losses.size:
         values, where = np.unique(losses, return_inverse=True)
         return values, where
@@ -251,20 +178,9 @@ def weighted_over_losses(
     k: IntArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Weighted mean over instances of a function of losses and k.
+    """Weighted mean (n_k,) over instances of a function of losses and k.
 
-    Parameters
-    ----------
-    given_losses : callable
-        Values of shape (n_values, n_k) from distinct losses and numbers of classes.
-    losses, weights : arrays of shape (n,)
-        Losses and weights of the instances.
-    k : int array of shape (n_k,)
-        Numbers of classes.
-
-    Returns
-    -------
-    array of shape (n_k,)
+    `given_losses` returns values (n_values, n_k) from distinct losses and numbers of classes.
     """
     values, where = distinct_losses(losses)
     share = np.bincount(where, weights=weights, minlength=values.size)

@@ -38,28 +38,10 @@ class Defeats(NamedTuple):
 
 
 def find_defeats(source: ScoreSource, column: IntArray, tie_break: TieBreak) -> Defeats:
-    """Compare instances with a range of classes.
+    """Compare instances with a range of classes, those of `source`.
 
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on the classes of the range.
-    column : int array of shape (n,)
-        Column of the true class in the source, which may know another number for those outside.
-    tie_break : TieBreak
-        Rule for equal scores.
-
-    Returns
-    -------
-    Defeats
-
-    Examples
-    --------
-    >>> from classex_bayes.core.ranks.sources import ScoreMatrix
-    >>> y, instance = np.array([0, 2]), np.arange(2)
-    >>> scores = ScoreMatrix(np.array([[1.0, 2, 3, 0], [5, 4, 3, 2]]))
-    >>> find_defeats(scores, y, TieBreak("random", 0, instance, y)).losses.tolist()
-    [2, 2]
+    `column` (n,) is the column of the true class in the source, which may know another number for
+    those outside.
     """
     n, width = source.shape
     words = np.empty((n, word_count(width)), dtype=np.uint64)
@@ -77,24 +59,10 @@ def add_defeats(
     r"""Add the gains of instances to the competitors that beat them, and multiply pairs.
 
     With b_ij set if class j of a range beat instance i, :math:`\sum_i b_{ij} g_i` is added to
-    class j, and :math:`\sum_{lj} D_{lj} D_{lj}'` with :math:`D_{lj} = \sum_{i: y_i = l} b_{ij}
-    g_i` is returned. Both add up over ranges of classes, and over sets of instances as long as no
-    class is split.
-
-    Parameters
-    ----------
-    words : uint64 array of shape (n, n_words)
-        Bits of n instances, those of one class next to each other.
-    losses, y : int arrays of shape (n,)
-        Number of bits set and true classes.
-    gain : array of shape (n, m)
-        Gains g.
-    as_competitor : array of shape (width, m)
-        Sums of the classes of the range, which are added to.
-
-    Returns
-    -------
-    array of shape (m, m)
+    `as_competitor` (width, m), and :math:`\sum_{lj} D_{lj} D_{lj}'` (m, m) with :math:`D_{lj} =
+    \sum_{i: y_i = l} b_{ij} g_i` is returned. Both add up over ranges of classes, and over sets of
+    instances as long as no class is split. Instances of one class come next to each other; `losses`
+    (n,) are their numbers of bits set.
     """
     starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
     repeats = np.diff(starts)

@@ -36,20 +36,11 @@ _TILE_ELEMENTS = 2**18
 
 
 class EmbeddingScores:
-    """Scores computed from embeddings of test instances and of class templates.
+    """Scores computed from embeddings of test instances (n, d) and of class templates.
 
-    Parameters
-    ----------
-    probes : array of shape (n, d)
-        Embeddings of the test instances, in memory or read on demand.
-    gallery : array of shape (n_templates, d)
-        Embeddings of the templates.
-    template_class : int array of shape (n_templates,)
-        Class of each template, 0..k1 - 1; every class has one.
-    metric : {"sqeuclidean", "cosine", "dot"}
-        Score of a template: minus the squared Euclidean distance, the cosine, the dot product.
-    reduce : {"max", "mean"}
-        Score of a class from those of its templates.
+    `template_class` (n_templates,) is the class of each row of `gallery` (n_templates, d); every
+    class has one. The score of a template is minus the squared Euclidean distance, the cosine or
+    the dot product; that of a class is the largest or the mean of its templates.
     """
 
     def __init__(

@@ -23,26 +23,14 @@ _WORDS_AT_ONCE = 2**13
 
 @dataclass(frozen=True)
 class LossBlock:
-    """Which competitors beat the true class, for some test instances.
+    """Which competitors beat the true class, for some test instances."""
 
-    Attributes
-    ----------
-    rows : int array of shape (n_rows,)
-        The instances.
-    defeats : uint64 array of shape (n_rows, n_words)
-        Bit b of word w is set where class 64 w + b beat the instance; valid until the next block.
-    losses : int array of shape (n_rows,)
-        Number of competitors that beat the instance.
-    tied : int
-        Number of pairs whose order a tie rule decided.
-    n_classes : int
-        k1.
-    """
-
-    rows: IntArray
+    rows: IntArray  # (n_rows,): the instances
+    # (n_rows, n_words): bit b of word w is set if class 64 w + b beat the instance; the next
+    # block overwrites it
     defeats: NumberArray
-    losses: IntArray
-    tied: int
+    losses: IntArray  # (n_rows,): number of competitors that beat the instance
+    tied: int  # number of pairs whose order a tie rule decided
     n_classes: int
 
     def beaten_by(self, places: IntArray) -> BoolArray:
@@ -57,29 +45,11 @@ def loss_blocks(
     ties: Ties,
     seed: int,
 ) -> Iterator[LossBlock]:
-    """Walk through groups of instances and find the competitors that beat each of them.
+    """Walk through groups of instances (see `row_groups`) and find the competitors that beat each.
 
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes.
-    y : int array of shape (n,)
-        True classes.
-    groups : iterable of int arrays
-        Instances of each block (see `row_groups`).
-    ties : {"random", "pessimistic", "optimistic"}
-        A competitor whose score equals the true class's beats it according to one infinitesimal
-        noise per (seed, instance, class); always; never.
-    seed : int
-        Seed of the tie-breaking noise.
-
-    Yields
-    ------
-    LossBlock
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2 (tie breaking).
+    A competitor whose score equals the true class's beats it according to one infinitesimal noise
+    per (seed, instance, class), always, or never: `ties` is "random", "pessimistic" or "optimistic"
+    (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2).
     """
     n_classes = source.shape[1]
     memory = np.empty((0, word_count(n_classes)), dtype=np.uint64)
@@ -95,25 +65,10 @@ def loss_blocks(
 def compare_block(
     block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
 ) -> tuple[IntArray, int]:
-    """Compare a block of instances with all classes.
+    """Compare a block of instances with all classes; return losses (n,) and number of tied pairs.
 
-    Parameters
-    ----------
-    block : ScoreBlock
-        Scores of n instances.
-    y : int array of shape (n,)
-        Columns of the true classes.
-    tie_break : TieBreak
-        Rule for equal scores.
-    defeats : uint64 array of shape (n, n_words)
-        Set to which competitors beat each instance, as packed bits.
-
-    Returns
-    -------
-    losses : int array of shape (n,)
-        Number of competitors that beat each instance.
-    tied : int
-        Number of pairs whose order the tie rule decided.
+    `y` (n,) are the columns of the true classes. `defeats` (n, n_words) is set to the packed bits
+    of the competitors that beat each instance.
     """
     losses, tied, adding = np.zeros(y.size, dtype=np.int64), 0, Lock()
 
@@ -194,28 +149,8 @@ def block_height(n_classes: int, packed: bool) -> int:
 def count_losses(
     source: ScoreSource, y: IntArray, ties: Ties = "random", seed: int = 0
 ) -> tuple[IntArray, int]:
-    """Losses of every instance and the number of tied pairs.
+    """Losses (n,) of every instance, 0..k1 - 1, and the number of tied pairs.
 
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes.
-    y : int array of shape (n,)
-        True classes, 0..k1 - 1.
-    ties : {"random", "pessimistic", "optimistic"}
-        See `loss_blocks`.
-    seed : int
-        Seed of the tie-breaking noise.
-
-    Returns
-    -------
-    losses : int array of shape (n,)
-        Number of wrong classes that score above the true one, 0..k1 - 1.
-    tied : int
-        Number of pairs (instance, competitor) with equal scores.
-
-    Examples
-    --------
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> scores = np.array([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
     >>> losses, tied = count_losses(ScoreMatrix(scores), np.array([0, 1]))

@@ -14,23 +14,9 @@ _CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("progress_callback",
 
 @contextmanager
 def progress_callback(callback: ProgressCallback) -> Iterator[None]:
-    """Call a function as passes over scores inside the block go on.
+    """Call ``callback(done, total)`` after every block of each pass over scores inside the block.
 
-    Parameters
-    ----------
-    callback : callable
-        Called as ``callback(done, total)`` with numbers of test instances after every block of a
-        pass; several passes follow each other, each from its first block to its last.
-
-    Examples
-    --------
-    >>> from classex_bayes.core.influence import loss_statistics
-    >>> from classex_bayes.core.ranks.sources import ScoreMatrix
-    >>> import numpy as np
-    >>> scores, weight = ScoreMatrix(np.eye(3)), np.full(3, 1 / 3)
-    >>> with progress_callback(print):
-    ...     statistics = loss_statistics(scores, np.arange(3), weight, np.array([2]))
-    3 3
+    The numbers count test instances; several passes follow each other.
     """
     token = _CALLBACK.set(callback)
     try:

@@ -10,15 +10,7 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
 class ConcatenatedScores:
-    """Sources scored on the same classes, one below the other.
-
-    Parameters
-    ----------
-    sources : sequence of ScoreSource
-        Scores of the shards.
-    seeds : sequence of int
-        Seed of the noise that breaks ties, for each shard.
-    """
+    """Sources scored on the same classes, one below the other, each with the seed of its ties."""
 
     def __init__(self, sources: Sequence[ScoreSource], seeds: Sequence[int]) -> None:
         leaves: list[tuple[ScoreSource, int]] = []

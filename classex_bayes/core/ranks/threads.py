@@ -40,17 +40,11 @@ def available_threads() -> int:
 
 
 def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> None:
-    """Call a function on every part, in threads where there are several parts.
+    """Call a function on every part, in threads if there are several parts.
 
-    Parts that run side by side split better than matrix products do: each thread keeps its tile
-    in its own cache. Results must not depend on the order of the parts.
-
-    Parameters
-    ----------
-    function : callable
-        Releases the interpreter lock for most of its time.
-    parts : sequence
-        Its arguments.
+    Parts that run side by side split better than matrix products do: each thread keeps its tile in
+    its own cache. The function releases the interpreter lock for most of its time, and results must
+    not depend on the order of the parts.
     """
     n_threads = min(len(parts), available_threads())
     if n_threads < 2:

@@ -14,23 +14,15 @@ Ties = Literal["random", "pessimistic", "optimistic"]
 class TieBreak:
     """Rule for competitors whose score equals the true class's, in a block of n instances.
 
-    Attributes
-    ----------
-    ties : {"random", "pessimistic", "optimistic"}
-        Such a competitor wins according to the noise; always; never.
-    seed : int
-        Seed of the noise.
-    instance, y : int arrays of shape (n,)
-        Number of each instance and its true class in the whole test.
-    first_class : int
-        Class that the first column of the block stands for.
+    Such a competitor wins according to the noise, always or never: `ties` is "random",
+    "pessimistic" or "optimistic".
     """
 
     ties: Ties
-    seed: int
-    instance: IntArray
-    y: IntArray
-    first_class: int = 0
+    seed: int  # of the noise
+    instance: IntArray  # (n,): number of each instance in the whole test
+    y: IntArray  # (n,): true class of each
+    first_class: int = 0  # that the first column of the block stands for
 
     def competitor_wins(self, places: IntArray, columns: IntArray) -> BoolArray:
         """Whether the competitors in `columns` come before the true classes at `places`."""

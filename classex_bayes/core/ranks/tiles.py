@@ -24,29 +24,11 @@ def compare(
     above: NumberArray,
     close: NumberArray,
 ) -> bool:
-    """Find the scores above a band, and those within it.
+    """Set the packed bits of scores above a band (low, high) and within it; whether all are valid.
 
-    Parameters
-    ----------
-    scores : array of shape (n_rows, n_columns)
-        Contiguous.
-    rows : int array of shape (n,)
-        Rows to compare.
-    sign : scalar
-        Factor of the scores, 1 or -1; 1 for whole numbers.
-    low, high : arrays of shape (n,)
-        Band of each row. A limit of NaN puts every score within the band.
-    largest : scalar
-        Larger scores, and NaN, are invalid.
-    first_word : int
-        First word to write.
-    above, close : uint64 arrays of shape (n, n_words)
-        Packed bits, written from `first_word` on: scores above the band; scores within it.
-
-    Returns
-    -------
-    bool
-        Whether all scores are valid.
+    `rows` (n,) of `scores` (n_rows, n_columns), times `sign`, are compared; a limit of NaN puts
+    every score within the band. Scores larger than `largest`, and NaN, are invalid. The bits (n,
+    n_words) are written from `first_word` on.
     """
     n_columns = scores.shape[1]
     n_invalid = 0
