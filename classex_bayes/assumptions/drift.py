@@ -99,53 +99,19 @@ class DriftPrior:
 
 @dataclass(frozen=True)
 class DriftPosterior:
-    """What measurements leave open of a drift; made by `DriftPrior.given`.
-
-    Attributes
-    ----------
-    prior : DriftPrior
-        The prior.
-    x, drift, noise : arrays of shapes (m,), (m,) and (m, m)
-        The measurements.
-    wander, weight : arrays of shape (n_wander,)
-        Grid of tau, and its posterior probabilities.
-    slope_mean, slope_sd : float
-        Posterior mean and standard deviation of b.
-    """
+    """What measurements leave open of a drift; made by `DriftPrior.given`."""
 
     prior: DriftPrior
-    x: FloatArray
-    drift: FloatArray
-    noise: FloatArray
-    wander: FloatArray
-    weight: FloatArray
-    slope_mean: float
+    x: FloatArray  # (m,): log(k / k1) of the measurements
+    drift: FloatArray  # (m,): measured, in probits
+    noise: FloatArray  # (m, m): covariance of the errors
+    wander: FloatArray  # (n_wander,): grid of tau
+    weight: FloatArray  # (n_wander,): posterior probabilities of the grid
+    slope_mean: float  # posterior mean of b
     slope_sd: float
 
     def draws(self, x: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-        r"""Draws of the drift at other x, of tau first and then of a normal vector.
-
-        Parameters
-        ----------
-        x : array of shape (n_x,)
-            log(k / k1); 0 has no drift.
-        number : int
-            How many draws.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        array of shape (number, n_x)
-            In probits.
-
-        Examples
-        --------
-        >>> prior = DriftPrior().given(np.empty(0), np.empty(0), np.empty((0, 0)))
-        >>> draws = prior.draws(np.log([1, 4]), 10_000, np.random.default_rng(1))
-        >>> draws.std(axis=0).round(2).tolist()
-        [0.0, 0.15]
-        """
+        """Draws (number, n_x) in probits at x = log(k / k1): of tau, then of a normal vector."""
         drift = np.empty((number, x.size))
         normal = rng.standard_normal((number, x.size))
         chosen = rng.choice(self.wander.size, number, p=self.weight)
@@ -168,22 +134,7 @@ class DriftPosterior:
 
 
 def brownian_covariance(a: FloatArray, b: FloatArray) -> FloatArray:
-    r"""Covariance :math:`\min(|a|, |b|)` of a two-sided Brownian motion, 0 across its origin.
-
-    Parameters
-    ----------
-    a, b : arrays of shapes (m,) and (n,)
-        Places.
-
-    Returns
-    -------
-    array of shape (m, n)
-
-    Examples
-    --------
-    >>> brownian_covariance(np.array([-2.0, 1.0]), np.array([-1.0, 3.0])).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    r"""Covariance :math:`\min(|a|, |b|)` of a two-sided Brownian motion, 0 across its origin."""
     shorter = np.minimum(np.abs(a)[:, None], np.abs(b))
     return np.where(np.outer(a, b) > 0, shorter, 0.0)
 

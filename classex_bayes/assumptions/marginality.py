@@ -99,25 +99,13 @@ def checked_smaller_tasks(
 
 @dataclass(frozen=True)
 class RetrainedAccuracies:
-    """Accuracies at some k: subsampled from a large task, and measured by retrained classifiers.
+    """Accuracies at some k: subsampled from a large task, and measured by retrained classifiers."""
 
-    Attributes
-    ----------
-    k : int array of shape (m,)
-        Numbers of classes of the small tasks.
-    subsampled, measured : arrays of shape (m,)
-        ATA_k of the large task, and accuracy of the small ones.
-    subsampled_cov : array of shape (m, m)
-        Covariance of the first.
-    measured_variance : array of shape (m,)
-        Variances of the second, at least k1 / k times those of the first: few classes estimate
-        their variance badly.
-    """
-
-    k: IntArray
-    subsampled: FloatArray
-    measured: FloatArray
-    subsampled_cov: FloatArray
+    k: IntArray  # (m,): numbers of classes of the small tasks
+    subsampled: FloatArray  # (m,): ATA_k of the large task
+    measured: FloatArray  # (m,): accuracy of the small tasks
+    subsampled_cov: FloatArray  # (m, m)
+    # (m,): at least k1 / k times that of `subsampled`; few classes estimate their variance badly
     measured_variance: FloatArray
 
 

@@ -36,18 +36,7 @@ def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
     Columns are compared through projections
     :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) / \sqrt n` on standard normal z, whose
     difference between two classes has the mean square of the scores' difference. A random part of
-    the classes stands for all in the graph of confusions where these would be too many.
-
-    Parameters
-    ----------
-    task : SourceTask
-        With scores.
-    rng : Generator
-        Draws projections and the part of the classes.
-
-    Returns
-    -------
-    ScoreFacts
+    the classes stands for all in the graph of confusions if these would be too many.
     """
     source = task.source
     assert source is not None

@@ -34,8 +34,8 @@ class JointPosterior:
     Attributes
     ----------
     weights : dict from name to array of shape (chain, draw, n_knots)
-        Draws of the weights of each task, in an order of their own: chains and draws are numbers
-        that say what belongs together, and tell nothing of convergence.
+        Draws of the weights of each task. Chains and draws are numbers that say what belongs
+        together, and tell nothing of convergence.
     basis : RadialBasis
         Basis of the weights.
     correlation : DataFrame
@@ -98,22 +98,8 @@ def fit_jointly(
 ) -> JointPosterior:
     """Fit a copy of the model to each task and couple the draws.
 
-    Parameters
-    ----------
-    tasks : mapping from name to SourceTask
-        Tests on the same classes where `paired`.
-    model : BayesianExtrapolator
-        Left as it is.
-    paired : bool
-        Whether the tasks share their classes; independent draws otherwise.
-    sampler : mapping
-        Arguments of `BayesianExtrapolator.fit`.
-    random_seed : int, SeedSequence or None
-        Seed of the fits and of the coupling.
-
-    Returns
-    -------
-    JointPosterior
+    Tasks that are `paired` share their classes; the draws of others are independent. `sampler`
+    holds arguments of `BayesianExtrapolator.fit`.
     """
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
     with interrupted_whole("the joint posterior"):
@@ -131,18 +117,8 @@ def couple(
 ) -> JointPosterior:
     """Put the draws of fitted models into an order in which they belong together.
 
-    Parameters
-    ----------
-    fitted : mapping from name to BayesianExtrapolator
-        Models with the same prior and numbers of draws.
-    correlation : array of shape (m, m)
-        Of their accuracies at k1 (`sampling_correlation`).
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    JointPosterior
+    The models have the same prior and numbers of draws; `correlation` (m, m) is that of their
+    accuracies at k1 (`sampling_correlation`).
     """
     drawn: list[FloatArray] = [model.weights_.values for model in fitted.values()]
     n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
@@ -164,38 +140,12 @@ def couple(
 def coupled_order(
     scores: FloatArray, correlation: FloatArray, rng: np.random.Generator
 ) -> IntArray:
-    r"""Orders of draws in which their scores have given correlations of normal ranks.
+    r"""Orders (m, n) of draws in which their scores (m, n) have given correlations of normal ranks.
 
-    Normal vectors are drawn with the correlation R, exactly so in samples of more than m + 1,
-    :math:`Z = R^{1/2} \hat S^{-1/2} E` with :math:`\hat S` the covariance of the noise E; then
-    the draw of each task with the r-th score goes where Z of that task is the r-th.
-
-    Parameters
-    ----------
-    scores : array of shape (m, n)
-        Scores of n draws of each of m tasks.
-    correlation : array of shape (m, m)
-        R, positive semidefinite with a unit diagonal.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    int array of shape (m, n)
-        Which draw of each task comes at each place; every row is a permutation.
-
-    References
-    ----------
-    Iman and Conover, Communications in Statistics B 11 (1982), section 3.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> scores = rng.gamma(2.0, size=(2, 5000))
-    >>> order = coupled_order(scores, np.array([[1.0, 0.7], [0.7, 1.0]]), rng)
-    >>> coupled = np.take_along_axis(scores, order, axis=1)
-    >>> bool(0.6 < np.corrcoef(coupled)[0, 1] < 0.75)
-    True
+    Normal vectors are drawn with the correlation R (m, m), exactly so in samples of more than m +
+    1, :math:`Z = R^{1/2} \hat S^{-1/2} E` with :math:`\hat S` the covariance of the noise E; then
+    the draw of each task with the r-th score goes where Z of that task is the r-th (Iman and
+    Conover, Communications in Statistics B 11, 1982, section 3). Every row is a permutation.
     """
     n_tasks, n = scores.shape
     noise = rng.standard_normal((n_tasks, n))
@@ -210,23 +160,10 @@ def coupled_order(
 
 
 def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
-    r"""Correlation of the sampling errors of ATA at k1 of tasks that share their classes.
+    r"""Correlation (m, m) of the sampling errors of ATA at k1 of tasks that share their classes.
 
-    :math:`\Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}`, and 0.25 where one of the tasks has
-    fewer than 5 classes with errors.
-
-    Parameters
-    ----------
-    tasks : sequence of m tasks
-        Tests on the same classes.
-
-    Returns
-    -------
-    array of shape (m, m)
-
-    See Also
-    --------
-    classex_bayes.core.joint_influence.joint_covariance : The covariance.
+    :math:`\Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}` of `joint_covariance`, and 0.25 if one of
+    the tasks has fewer than 5 classes with errors.
     """
     covariance = joint_covariance([task.evidence for task in tasks], np.array([tasks[0].n_classes]))
     erring = [np.unique(task.y[task.ranks > 1]).size for task in tasks]

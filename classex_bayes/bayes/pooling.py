@@ -104,27 +104,10 @@ def _joined(parts: Sequence[xr.Dataset], name: str) -> xr.Dataset:
 def pooled_data(
     tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
 ) -> tuple[LikelihoodData, list[BernsteinData | PowerData], FloatArray]:
-    """Data of a pool, of its tasks, and the weights of these.
+    """Data of a pool, of its tasks, and the weights lambda (n_tasks,) of these.
 
-    Parameters
-    ----------
-    tasks : sequence of SourceTask
-        At least two.
-    basis : RadialBasis
-        Basis of the weights.
-    likelihood : {"auto", "bernstein", "power"}
-        One form for all; "auto" is the power form where the ranks of one task are not known.
-    shared : {"nothing", "classes", "instances"}
-        What tasks have in common; see `BayesianExtrapolator.fit`.
-
-    Returns
-    -------
-    data : BernsteinData, PooledData or PowerData
-        Data of the likelihood.
-    parts : list of BernsteinData or PowerData
-        The same of every task; rows of the power form are scaled by the root of the weight.
-    weight : array of shape (n_tasks,)
-        lambda.
+    One form of the likelihood serves all; "auto" is the power form if the ranks of one task are not
+    known. Rows of the power form are scaled by the root of the weight.
     """
     curves = any(task.kind == "accuracies" for task in tasks)
     if curves and isinstance(likelihood, str) and likelihood == "auto":
@@ -145,34 +128,16 @@ def pooled_data(
 
 
 def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
-    """Weights lambda of the log-likelihoods of tasks, in [0, 1].
+    """Weights lambda (n_tasks,) of the log-likelihoods of tasks, in [0, 1].
 
-    Parameters
-    ----------
-    tasks : sequence of SourceTask
-        The pool.
-    shared : {"nothing", "classes", "instances"}
-        What tasks have in common. Classes are matched by name; where one of two tasks has no
-        names, the smaller one is taken to lie within the larger.
+    This combines correlated estimates (Bates and Granger, Operational Research Quarterly 20, 1969).
+    Classes are matched by name; if one of two tasks has no names, the smaller one is taken to lie
+    within the larger.
 
-    Returns
-    -------
-    array of shape (n_tasks,)
-
-    References
-    ----------
-    Bates and Granger, Operational Research Quarterly 20 (1969) (combining correlated estimates).
-
-    Examples
-    --------
     >>> large = SourceTask.from_ranks([1] * 30 + [2] * 10, range(40), n_classes=40)
     >>> small = SourceTask.from_ranks([1] * 15 + [2] * 5, range(20), n_classes=20)
-    >>> pool_weights([large, small], "nothing").tolist()
-    [1.0, 1.0]
-    >>> pool_weights([large, small], "instances").round(6).tolist()
-    [1.0, 0.0]
-    >>> pool_weights([large, small], "classes").round(2).tolist()
-    [0.9, 0.76]
+    >>> [pool_weights([large, small], shared).round(2).tolist() for shared in SHARED]
+    [[1.0, 1.0], [0.9, 0.76], [1.0, 0.0]]
     """
     if shared == "nothing":
         return np.ones(len(tasks))

@@ -8,27 +8,13 @@ from time import perf_counter
 
 @dataclass(frozen=True)
 class Measurement:
-    """A ratio, rate or time and the figure it should reach.
-
-    Attributes
-    ----------
-    name : str
-        What was measured.
-    value : float
-        The result.
-    reach : float
-        The figure to reach.
-    unit : str
-        What the value is of.
-    at_most : bool
-        The value should not exceed the figure; otherwise it should not fall below.
-    """
+    """A ratio, rate or time and the figure it should reach."""
 
     name: str
     value: float
-    reach: float
-    unit: str
-    at_most: bool = False
+    reach: float  # the figure to reach
+    unit: str  # of the value
+    at_most: bool = False  # else the value should not fall below the figure
 
     @property
     def passed(self) -> bool:
@@ -54,19 +40,7 @@ def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
 def time_ratio(
     reference: Callable[[], object], work: Callable[[], object], repeats: int = 5
 ) -> float:
-    """Median of the time of `reference` over that of `work`, run in turn.
-
-    Parameters
-    ----------
-    reference, work : callable
-        Called without arguments, once to warm up and then `repeats` times in turn.
-    repeats : int
-        Number of ratios.
-
-    Returns
-    -------
-    float
-    """
+    """Median of the time of `reference` over that of `work`, run in turn after a warm-up."""
     pairs = [(seconds(reference), seconds(work)) for _ in range(repeats + 1)][1:]
     return median(first / second for first, second in pairs)
 

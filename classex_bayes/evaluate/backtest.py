@@ -24,15 +24,7 @@ _FACTORS = (1, 2, 4, 10, 20)
 
 @dataclass(frozen=True)
 class Pilots:
-    """Draws pilots without replacement from the classes of a task.
-
-    Parameters
-    ----------
-    task : SourceTask
-        All the classes.
-    k : tuple of int
-        Numbers of classes whose accuracy is the truth: ATA_k of the task.
-    """
+    """Draws pilots without replacement from a task; the truth is its ATA_k at numbers `k`."""
 
     task: SourceTask
     k: tuple[int, ...]

@@ -112,24 +112,12 @@ def search_grid(low: int, high: int) -> FloatArray:
 
 
 def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """First change of sign of each curve, interpolated linearly in log k.
+    """First change of sign of each curve (..., n_k), interpolated linearly in log k.
 
-    Parameters
-    ----------
-    difference : array of shape (..., n_k)
-        Accuracy of one classifier less that of another.
-    k : array of shape (n_k,)
-        Increasing numbers of classes.
+    `difference` is the accuracy of one classifier less that of another, `k` (n_k,) is increasing.
+    Returns the crossing (...), infinite if the sign does not change, and whether the difference is
+    positive before it.
 
-    Returns
-    -------
-    crossing : array of shape (...)
-        Infinite where the sign does not change.
-    ahead : boolean array of shape (...)
-        Whether the difference is positive before the crossing.
-
-    Examples
-    --------
     >>> curves = np.array([[0.2, 0.1, -0.1], [-0.2, -0.1, -0.1]])
     >>> crossing, ahead = first_crossing(curves, np.array([10.0, 100.0, 10_000.0]))
     >>> crossing.round(1).tolist(), ahead.tolist()

@@ -30,22 +30,7 @@ def in_parallel(
 ) -> Iterator[Any]:
     """Results of a function for the arguments of each case, in their order.
 
-    Parameters
-    ----------
-    function : callable
-        Picklable where there are several processes.
-    cases : sequence of tuples
-        Its arguments.
-    n_jobs : int or None
-        Processes, as of `checked_jobs`.
-    what : str
-        Name of the cases on the bar.
-    progressbar : bool
-        Whether to show it.
-
-    Returns
-    -------
-    iterator
+    `n_jobs` comes from `checked_jobs`; `what` names the cases on the progress bar.
     """
     work = (delayed(function)(*arguments) for arguments in cases)
     results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
@@ -55,24 +40,7 @@ def in_parallel(
 def with_progress(
     results: Iterable[Any], total: int, what: str, progressbar: bool
 ) -> Iterator[Any]:
-    """Pass results on and show how many there are, on a terminal and if asked for.
-
-    Parameters
-    ----------
-    results : iterable
-        What to pass on.
-    total : int
-        How many will come.
-    what : str
-        Their name on the bar.
-    progressbar : bool
-        Whether to show it.
-
-    Yields
-    ------
-    object
-        Each result.
-    """
+    """Pass results on, and show how many of `total` there are: on a terminal and if asked for."""
     console = Console(stderr=True)
     with Progress(console=console, disable=not (progressbar and sys.stderr.isatty())) as progress:
         bar = progress.add_task(what, total=total)

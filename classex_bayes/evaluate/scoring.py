@@ -14,29 +14,13 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 def crps(draws: FloatArray, truth: FloatArray) -> FloatArray:
-    r"""Continuous ranked probability score of draws; the absolute error of a single one.
+    r"""Continuous ranked probability score (n,) of draws (S, n); of one draw the absolute error.
 
     .. math:: CRPS = \frac{1}{S} \sum_s |x_s - x|
               - \frac{1}{2 S^2} \sum_{s, s'} |x_s - x_{s'}|
 
-    Parameters
-    ----------
-    draws : array of shape (S, n)
-        Draws of n quantities.
-    truth : array of shape (n,)
-        What they turned out to be.
+    Smaller is better (Gneiting and Raftery, JASA 102, 2007, section 4.2).
 
-    Returns
-    -------
-    array of shape (n,)
-        In the units of the draws; smaller is better.
-
-    References
-    ----------
-    Gneiting and Raftery, JASA 102 (2007), section 4.2.
-
-    Examples
-    --------
     >>> crps(np.array([[0.2], [0.4]]), np.array([0.3])).round(3).tolist()
     [0.05]
     """
@@ -47,57 +31,19 @@ def crps(draws: FloatArray, truth: FloatArray) -> FloatArray:
 
 
 def probability_transform(draws: FloatArray, truth: FloatArray) -> FloatArray:
-    """Share of draws below the truth, draws equal to it counted half: uniform if calibrated.
-
-    Parameters
-    ----------
-    draws : array of shape (S, n)
-        Draws of n quantities.
-    truth : array of shape (n,)
-        What they turned out to be.
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Examples
-    --------
-    >>> probability_transform(np.array([[0.2], [0.3], [0.4]]), np.array([0.3])).tolist()
-    [0.5]
-    """
+    """Share (n,) of draws (S, n) below the truth, ties counted half: uniform if calibrated."""
     return ((draws < truth).mean(axis=0) + (draws <= truth).mean(axis=0)) / 2
 
 
 def interval_score(
     lower: FloatArray, upper: FloatArray, truth: FloatArray, ci_prob: float
 ) -> FloatArray:
-    r"""Interval score: width, and what misses cost.
+    r"""Interval score (n,) of equal-tailed intervals: width, and what misses cost.
 
     .. math:: (u - l) + \frac{2}{\alpha} (l - x)^+ + \frac{2}{\alpha} (x - u)^+,
               \qquad \alpha = 1 - ci\_prob
 
-    Parameters
-    ----------
-    lower, upper : arrays of shape (n,)
-        Limits of equal-tailed intervals.
-    truth : array of shape (n,)
-        What they should hold.
-    ci_prob : float
-        Their level.
-
-    Returns
-    -------
-    array of shape (n,)
-        Smaller is better.
-
-    References
-    ----------
-    Gneiting and Raftery, JASA 102 (2007), section 6.2.
-
-    Examples
-    --------
-    >>> interval_score(np.array([0.2]), np.array([0.4]), np.array([0.5]), 0.9).round(3).tolist()
-    [2.2]
+    Smaller is better (Gneiting and Raftery, JASA 102, 2007, section 6.2).
     """
     missed = np.maximum(lower - truth, 0) + np.maximum(truth - upper, 0)
     return upper - lower + 2 / (1 - ci_prob) * missed
@@ -125,20 +71,6 @@ def score_trials(
         followed by its standard error ("bias_se", ...), and "width", the mean width of the
         intervals. Missing for point estimates where draws are needed; their CRPS is the mean
         absolute error.
-
-    Raises
-    ------
-    DataError
-        No estimator was fitted in any trial.
-
-    Examples
-    --------
-    >>> trials = pd.DataFrame({
-    ...     "cell": "a", "estimator": "e", "k": 10, "truth": 0.5, "mean": [0.4, 0.7], "lower": 0.3,
-    ...     "upper": 0.8, "crps": 0.1, "pit": [0.8, 0.02],
-    ... })
-    >>> score_trials(trials)[["bias", "rmse", "coverage90"]].round(3).values.tolist()
-    [[0.05, 0.158, 0.5]]
     """
     prob, _ = interval_settings(ci_prob, "eti")
     for level in levels:

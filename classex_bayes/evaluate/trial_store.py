@@ -19,20 +19,8 @@ _TASK = ["cell", "simulation", "estimator"]
 def read_trials(path: str | Path) -> pd.DataFrame:
     """Rows of a file that `classex_bayes.evaluate.trials.run_trials` has written.
 
-    Parameters
-    ----------
-    path : path
-        The .csv. A last line that an interruption cut off is left out.
-
-    Returns
-    -------
-    DataFrame
-        As of `run_trials`, and "settings", a digest of the study and the estimator's parameters.
-
-    Raises
-    ------
-    DataError
-        It cannot be read, or has other columns.
+    The columns are those of `run_trials` and "settings", a digest of the study and the estimator's
+    parameters. A last line that an interruption cut off is left out.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -53,13 +41,7 @@ def read_trials(path: str | Path) -> pd.DataFrame:
 
 
 class TrialStore:
-    """A .csv of finished tasks, or nothing where no path is given.
-
-    Parameters
-    ----------
-    path : path, optional
-        Where the rows are kept.
-    """
+    """A .csv of finished tasks, or nothing if no path is given."""
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = None if path is None else file_path(path, "store")
@@ -67,21 +49,8 @@ class TrialStore:
     def resume(self, settings: Mapping[str, str], n_k: int) -> pd.DataFrame:
         """Rows of whole tasks; what an interruption left of others is taken out of the file.
 
-        Parameters
-        ----------
-        settings : mapping
-            Digest of the study and the estimator's parameters, by the estimator's name.
-        n_k : int
-            Rows of a whole task, for each estimator.
-
-        Returns
-        -------
-        DataFrame
-
-        Raises
-        ------
-        DataError
-            The file is no table of trials, or one of another study.
+        `settings` holds a digest of the study and the parameters of each estimator by name; a whole
+        task has `n_k` rows for each.
         """
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -80,33 +80,24 @@ def run_trials(
 
     Parameters
     ----------
-    estimators : sequence of estimators, or mapping from names to estimators
-        Copies are fitted; those without a seed of their own take one from the trial.
+    estimators, k, ci_prob, sampler, n_jobs, progressbar
+        As in `classex_bayes.backtest`. Estimators without a seed of their own take one from the
+        trial.
     draw : callable
-        ``draw(cell, seed_sequence)`` returns a `Trial`; picklable where ``n_jobs`` is not 1.
+        ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1.
     cells : sequence
         Settings to draw from, numbers or strings.
-    k : int or array-like of int
-        Numbers of classes to predict for.
     n_simulations : int
         Tasks in each cell.
     random_seed : int
         The seed of a task and of its fits depends on this number, the cell and the number of the
         simulation alone, so the table is the same for any ``n_jobs``, and more simulations add
         to it.
-    ci_prob : float, optional
-        Level of the equal-tailed intervals; ArviZ's rcParams by default.
-    sampler : mapping
-        Arguments of `fit` for estimators that draw from a posterior.
-    n_jobs : int, optional
-        Processes of joblib; by default one, or as `joblib.parallel_config` says.
     store : path, optional
         A .csv that grows with every finished task. Estimators that have a row in it for a task
         are not fitted to it again, so an interrupted study goes on where it stopped. It holds
         one study: the same draws, `k`, `random_seed`, `ci_prob` and `sampler`. Draws are the
-        same where the function has the same name and arguments.
-    progressbar : bool
-        Show progress on a terminal.
+        same if the function has the same name and arguments.
 
     Returns
     -------
@@ -118,26 +109,9 @@ def run_trials(
 
     Raises
     ------
-    DataError
-        Two estimators of one name, nothing to do, a store that is not one, or one of another
-        study or with other parameters of an estimator.
-    ImportError
-        An estimator needs a package that is not installed.
     Interrupted
         A `KeyboardInterrupt`, or a process that was lost; its `partial` is the table of the tasks
         so far.
-
-    Examples
-    --------
-    >>> from classex_bayes.simulate import FavorabilityLaw
-    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-    >>> def draw(mean, seed):
-    ...     law = FavorabilityLaw(means=(mean,), sds=(1.0,))
-    ...     ranks, y, n_classes = law.sample(50, random_seed=seed)
-    ...     return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(100))
-    >>> table = run_trials([ClassExReg(0.5)], draw, [2.0, 3.0], 100, n_simulations=2)
-    >>> table.shape, table["truth"].unique().round(3).tolist()
-    ((4, 12), [0.323, 0.678])
     """
     counts = class_counts(k)
     simulations = how_many(n_simulations, "n_simulations")

@@ -17,13 +17,7 @@ _BY_INSTANCE = ("scores", "probes", "ranks", "y")
 
 
 class StackedRows:
-    """Matrices one below the other, left where they are and read in slices of rows.
-
-    Parameters
-    ----------
-    parts : sequence of arrays of shape (n_i, m)
-        In memory, memory-mapped, or in HDF5 and Zarr.
-    """
+    """Matrices (n_i, m) one below the other, left where they are and read in slices of rows."""
 
     ndim = 2
 

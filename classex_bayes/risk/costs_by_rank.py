@@ -32,19 +32,6 @@ def ranked_errors(
 
     Which competitors beat the true class is decided as for the ranks; among them, higher scores
     in double precision come first, and equal scores in the order of the tie-breaking noise.
-
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes.
-    y : int array of shape (n,)
-        True classes, 0..k1 - 1.
-    ties, seed
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
-
-    Yields
-    ------
-    RankedErrors
     """
     for block in loss_blocks(source, y, row_groups(y, source.shape[1]), ties, seed):
         erring = np.flatnonzero(block.losses)
@@ -70,37 +57,13 @@ def costs_by_rank(
     ties: Ties = "random",
     seed: int = 0,
 ) -> FloatArray:
-    r"""Expected cost of the competitor at each rank, in one pass and O(block) memory.
+    r"""Expected cost (k1 - 1,) of the competitor at each rank, in one pass and O(block) memory.
 
     With :math:`c_j(i)` the class at rank j of instance i and L_i its rank less 1,
 
     .. math:: S_j = \sum_i \omega_i \, cost[y_i, c_j(i)] \, 1\{j < L_i\}, \qquad j = 0..k_1 - 2.
 
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes.
-    y : int array of shape (n,)
-        True classes, 0..k1 - 1.
-    instance_weight : array of shape (n,)
-        Weights that sum to 1.
-    cost : array of shape (k1, k1)
-        Cost of predicting the class of the column for that of the row.
-    ties, seed
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
-
-    Returns
-    -------
-    array of shape (k1 - 1,)
-        With costs of 1 the share of instances with more than j losses.
-
-    Examples
-    --------
-    >>> from classex_bayes.core.ranks.sources import ScoreMatrix
-    >>> scores = np.array([[1.0, 3.0, 2.0], [0.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
-    >>> cost = np.array([[0.0, 0.2, 1.0], [1.0, 0.0, 1.0], [0.5, 0.4, 0.0]])
-    >>> costs_by_rank(ScoreMatrix(scores), np.arange(3), np.full(3, 1 / 3), cost).round(3)
-    array([0.2  , 0.333])
+    With costs (k1, k1) of 1 it is the share of instances with more than j losses.
     """
     total = np.zeros(source.shape[1] - 1)
     for instance, competitor, rank in ranked_errors(source, y, ties, seed):
@@ -110,31 +73,13 @@ def costs_by_rank(
 
 
 def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    r"""Chance that the wrong class at a rank is the best of those in a random subset.
+    r"""Chance (n_rank, n_k) that the wrong class at a rank is the best of those in a random subset.
 
     :math:`q_j(k) = \binom{k_1 - 2 - j}{k - 2} / \binom{k_1 - 1}{k - 1}` for a subset of k of the
-    k1 classes that holds the true one.
+    k1 classes that holds the true one (Zheng and Benjamini, draft, 2016, (4)-(5), with the count of
+    better classes corrected). Columns sum to 1 over all ranks 0..k1 - 2. The relative error is that
+    of `accuracy_given_losses`.
 
-    Parameters
-    ----------
-    rank : int array of shape (n_rank,)
-        Ranks j, 0..n_classes - 2.
-    n_classes : int
-        k1, at least 2.
-    k : int array of shape (n_k,)
-        Sizes of the subsets, 2..n_classes.
-
-    Returns
-    -------
-    array of shape (n_rank, n_k)
-        Columns sum to 1 over all ranks. The relative error is that of `accuracy_given_losses`.
-
-    References
-    ----------
-    Zheng and Benjamini, draft (2016), (4)-(5), with the count of better classes corrected.
-
-    Examples
-    --------
     >>> chance_of_rank(np.arange(3), 4, np.array([2, 3, 4])).round(3).T.tolist()
     [[0.333, 0.333, 0.333], [0.667, 0.333, 0.0], [1.0, 0.0, 0.0]]
     """
@@ -145,31 +90,9 @@ def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
 
 
 def average_risk(cost_by_rank: FloatArray, k: IntArray) -> FloatArray:
-    r"""Average test risk over all subsets of k source classes that hold the true one.
+    r"""Average test risk (n_k,) over all subsets of k source classes that hold the true one.
 
-    :math:`AvTestRisk_k = \sum_j S_j q_j(k)`: unbiased for the average risk on k classes, and the
-    plain test risk at k = k1. With costs of 1 it is 1 - ATA_k.
-
-    Parameters
-    ----------
-    cost_by_rank : array of shape (k1 - 1,)
-        See `costs_by_rank`.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1.
-
-    Returns
-    -------
-    array of shape (n_k,)
-
-    References
-    ----------
-    Zheng and Benjamini, draft (2016), section 3.1.2, (4) and (5); Zheng, thesis (2017), (2.4) and
-    (2.5), with the number of subsets corrected.
-
-    Examples
-    --------
-    >>> average_risk(np.array([0.2, 1 / 3]), np.array([2, 3])).round(3).tolist()
-    [0.267, 0.2]
+    :math:`AvTestRisk_k = \sum_j S_j q_j(k)` with S of `costs_by_rank`; see `average_test_risk`.
     """
     k = np.atleast_1d(k)
     ranks = np.flatnonzero(cost_by_rank)

@@ -32,19 +32,7 @@ class ByRank(NamedTuple):
 
 
 def risk_by_rank(n_classes: int, k: IntArray) -> ByRank:
-    """Coefficients of the average test risks on k classes (k1 is treated as k1 - 1 in deletions).
-
-    Parameters
-    ----------
-    n_classes : int
-        k1, at least 3.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1.
-
-    Returns
-    -------
-    ByRank
-    """
+    """Coefficients of the average test risks on k classes; deletions treat k1 as k1 - 1."""
     ranks = np.arange(n_classes - 1)
     fewer = np.minimum(k, n_classes - 1)
     return ByRank(

@@ -27,24 +27,14 @@ _MIDDLE, _MIDDLE_SD = 2.5, 1.5
 
 
 def element_risk(basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
-    r"""Risk on k classes of the bumps between neighbouring knots.
+    r"""Risk (n_k, m) on k classes of the bumps between neighbouring knots.
 
     With :math:`h_l` the basis CDFs, the bumps are :math:`b_l = h_l - h_{l+1}`, the last one
     :math:`h_m`. The risk of :math:`\bar K = \sum_l v_l b_l` is linear in v:
 
     .. math:: (k-1) \int b_l(u) u^{k-2} du = A_{l+1}(k) - A_l(k), \qquad A_{m+1} = 1.
 
-    Parameters
-    ----------
-    basis : RadialBasis
-        Knots and bandwidth.
-    k : array of shape (n_k,)
-        Numbers of classes.
-
-    Returns
-    -------
-    array of shape (n_k, m)
-        With v the cumulative weights of a mixture, its product with them is 1 - A(k) w.
+    With v the cumulative weights of a mixture, the product with them is 1 - A(k) w.
     """
     return np.diff(basis.accuracy(k), axis=1, append=1.0)
 
@@ -112,33 +102,18 @@ class RiskData(Likelihood):
     of an error among k classes, :math:`r_k = AvRisk_k / (1 - AGA_k)`, is what the risks tell:
     :math:`T (AvTestRisk - r \circ (1 - ATA)) \sim N(0, I)` where T whitens the covariance of that
     difference at the observed ratio.
-
-    Attributes
-    ----------
-    matrix, counts, design_effect
-        As in `BernsteinData`.
-    bump_risk : array of shape (12, m)
-        `element_risk` on the grid of k.
-    whitened_error : array of shape (12, 12)
-        T diag(1 - ATA).
-    whitened_risk : array of shape (12,)
-        T AvTestRisk.
-    functions : array of shape (m, 12)
-        `cost_functions` on the knots.
-    smallest : float
-        Smallest relative cost of an error.
     """
 
     kind: ClassVar[str] = "risk"
     rows: ClassVar[str] = "bin"
-    matrix: FloatArray
+    matrix: FloatArray  # this and the next two as in `BernsteinData`
     counts: FloatArray
     design_effect: float
-    bump_risk: FloatArray
-    whitened_error: FloatArray
-    whitened_risk: FloatArray
-    functions: FloatArray
-    smallest: float
+    bump_risk: FloatArray  # (12, m): `element_risk` on the grid of k
+    whitened_error: FloatArray  # (12, 12): T diag(1 - ATA)
+    whitened_risk: FloatArray  # (12,): T AvTestRisk
+    functions: FloatArray  # (m, 12): `cost_functions` on the knots
+    smallest: float  # relative cost of an error
 
     @classmethod
     def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
@@ -194,22 +169,13 @@ class MonotoneRiskData(Likelihood):
 
     :math:`T (AvTestRisk - c\, (1 - A w)) \sim N(0, I)` with c the relative cost and A w the
     accuracies of the mixture, which here has the shape of the conditional risk alone.
-
-    Attributes
-    ----------
-    matrix : array of shape (12, m)
-        T times `element_risk`.
-    whitened_risk : array of shape (12,)
-        T AvTestRisk.
-    smallest : float
-        Smallest relative cost of an error.
     """
 
     kind: ClassVar[str] = "monotone risk"
     rows: ClassVar[str] = "direction"
-    matrix: FloatArray
-    whitened_risk: FloatArray
-    smallest: float
+    matrix: FloatArray  # (12, m): T times `element_risk`
+    whitened_risk: FloatArray  # (12,): T AvTestRisk
+    smallest: float  # relative cost of an error
 
     @classmethod
     def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:

@@ -25,20 +25,11 @@ class NormalPriors(NamedTuple):
 
 
 def priors(unevenness: float) -> NormalPriors:
-    """Priors that follow how unlike the tails of the instances are.
+    """Priors that follow how unlike the tails of the instances are (`Margins.unevenness`).
 
-    Where wrong classes stand out from all instances alike, instances lose nearly as often as the
-    share of pairs says; where they do not, most lose less often than that, and some more. How
-    much, was chosen on pilots of fourteen populations (docs/scores.md).
-
-    Parameters
-    ----------
-    unevenness : float
-        As of `classex_bayes.score_informed.margins.Margins`.
-
-    Returns
-    -------
-    NormalPriors
+    If wrong classes stand out from all instances alike, instances lose nearly as often as the
+    share of pairs says. Otherwise most lose less often than that, and some more; how much was
+    chosen on pilots of fourteen populations (docs/scores.md).
     """
     spread_slope = 1.7
     spread = np.log(0.06 + 1.8 * unevenness) - 0.3 * spread_slope
@@ -55,30 +46,11 @@ def draw_posterior(
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
-    """Draw from the posterior, whose log-likelihood is divided by the design effect.
+    """Draws (draws, 7) from the posterior, and the tail index of their weights.
 
-    A multivariate t law at the mode proposes, then one with the moments of what was weighed;
-    Pareto-smoothed importance weights choose among the second proposals.
-
-    Parameters
-    ----------
-    regressors : Regressors
-        Of the instances that count.
-    prior : NormalPriors
-        Priors of the parameters.
-    design_effect : float
-        Inflation of the variance by dependence between instances, at least 1.
-    draws : int
-        Number of draws.
-    rng : Generator
-        Source of chance.
-
-    Returns
-    -------
-    theta : array of shape (draws, 7)
-        Draws of the parameters.
-    pareto_k : float
-        Tail index of the weights: above 0.7 the draws are not to be trusted.
+    The log-likelihood is divided by the design effect. A multivariate t law at the mode proposes,
+    then one with the moments of the weighted proposals; Pareto-smoothed importance weights choose
+    among the second proposals. With a tail index above 0.7 the draws are not to be trusted.
     """
 
     def log_density(unit: FloatArray) -> FloatArray:

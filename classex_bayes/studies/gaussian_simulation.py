@@ -26,16 +26,8 @@ class NearestNeighborTrials:
     """Draws tasks of one-nearest-neighbour recognition among Gaussian classes.
 
     Scores are Euclidean distances, as in the paper: KDE depends on their scale, the estimators
-    that look at ranks do not.
-
-    Parameters
-    ----------
-    n_classes : int
-        k1; one template and one test instance for each class.
-    k : tuple of int
-        Numbers of classes whose accuracy is the truth, AGA_k.
-    dim : int
-        Dimension.
+    that look at ranks do not. There is one template and one test instance for each of `n_classes`;
+    the truth is AGA_k at the numbers `k`.
     """
 
     n_classes: int
@@ -68,12 +60,11 @@ def gaussian_trials(
     """Extrapolate from many simulated tasks of the paper's Table 1.
 
     Class centres are N(0, I) in 10 dimensions, one template and one probe a class are
-    N(centre, s2 I), and the nearest template wins.
+    N(centre, s2 I), and the nearest template wins (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
+    section 4).
 
     Parameters
     ----------
-    estimators : sequence of estimators, or mapping from names to estimators
-        What to compare.
     n_classes : int
         k1; the paper has 500 and 5000.
     factors : sequence of int
@@ -82,17 +73,13 @@ def gaussian_trials(
         The s2; the paper has 50 of them up to 0.5.
     n_simulations : int
         Tasks for each noise variance.
-    random_seed, sampler, n_jobs, store, progressbar
+    estimators, random_seed, sampler, n_jobs, store, progressbar
         As in `classex_bayes.evaluate.trials.run_trials`.
 
     Returns
     -------
     DataFrame
         The long table of `run_trials`; a cell is a noise variance.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4.
 
     Examples
     --------
@@ -123,15 +110,7 @@ def gaussian_trials(
 def rmse_by_cell(trials: pd.DataFrame) -> pd.DataFrame:
     """Root mean square error and bias in every cell: Figures 7 and 8 of jmlr2018.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        Of `run_trials`.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by (estimator, k, cell): "truth", "rmse", "bias" and "n", the number of trials.
+    Indexed by (estimator, k, cell): "truth", "rmse", "bias" and "n", the number of trials.
     """
     fitted = trials.dropna(subset="mean")
     errors = fitted.assign(error=fitted["mean"] - fitted["truth"])
@@ -149,21 +128,11 @@ def rmse_by_cell(trials: pd.DataFrame) -> pd.DataFrame:
 def rmse_table(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
     """Largest root mean square error over the cells, as in Table 1 of jmlr2018.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        Of `run_trials`.
-    random_seed : int, SeedSequence or None
-        Seed of the bootstrap behind "se".
-
-    Returns
-    -------
-    DataFrame
-        Indexed by (estimator, k): "rmse", its standard error "se" from a bootstrap of the trials
-        within cells with the maximum inside, "bias" (mean error in the cell where it is largest),
-        "coverage" (share of all intervals that held the truth; missing for point estimates),
-        "seconds" (median of fit and prediction) and "failed" (share of trials that an estimator
-        could not be fitted to; errors and coverage are those of the others).
+    Indexed by (estimator, k): "rmse", its standard error "se" from a bootstrap of the trials
+    within cells with the maximum inside, "bias" (mean error in the cell where it is largest),
+    "coverage" (share of all intervals that held the truth; missing for point estimates),
+    "seconds" (median of fit and prediction) and "failed" (share of trials that an estimator
+    could not be fitted to; errors and coverage are those of the others).
     """
     rng = np.random.default_rng(seed_sequence(random_seed))
     rows = {}

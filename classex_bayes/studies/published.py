@@ -9,19 +9,7 @@ CI_PROB = 0.9  # of the intervals beside the published tables
 def table1() -> pd.DataFrame:
     """Largest RMSE over noise levels in jmlr2018, Table 1.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by (k1, estimator), with one column for each factor k2 / k1.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Table 1.
-
-    Examples
-    --------
-    >>> float(table1().loc[(500, "ClassExReg"), 20])
-    0.098
+    Indexed by (k1, estimator), with one column for each factor k2 / k1.
     """
     rmse = {
         (500, "ClassExReg"): (0.032, 0.044, 0.073, 0.098),
@@ -43,19 +31,7 @@ def table3() -> pd.DataFrame:
     package ClassEx gives: for ClassExReg the mean over ten seeds (training on 2..k1); missing
     where the scores are not available.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by (classifier, k1, k2, estimator): "printed", "recomputed", "truth".
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Table 3.
-
-    Examples
-    --------
-    >>> table3().loc[("svm", 20, 100, "KDE(ucv)")].tolist()
-    [0.5771, 0.6544, 0.7582]
+    Indexed by (classifier, k1, k2, estimator): "printed", "recomputed", "truth".
     """
     truth = {
         ("deepslim", 100): 0.9908, ("logistic", 100): 0.8490, ("svm", 100): 0.7582,
@@ -86,24 +62,11 @@ def table3() -> pd.DataFrame:
 
 
 def telugu2016() -> pd.DataFrame:
-    """Accuracies on 400 Telugu characters, extrapolated from 20, in nips2016.
+    """Accuracies on 400 Telugu characters, extrapolated from 20, in nips2016, section 5.
 
-    Other training runs than those of Table 3: their accuracies on 20 classes differ.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by classifier: "at 20" and "at 400" (measured), "EXP" (U-statistic and mixed
-        exponential), "CON" (constrained pseudolikelihood), "HD" (high-dimensional).
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, submission to NIPS (2016), section 5.
-
-    Examples
-    --------
-    >>> float(telugu2016().loc["svm", "CON"])
-    0.575
+    Other training runs than those of Table 3: their accuracies on 20 classes differ. Indexed by
+    classifier: "at 20" and "at 400" (measured), "EXP" (U-statistic and mixed exponential), "CON"
+    (constrained pseudolikelihood), "HD" (high-dimensional).
     """
     values = {
         "logistic": (0.922, 0.711, 0.844, 0.721, 0.686),

@@ -20,22 +20,10 @@ _DECIMALS = 4
 
 
 def load_telugu(path: str | Path) -> dict[tuple[str, int], SourceTask]:
-    """Tasks of the Telugu classifiers in a file.
+    """Tasks of the Telugu classifiers in a file, by classifier and number of classes.
 
-    Parameters
-    ----------
-    path : path
-        .npz with arrays ``NAME_K_scores`` (n, K) and ``NAME_K_labels`` (n,), or a folder that
-        holds telugu_scores.npz.
-
-    Returns
-    -------
-    dict from (classifier, number of classes) to SourceTask
-
-    Raises
-    ------
-    DataError
-        There is no such file, or it has no such arrays.
+    The file is an .npz with arrays ``NAME_K_scores`` (n, K) and ``NAME_K_labels`` (n,), or a folder
+    that holds telugu_scores.npz.
     """
     file = Path(path)
     file = file / "telugu_scores.npz" if file.is_dir() else file
@@ -72,33 +60,9 @@ def telugu_table(
     The classifiers were trained anew for every number of classes and their scores are normalised
     over the classes: they are not marginal, and no method is promised to be right.
 
-    Parameters
-    ----------
-    path : path
-        As in `load_telugu`.
-    estimators : sequence of estimators, or mapping from names to estimators
-        What to compare.
-    random_seed : int
-        Seed of the fits.
-    sampler : mapping
-        Arguments of `fit` for estimators that draw from a posterior.
-    progressbar : bool
-        Show progress on a terminal.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by (classifier, k1, k2, estimator): "predicted", "lower", "upper" (90%), "truth",
-        "printed", "recomputed" and "note". Only classifiers that the file holds.
-
-    Raises
-    ------
-    DataError
-        As `load_telugu`, or none of the classifiers of the table is in the file.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Table 3.
+    Arguments as of `load_telugu` and `run_trials`. The table is indexed by (classifier, k1, k2,
+    estimator): "predicted", "lower", "upper" (90%), "truth", "printed", "recomputed" and "note". It
+    has only classifiers that the file holds.
     """
     tasks = load_telugu(path)
     reference = table3()
@@ -132,15 +96,7 @@ def telugu_table(
 def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
     """Predictions of `telugu_table` with one column for each extrapolation.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Of `telugu_table`.
-
-    Returns
-    -------
-    DataFrame
-        Rows: "truth", the estimators, and what Table 3 prints and the R package computes.
+    Rows: "truth", the estimators, and what Table 3 prints and the R package computes.
     """
     places = ["classifier", "k1", "k2"]
     truth = table["truth"].groupby(level=places, sort=False).first()

@@ -21,14 +21,9 @@ REPEATS_PER_CLASS = 3
 
 @dataclass(frozen=True)
 class ZooTrials:
-    """Draws tasks of independent instances from a law of the zoo.
+    """Draws tasks of independent instances from a law of the zoo, three for each of `n_classes`.
 
-    Parameters
-    ----------
-    n_classes : int
-        k1; each class has three test instances.
-    k : tuple of int
-        Numbers of classes whose accuracy is the truth.
+    The truth is the law's accuracy at the numbers `k`.
     """
 
     n_classes: int
@@ -61,8 +56,6 @@ def zoo_trials(
 
     Parameters
     ----------
-    estimators : sequence of estimators, or mapping from names to estimators
-        What to compare.
     n_classes : int
         k1; three test instances for each class.
     factors : sequence of int
@@ -71,7 +64,7 @@ def zoo_trials(
         Names of laws; all by default.
     n_simulations : int
         Tasks for each law.
-    random_seed, sampler, n_jobs, store, progressbar
+    estimators, random_seed, sampler, n_jobs, store, progressbar
         As in `classex_bayes.evaluate.trials.run_trials`.
 
     Returns
@@ -106,18 +99,8 @@ def zoo_trials(
 def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
     """Scores of the trials of a zoo, with the factor and whether k1 classes can show the law.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        Of `zoo_trials`, for one k1.
-    n_classes : int
-        That k1.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by (law, estimator, factor); columns of
-        `classex_bayes.evaluate.scoring.score_trials` and "identifiable".
+    Indexed by (law, estimator, factor); columns of `classex_bayes.evaluate.scoring.score_trials`
+    and "identifiable". The trials are those of `zoo_trials`, for one k1.
     """
     table = score_trials(trials, CI_PROB).reset_index()
     table["factor"] = table.pop("k") // n_classes

@@ -27,24 +27,12 @@ _MOST_CLASS_DRAWS = 1000
 
 @dataclass(frozen=True)
 class ClassAccuracies:
-    """Accuracies at k1 of the single classes of a task, observed and replicated.
+    """Accuracies at k1 of the single classes of a task, observed and replicated."""
 
-    Attributes
-    ----------
-    observed : array of shape (n_tested,)
-        Share of right answers of each tested class.
-    replicated : array of shape (n_draws, n_tested)
-        The same of replicates, for at most 1,000 draws.
-    weight : array of shape (n_tested,)
-        Weights of the classes, summing to 1.
-    names : list
-        Names or positions of the classes.
-    """
-
-    observed: FloatArray
-    replicated: FloatArray
-    weight: FloatArray
-    names: list[Any]
+    observed: FloatArray  # (n_tested,): share of right answers of each tested class
+    replicated: FloatArray  # (n_draws, n_tested): the same of at most 1,000 replicates
+    weight: FloatArray  # (n_tested,): sums to 1
+    names: list[Any]  # or positions
 
     def discrepancies(self) -> dict[str, tuple[float, FloatArray]]:
         """Spread, lowest accuracy, errors of the worst tenth: observed, and in each replicate."""
@@ -69,25 +57,11 @@ def observed_and_replicated(
     group: Group = "posterior",
     random_seed: RandomSeed = None,
 ) -> tuple[xr.Dataset, xr.Dataset]:
-    """Histogram of ranks and accuracies of a task, and replicates of them from a model.
+    """Histogram of ranks (bin) and accuracies (k) of a task, and replicates of them from a model.
 
-    Parameters
-    ----------
-    model : BayesianExtrapolator
-        A fitted model.
-    task : SourceTask, optional
-        As in `posterior_checks`.
-    group : {"posterior", "prior"}
-        Law that the replicates come from; they are drawn if `idata` has none or a seed is given.
-    random_seed : int, SeedSequence or None
-        Seed of the replicates.
-
-    Returns
-    -------
-    observed : Dataset
-        loss_histogram (bin) where ranks are known to the model, accuracy (k).
-    replicated : Dataset
-        The same with dimensions chain and draw in front.
+    The replicates have the dimensions chain and draw in front; they are drawn if `idata` has none
+    or a seed is given. The histogram is missing in the power form. `task` is as in
+    `posterior_checks`.
     """
     tree = checked_model(model).idata
     if task is not None:
@@ -117,21 +91,8 @@ def class_accuracies(
 ) -> ClassAccuracies:
     """Accuracies of the single classes of a task, and replicates of them from a model.
 
-    Parameters
-    ----------
-    model : BayesianExtrapolator
-        A fitted model.
-    task, group, random_seed
-        As in `observed_and_replicated`. The dependence between answers of a class is the task's.
-
-    Returns
-    -------
-    ClassAccuracies
-
-    Raises
-    ------
-    DataError
-        No ranks, or one instance in every class, which says nothing of their spread.
+    Arguments as of `observed_and_replicated`. The dependence between answers of a class is the
+    task's. `DataError` if there are no ranks, or one instance in every class.
     """
     position = task_position(checked_model(model), task)
     if task is None:

@@ -45,23 +45,14 @@ class BernsteinData(Likelihood):
 
     :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
     Bernstein moments of the basis elements over bins of ranks, deff the design effect.
-
-    Attributes
-    ----------
-    matrix : array of shape (n_bins, m)
-        Probability of each bin under each basis element.
-    counts : array of shape (n_bins,)
-        Weighted number of instances in each bin.
-    design_effect : float
-        Inflation of the variance by dependence between instances.
     """
 
     kind: ClassVar[str] = "bernstein"
     observed: ClassVar[str] = "loss_histogram"
     rows: ClassVar[str] = "bin"
-    matrix: FloatArray
-    counts: FloatArray
-    design_effect: float
+    matrix: FloatArray  # (n_bins, m): probability of each bin under each basis element
+    counts: FloatArray  # (n_bins,): weighted number of instances in each bin
+    design_effect: float  # inflation of the variance by dependence between instances
 
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
@@ -109,17 +100,10 @@ class BernsteinData(Likelihood):
     def class_log_likelihood(
         self, weights: FloatArray, task: SourceTask
     ) -> tuple[FloatArray, IntArray]:
-        r"""Pointwise log-likelihood by class: leaving one out leaves a class out.
+        r"""Log-likelihood by class (..., n_tested) of weights (..., m), and the tested classes.
 
         :math:`ll_c = \frac{n w_c}{\mathrm{deff}} \overline{\log (Bw)_{bin}}` over the instances of
         class c with weight w_c; the classes add up to the log-likelihood of the model.
-
-        Returns
-        -------
-        log_likelihood : array of shape (..., n_tested)
-            Of weights (..., m) and the task that the data come from.
-        classes : int array of shape (n_tested,)
-            Positions of the tested classes.
         """
         last_loss = loss_bins(task.n_classes, self.counts.size)
         bins = np.searchsorted(last_loss, task.evidence.losses)
@@ -152,17 +136,10 @@ class BernsteinData(Likelihood):
 class PooledData(Likelihood):
     r"""Histograms of several tasks, each with a matrix, design effect and weight of its own.
 
-    :math:`\log L(w) = \sum_t \lambda_t \sum_b n_{tb} \log (B_t w)_b / \mathrm{deff}_t`. The rows
-    of all tasks lie one below the other, 48 for each, so that one compiled model serves every
-    pool of so many tasks.
-
-    Attributes
-    ----------
-    parts : tuple of BernsteinData
-        Data of every task.
-    weight : tuple of float
-        lambda, in [0, 1]: the share of a task's information that no other task has
-        (`classex_bayes.bayes.pooling`).
+    :math:`\log L(w) = \sum_t \lambda_t \sum_b n_{tb} \log (B_t w)_b / \mathrm{deff}_t`. The rows of
+    all tasks lie one below the other, 48 for each, so that one compiled model serves every pool of
+    so many tasks. The `weight` of a task, in [0, 1], is the share of its information that no other
+    task has (`classex_bayes.bayes.pooling`).
     """
 
     kind: ClassVar[str] = "pooled"
@@ -285,20 +262,13 @@ class PowerData(Likelihood):
 
     With Sigma the covariance of ATA on a grid of k and A the accuracy matrix of the basis,
     :math:`T (ATA - A w) \sim N(0, I)` where T whitens Sigma and drops directions that are noise.
-
-    Attributes
-    ----------
-    matrix : array of shape (n_k, m)
-        T A; zero rows where directions were dropped.
-    whitened : array of shape (n_k,)
-        T ATA.
     """
 
     kind: ClassVar[str] = "power"
     observed: ClassVar[str] = "whitened_accuracy"
     rows: ClassVar[str] = "direction"
-    matrix: FloatArray
-    whitened: FloatArray
+    matrix: FloatArray  # (n_k, m): T A; zero rows where directions were dropped
+    whitened: FloatArray  # (n_k,): T ATA
 
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:

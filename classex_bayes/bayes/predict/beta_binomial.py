@@ -13,20 +13,8 @@ def beta_binomial(
 ) -> IntArray:
     r"""Draws of :math:`Binomial(n, p)` with :math:`p \sim Beta(\varphi m, \varphi (1 - m))`.
 
-    Parameters
-    ----------
-    n : int array
-        Numbers of answers.
-    mean : array
-        m; at exactly 0 or 1 all answers are alike.
-    size : array or float
-        phi; infinite for a binomial law.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    int array
+    m is `mean`; at exactly 0 or 1 all answers are alike. phi is `size`; infinite for a binomial
+    law.
     """
     if np.all(np.isinf(size)):
         return rng.binomial(n, mean)

@@ -46,7 +46,7 @@ def population_accuracy(
     population: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Draws of the accuracy on k random classes of a population of K, k <= K.
+    r"""Draws (chain, draw, n_k) of the accuracy on k random classes of a population of K, k <= K.
 
     With f = k1 / K, j = min(k, k1), e = ATA_j - AGA_j the pilot's deviation, b the share of its
     variance that classes and competitors cause and :math:`v = s \rho + c`
@@ -57,7 +57,8 @@ def population_accuracy(
         F_k = AGA_k + f b \frac{g_K(k, j)}{g_{k_1}(j, j)}\, e + N\Bigl(0,
             \frac{v}{K}\Bigl(g_K(k, k) - f b \frac{g_K(k, j)^2}{g_{k_1}(j, j)}\Bigr)\Bigr),
 
-    the normal law of the population's deviation given the pilot's. Here
+    the normal law of the population's deviation given the pilot's, with the finite population
+    correction 1 - f (Cochran, Sampling Techniques, 1977, section 2.6). Here
 
     .. math::
 
@@ -67,27 +68,8 @@ def population_accuracy(
     h of which the two sets have in common on average. At k = k1 = K the spread of F_k is the noise
     of the pilot's instances alone, and with many repeats (b = 1) F_k is the ATA_k observed.
 
-    Parameters
-    ----------
-    law : MixtureLaw
-        Draws of the law of U*, weights of shape (chain, draw, m).
-    tree : DataTree
-        Groups of the fitted model: ATA on a grid of k, between which the deviation is interpolated
-        in log k, and the dependence between answers.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..K.
-    population : int
-        K.
-    rng : Generator
-        Source of randomness; each draw has one normal variable for all k, so its curve is smooth.
-
-    Returns
-    -------
-    array of shape (chain, draw, n_k)
-
-    References
-    ----------
-    Cochran, Sampling Techniques (1977), section 2.6 (the finite population correction 1 - f).
+    ATA comes from the groups of the fitted model, `tree`, and is interpolated in log k. Each draw
+    has one normal variable for all k, so its curve is smooth.
     """
     pilot, observed = dependence_of(tree), tree["observed_data"].to_dataset()
     source_k = observed["k"].values

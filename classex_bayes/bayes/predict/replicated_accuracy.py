@@ -18,25 +18,11 @@ def replicated_accuracy(
     k: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Average test accuracies of replicated tasks.
+    """Average test accuracies (chain, draw, n_k) of replicated tasks at k <= k1.
 
     Each draw simulates as many independent instances as hold the task's information
     (n / deff): favorability from the mixture, rank - 1 ~ Binomial(k1 - 1, 1 - U*), then ATA_k.
-
-    Parameters
-    ----------
-    law : MixtureLaw
-        Draws of the law of U*, weights of shape (chain, draw, m).
-    task_size : tuple
-        k1 and the number of independent instances.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    array of shape (chain, draw, n_k)
+    `task_size` is k1 and the number of independent instances.
     """
     n_classes, effective = task_size
     simulated = int(min(effective, _MOST_INSTANCES))
@@ -56,41 +42,16 @@ def replicated_accuracy(
 def replicated_class_accuracy(
     expected: FloatArray, repeats: IntArray, within: float, rng: np.random.Generator
 ) -> FloatArray:
-    r"""Accuracies of the single classes of replicated tasks.
+    r"""Accuracies (n_draws, n_tested) of the single classes of replicated tasks.
 
-    The mixture is a law of single instances. With rho the correlation of two answers of one class,
-    class j of a replicate has
+    The mixture is a law of single instances. With rho = `within` the correlation of two answers of
+    one class (`classex_bayes.core.dependence.answer_dependence`) and A the `expected` (n_draws,)
+    accuracy at k1, class j of a replicate has
 
     .. math:: Binomial(r_j, p_j), \quad p_j \sim Beta(\varphi A, \varphi (1 - A)), \quad
               \varphi = (1 - \rho) / \rho,
 
-    right answers, independently of other classes.
-
-    Parameters
-    ----------
-    expected : array of shape (n_draws,)
-        Draws of A, the expected accuracy at k1.
-    repeats : int array of shape (n_tested,)
-        Test instances of each class, r_j.
-    within : float
-        rho in [0, 1]; at 0 all classes are equally hard.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    array of shape (n_draws, n_tested)
-
-    See Also
-    --------
-    classex_bayes.core.dependence.answer_dependence : The estimate of rho.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> draws = replicated_class_accuracy(np.full(500, 0.8), np.full(100, 10), 0.2, rng)
-    >>> draws.shape, round(float(draws.var()), 3), round(0.16 * (0.2 + 0.8 / 10), 3)
-    ((500, 100), 0.045, 0.045)
+    right answers, independently of other classes. At rho = 0 all classes are equally hard.
     """
     mean = np.broadcast_to(expected[:, None], (expected.size, repeats.size))
     size = (1 - within) / within if within > 0 else np.inf

@@ -15,7 +15,7 @@ def single_test_accuracy(
     dependence: AnswerDependence,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Accuracy TA_k of a test on new classes, independent of the pilot's.
+    r"""Accuracy TA_k (chain, draw, n_k) of a test on new classes, independent of the pilot's.
 
     Given A = AGA_k, the test has N = k r / s answers with the design effect
     d = s (1 + (r - 1) rho) + r c (`AnswerDependence`). The number of right answers is
@@ -26,33 +26,8 @@ def single_test_accuracy(
         TA_k = \frac{1}{N} Binomial(N, p), \quad
         p \sim Beta(\varphi A, \varphi (1 - A)), \quad \varphi = \frac{N - d/s}{d/s - 1},
 
-    so that TA_k is a share that a test can show, even if A is near 0 or 1.
-
-    Parameters
-    ----------
-    expected : array of shape (chain, draw, n_k)
-        Draws of AGA_k.
-    k : int array of shape (n_k,)
-        Numbers of classes; each stands for a class set of its own.
-    repeats : int
-        Test instances per class, r.
-    dependence : AnswerDependence
-        Dependence between the answers of the pilot.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    array of shape (chain, draw, n_k)
-
-    Examples
-    --------
-    >>> expected = np.full((2, 4000, 1), 0.9)
-    >>> pilot = AnswerDependence(0.2, 0.1, 1.0, 5, 0.9, 50)
-    >>> rng = np.random.default_rng(1)
-    >>> draws = single_test_accuracy(expected, np.array([100]), 5, pilot, rng)
-    >>> draws.shape, round(float(draws.mean()), 2), round(float(draws.std()), 2)
-    ((2, 4000, 1), 0.9, 0.02)
+    so that TA_k is a share that a test can show, even if A is near 0 or 1. Each k stands for a
+    class set of its own.
     """
     answers = _n_answers(k * float(repeats), dependence)
     inflation = dependence.design_effect(repeats) / dependence.spread
@@ -67,7 +42,7 @@ def nested_test_accuracy(
     expected_source: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Accuracy TA_k of a test whose classes include the pilot's, with its instances.
+    """Accuracy TA_k (chain, draw, n_k) of a test whose classes include the pilot's, k >= k1.
 
     Of the r instances of a pilot class, min(r, r1) are those of the pilot. They had
     k1 min(r, r1) TA_k1 right answers among k1 classes; each stays right among k with chance
@@ -75,40 +50,7 @@ def nested_test_accuracy(
     (`AnswerDependence.carried_over`) of its deviation: their chance is
     :math:`AGA_k (1 + b (TA_{k_1} / AGA_{k_1} - 1))`. Instances of the other classes have AGA_k. The
     three numbers of right answers are beta-binomial as in `single_test_accuracy`. At k = k1 and
-    r = r1 the result is TA_k1.
-
-    Parameters
-    ----------
-    expected : array of shape (chain, draw, n_k)
-        Draws of AGA_k.
-    k : int array of shape (n_k,)
-        Numbers of classes, at least k1.
-    repeats : int
-        Test instances per class, r.
-    dependence : AnswerDependence
-        Dependence between the answers of the pilot.
-    expected_source : array of shape (chain, draw)
-        Draws of AGA_k1, of the same weights.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    array of shape (chain, draw, n_k)
-
-    Raises
-    ------
-    DataError
-        k below k1, or a pilot whose accuracy at k1 is not known.
-
-    Examples
-    --------
-    >>> pilot = AnswerDependence(0.2, 0.1, 1.0, 5, 0.88, 50)
-    >>> expected, source = np.full((2, 4000, 2), [0.9, 0.8]), np.full((2, 4000), 0.9)
-    >>> rng = np.random.default_rng(1)
-    >>> draws = nested_test_accuracy(expected, np.array([50, 100]), 5, pilot, source, rng)
-    >>> draws.mean(axis=(0, 1)).round(2).tolist(), draws.std(axis=(0, 1)).round(2).tolist()
-    ([0.88, 0.79], [0.0, 0.02])
+    r = r1 the result is TA_k1. `expected_source` (chain, draw) are draws of AGA_k1.
     """
     source, accuracy = dependence.n_classes, dependence.accuracy
     if accuracy is None:
