@@ -31,8 +31,8 @@ def bootstrap(
     k: ClassCounts,
     *,
     n_resamples: int = 200,
-    progressbar: bool = True,
     random_seed: RandomSeed = None,
+    progressbar: bool = True,
 ) -> Extrapolation:
     r"""Bootstrap draws of an estimator's prediction.
 
@@ -62,10 +62,10 @@ def bootstrap(
         Numbers of classes, at least 2.
     n_resamples : int
         Number of draws.
-    progressbar : bool
-        Whether to show progress.
     random_seed : int, SeedSequence or None
         Seed of the resamples and of the estimator's fits to them.
+    progressbar : bool
+        Whether to show progress.
 
     Returns
     -------

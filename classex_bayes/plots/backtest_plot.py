@@ -23,7 +23,7 @@ _REACH = 2
 
 
 def plot_backtest(
-    found: Backtest,
+    result: Backtest,
     score: str = "rmse",
     n_source: int | None = None,
     *,
@@ -33,7 +33,7 @@ def plot_backtest(
 
     Parameters
     ----------
-    found : Backtest
+    result : Backtest
         What `classex_bayes.backtest` returned.
     score : str
         A column of its scores: "rmse", "bias", "crps", "interval_score", "width" or "coverage90"
@@ -59,19 +59,19 @@ def plot_backtest(
     >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
     >>> from classex_bayes.evaluate.backtest import backtest
     >>> task = load_glyphs().task("rounded").subsample(100, random_seed=1)
-    >>> found = backtest([ClassExReg(0.5)], task, 20, n_pilots=2, progressbar=False)
-    >>> plot_backtest(found, backend="none").backend
+    >>> result = backtest([ClassExReg(0.5)], task, 20, n_pilots=2, progressbar=False)
+    >>> plot_backtest(result, backend="none").backend
     'none'
     """
-    require(found, Backtest, "found")
-    columns = found.scores.columns
+    require(result, Backtest, "result")
+    columns = result.scores.columns
     one_of(score, [name for name in columns if name in _LABELS or f"{name}_se" in columns], "score")
-    sizes = found.scores.index.unique("n_source").tolist()
+    sizes = result.scores.index.unique("n_source").tolist()
     if n_source is None and len(sizes) > 1:
         raise DataError(f"n_source: expected one of {', '.join(map(str, sizes))}, found None")
     size = sizes[0] if n_source is None else class_count(n_source, "n_source")
     one_of(size, sizes, "n_source")
-    scores: Any = found.scores
+    scores: Any = result.scores
     table = scores.xs(size, level="n_source").dropna(subset=score)
     names = table.index.unique("estimator").tolist()
     if not names:

@@ -10,7 +10,7 @@ _ACCURACY, _BEST = "accuracy", "probability of being best"
 
 
 def plot_classifiers(
-    found: ClassifierComparison,
+    result: ClassifierComparison,
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -20,7 +20,7 @@ def plot_classifiers(
 
     Parameters
     ----------
-    found : ClassifierComparison
+    result : ClassifierComparison
         What `classex_bayes.compare_classifiers` returned.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
@@ -37,15 +37,15 @@ def plot_classifiers(
     DataError
         No comparison of classifiers.
     """
-    require(found, ClassifierComparison, "found")
+    require(result, ClassifierComparison, "result")
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels = {
         name: series_label(name, prediction, prob, kind)
-        for name, prediction in found.predictions.items()
+        for name, prediction in result.predictions.items()
     }
     chart = Chart(dict.fromkeys(labels.values()), (_ACCURACY, _BEST))
-    best = found.prob_best().sort_index()
-    for name, prediction in found.predictions.items():
+    best = result.prob_best().sort_index()
+    for name, prediction in result.predictions.items():
         chart.ribbon(labels[name], Ribbon.of_prediction(prediction, prob, kind), _ACCURACY)
         chart.line(labels[name], best.index.to_numpy(), best[name].to_numpy(), _BEST)
     return chart.labelled("", N_CLASSES, _ACCURACY, _BEST).draw(backend)

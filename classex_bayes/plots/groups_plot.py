@@ -8,7 +8,7 @@ from classex_bayes.results import interval_settings
 
 
 def plot_groups(
-    found: GroupedExtrapolation,
+    result: GroupedExtrapolation,
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -18,7 +18,7 @@ def plot_groups(
 
     Parameters
     ----------
-    found : GroupedExtrapolation
+    result : GroupedExtrapolation
         What `classex_bayes.extrapolate_groups` returned.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
@@ -34,14 +34,14 @@ def plot_groups(
     DataError
         No accuracies of groups.
     """
-    require(found, GroupedExtrapolation, "found")
+    require(result, GroupedExtrapolation, "result")
     prob, kind = interval_settings(ci_prob, ci_kind)
     curves = {
-        series_label(f"{name} (share {found.mix[name]:.2g})", prediction, prob, kind): prediction
-        for name, prediction in found.by_group.items()
+        series_label(f"{name} (share {result.mix[name]:.2g})", prediction, prob, kind): prediction
+        for name, prediction in result.by_group.items()
     }
-    mixed = series_label(OVERALL, found.overall, prob, kind)
+    mixed = series_label(OVERALL, result.overall, prob, kind)
     chart = Chart({**dict.fromkeys(curves), mixed: INK})
-    for label, prediction in {**curves, mixed: found.overall}.items():
+    for label, prediction in {**curves, mixed: result.overall}.items():
         chart.ribbon(label, Ribbon.of_prediction(prediction, prob, kind))
     return chart.labelled("Expected accuracy by group", N_CLASSES, "accuracy").draw(backend)

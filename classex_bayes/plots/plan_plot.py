@@ -10,7 +10,7 @@ from classex_bayes.plots.chart import MUTED, Chart, require
 from classex_bayes.results import interval_label
 
 
-def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
+def plot_plan(result: Plan, *, backend: str | None = None) -> PlotCollection:
     """Draw the width of the interval against the number of classes, a line for each repeats.
 
     Lines are means over simulated pilots, bands reach one standard deviation to both sides; the
@@ -18,7 +18,7 @@ def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
 
     Parameters
     ----------
-    found : Plan
+    result : Plan
         What `classex_bayes.evaluate.plan.plan` returned.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         Plotting library; ArviZ's rcParams by default.
@@ -32,21 +32,21 @@ def plot_plan(found: Plan, *, backend: str | None = None) -> PlotCollection:
     DataError
         No plan.
     """
-    require(found, Plan, "found")
-    table: Any = found.table
+    require(result, Plan, "result")
+    table: Any = result.table
     lines = {
         f"{repeats} instance{'s' * (repeats > 1)} of each class": rows
         for repeats, rows in table.groupby("repeats")
     }
-    goal = f"wanted ({found.width:g})"
+    goal = f"wanted ({result.width:g})"
     chart = Chart({**dict.fromkeys(lines), goal: MUTED})
     for name, rows in lines.items():
         k, mean, sd = (rows[column].to_numpy() for column in ("classes", "width", "width_sd"))
-        if found.n_pilots > 1:
+        if result.n_pilots > 1:
             chart.band(name, k, np.maximum(mean - sd, 0), mean + sd)
         chart.line(name, k, mean)
-    chart.level(goal, table["classes"].to_numpy(), found.width)
-    title = f"Plan: accuracy at {found.k:,} classes"
-    title += "\nbands: one standard deviation over pilots" * (found.n_pilots > 1)
-    label = f"width of the {interval_label(found.ci_prob, found.ci_kind)}"
+    chart.level(goal, table["classes"].to_numpy(), result.width)
+    title = f"Plan: accuracy at {result.k:,} classes"
+    title += "\nbands: one standard deviation over pilots" * (result.n_pilots > 1)
+    label = f"width of the {interval_label(result.ci_prob, result.ci_kind)}"
     return chart.labelled(title, "number of classes of the pilot", label).draw(backend)

@@ -9,7 +9,7 @@ from classex_bayes.plots.chart import chosen_library
 
 
 def plot_sbc(
-    ranks: xr.DataTree, *, prob: float = 0.99, coverage: bool = False, backend: str | None = None
+    ranks: xr.DataTree, *, ci_prob: float = 0.99, coverage: bool = False, backend: str | None = None
 ) -> PlotCollection:
     """Draw the ECDF of the ranks less the uniform one, with a test of uniformity.
 
@@ -17,7 +17,7 @@ def plot_sbc(
     ----------
     ranks : DataTree
         Of `classex_bayes.evaluate.calibration.sbc` or `posterior_sbc`.
-    prob : float
+    ci_prob : float
         Ranks that deviate are marked where uniform ones would show none with this chance.
     coverage : bool
         Draw the coverage of central intervals in place of the ranks.
@@ -40,12 +40,12 @@ def plot_sbc(
     groups = [name for name in getattr(ranks, "children", ()) if name.endswith("_sbc")]
     if not groups:
         raise DataError("ranks: expected what sbc returns, found no group of ranks")
-    probability(prob, "prob")
+    probability(ci_prob, "ci_prob")
     name, library = chosen_library(backend)
     return plot_ecdf_pit(
         ranks,
         group=groups[0],
-        envelope_prob=prob,
+        envelope_prob=ci_prob,
         coverage=coverage,
         backend=name,
         figure_kwargs=library.figure(2, log_x=False),

@@ -49,7 +49,7 @@ def test_draws_the_scores(with_draws, score, backend):
         ({"score": "coverage90", "n_source": 20}, "needs draws"),
         ({}, "n_source: expected one of 20, 40"),
         ({"n_source": 30}, "n_source: found 30"),
-        ({"found": 3}, "found: expected a Backtest"),
+        ({"result": 3}, "result: expected a Backtest"),
     ],
 )
 def test_refused(found, arguments, message):

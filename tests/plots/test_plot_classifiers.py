@@ -69,7 +69,7 @@ def test_a_single_number_of_classes(predictions, tmp_path):
 
 
 def test_nothing_to_draw():
-    with pytest.raises(DataError, match="found: expected a ClassifierComparison, found dict"):
+    with pytest.raises(DataError, match="result: expected a ClassifierComparison, found dict"):
         plot_classifiers({})
-    with pytest.raises(DataError, match="found: expected a GroupedExtrapolation, found dict"):
+    with pytest.raises(DataError, match="result: expected a GroupedExtrapolation, found dict"):
         plot_groups({})

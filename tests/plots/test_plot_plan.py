@@ -41,5 +41,5 @@ def test_a_single_size_and_pilot():
 
 
 def test_refused():
-    with pytest.raises(DataError, match="found: expected a Plan, found int"):
+    with pytest.raises(DataError, match="result: expected a Plan, found int"):
         plot_plan(3)

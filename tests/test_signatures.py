@@ -1,0 +1,99 @@
+"""One vocabulary: every public signature against the table of docs/arguments.md."""
+
+import ast
+import inspect
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from test_architecture import PUBLIC
+
+import classex_bayes as cb
+
+PAGE = (Path(__file__).parents[1] / "docs" / "arguments.md").read_text(encoding="utf-8")
+# scikit-learn's verbs, which take and return parameters by name.
+FOREIGN = {"self", "cls", "deep", "params"}
+OBJECTS = {
+    "BayesianExtrapolator()": cb.BayesianExtrapolator().get_params(),
+    "MixturePrior()": cb.MixturePrior(),
+    "MixturePrior(bandwidth=0.25)": cb.MixturePrior(bandwidth=0.25),
+    "DriftPrior()": inspect.signature(cb.measure_drift).parameters["prior"].default,
+    "Estimand()": inspect.signature(cb.Extrapolation).parameters["estimand"].default,
+}
+
+
+def rows(page):
+    """Arguments of a part of the page with their defaults, in order."""
+    for names, defaults, _ in re.findall(r"^\| (`.+?) \| (.+?) \| (.+?) \|$", page, flags=re.M):
+        parts = re.findall(r"\{.*?\}|\(.*?\)|\w+\([^)]*\)|[^,\s][^,]*", defaults)
+        for name in re.findall(r"`(\w+)`", names):
+            yield name, [part.strip() for part in parts]
+
+
+def default_of(text):
+    """Value of a default as the table writes it."""
+    if text == "required":
+        return inspect.Parameter.empty
+    return OBJECTS[text] if text in OBJECTS else ast.literal_eval(text)
+
+
+def value_of(default):
+    """A default in the form in which it is compared."""
+    if isinstance(default, cb.BayesianExtrapolator):
+        return default.get_params()
+    return dict(default) if type(default).__name__ == "mappingproxy" else default
+
+
+ORDERED = [name for name, _ in rows(PAGE[: PAGE.index("## Anywhere")])]
+TABLE = {name: list(map(default_of, defaults)) for name, defaults in rows(PAGE)}
+SIGNATURES = {
+    name: [p for p in inspect.signature(value).parameters.values() if p.name not in FOREIGN]
+    for name, value in PUBLIC.items()
+    if not getattr(value, "_is_protocol", False) and not name.endswith(("Error", "Warning"))
+}
+
+
+def users():
+    """Public objects by the arguments that they take."""
+    found = defaultdict(set)
+    for name, parameters in SIGNATURES.items():
+        for parameter in parameters:
+            found[parameter.name].add(getattr(PUBLIC[name], "__qualname__", name))
+    return found
+
+
+def test_shared_arguments_are_in_the_table():
+    shared = {name for name, takers in users().items() if len(takers) > 1}
+    assert shared - TABLE.keys() == set()
+    assert len(TABLE) == len(list(rows(PAGE)))
+
+
+def test_the_table_has_no_argument_that_nobody_takes():
+    assert TABLE.keys() - users().keys() == set()
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_defaults(name):
+    for parameter in SIGNATURES[name]:
+        if parameter.name in TABLE:
+            allowed = TABLE[parameter.name]
+            found = value_of(parameter.default)
+            same = [type(found) is type(value) and found == value for value in allowed]
+            assert any(same), f"{parameter}: the table has {allowed}"
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_order(name):
+    if inspect.isclass(PUBLIC[name]):  # a constructor's parameters have the order of the model
+        return
+    places = [ORDERED.index(p.name) for p in SIGNATURES[name] if p.name in ORDERED]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ["compare", "backtest", "bootstrap", "extrapolate_groups", "plan"])
+def test_k_follows_the_task(name):
+    names = [p.name for p in SIGNATURES[f"classex_bayes.{name}"]]
+    heads = [n for n in names if n in {"estimator", "estimators", "task", "n_source", "k"}]
+    order = ["estimator", "estimators", "task", "n_source", "k"]
+    assert heads == sorted(heads, key=order.index)
