@@ -54,7 +54,7 @@ def test_draws_the_scores(with_draws, score, backend):
 )
 def test_refused(found, arguments, message):
     with pytest.raises(DataError, match=message):
-        plot_backtest(**{"found": found, **arguments}, backend="none")
+        plot_backtest(**{"result": found, **arguments}, backend="none")
 
 
 @pytest.mark.parametrize("held", [0.0, 0.8, 1.0])
