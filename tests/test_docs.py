@@ -1,7 +1,12 @@
-"""The documentation: public names are in the reference, links within the project lead somewhere."""
+"""The documentation: names are in the reference, links lead somewhere, code calls what exists."""
 
+import ast
+import contextlib
+import importlib
+import inspect
 import json
 import re
+import typing
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
@@ -67,3 +72,124 @@ def test_every_public_name_is_in_the_reference():
         names = getattr(cb, module).__all__
         wanted |= {f"{module}.{name}" for name in names if name not in cb.__all__}
     assert wanted - documented == set()
+
+
+def python_code(page):
+    """Python of a page: its code blocks in one text, then the calls in its sentences."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    if page.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        blocks = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    return ["\n".join(blocks), *re.findall(r"`((?:cb|model|pred|task)\.[^`]+)`", text_of(page))]
+
+
+class Calls(ast.NodeVisitor):
+    """Names and arguments of the package that a page uses; `errors` are those that do not exist.
+
+    Types are followed through assignments, methods that return `Self` and annotated results; what
+    they do not tell is not checked.
+    """
+
+    def __init__(self):
+        self.errors = []
+        self.values = {"cb": cb, "SourceTask": cb.SourceTask}
+        self.instances = {
+            "model": cb.BayesianExtrapolator,
+            "pred": cb.Extrapolation,
+            "task": cb.SourceTask,
+        }
+
+    def value(self, node):
+        """Module, class or function that an expression names, or None."""
+        if isinstance(node, ast.Name):
+            return self.values.get(node.id)
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self.value(node.value) or self.instance(node.value)
+        if owner is None:
+            return None
+        fitted = node.attr.endswith("_") or node.attr in getattr(owner, "__annotations__", {})
+        if not hasattr(owner, node.attr) and not fitted:
+            self.errors.append(ast.unparse(node))
+        named = getattr(owner, node.attr, None)
+        return named if callable(named) or inspect.ismodule(named) else None
+
+    def instance(self, node):
+        """Class of what an expression gives, or None."""
+        if isinstance(node, ast.Name):
+            return self.instances.get(node.id)
+        if not isinstance(node, ast.Call):
+            return None
+        function = self.value(node.func)
+        if inspect.isclass(function):
+            return function
+        if not callable(function):
+            return None
+        result = inspect.signature(function).return_annotation
+        if result == typing.Self:
+            owner = node.func.value
+            return self.value(owner) or self.instance(owner)
+        return result if inspect.isclass(result) and result is not typing.Any else None
+
+    def visit_Assign(self, node):
+        self.generic_visit(node)
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.values.pop(target.id, None)
+                self.instances[target.id] = self.instance(node.value)
+
+    def visit_ImportFrom(self, node):
+        if node.module.split(".")[0] == "classex_bayes":
+            module = importlib.import_module(node.module)
+            self.values |= {alias.name: getattr(module, alias.name) for alias in node.names}
+
+    def visit_Attribute(self, node):
+        self.value(node)
+        self.generic_visit(node)
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        function = self.value(node.func)
+        if not callable(function):
+            return
+        # A method found on a class whose instance is used takes `self` first.
+        bound = inspect.isfunction(function) and isinstance(node.func, ast.Attribute)
+        bound = bound and self.value(node.func.value) is None
+        arguments = [None] * bound
+        arguments += [None for value in node.args if not isinstance(value, ast.Starred)]
+        names = {word.arg: None for word in node.keywords if word.arg}
+        try:
+            inspect.signature(function).bind_partial(*arguments, **names)
+        except TypeError as error:
+            self.errors.append(f"{ast.unparse(node)}: {error}")
+
+
+def unknown_names(snippets):
+    """Names and arguments in Python code that the package does not have."""
+    calls = Calls()
+    for code in snippets:
+        with contextlib.suppress(SyntaxError):  # a span that is no expression
+            calls.visit(ast.parse(code))
+    return calls.errors
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_call_what_exists(page):
+    code, *spans = python_code(page)
+    ast.parse(code)
+    assert unknown_names([code, *spans]) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "cb.SourceTask.from_losses(x)",
+        "cb.risk.kappa(3)",
+        "model.fit(task).predict(3, top=5)",
+        "x = cb.KDE('ucv').fit(task)\nx.predict(3, 4)",
+    ],
+)
+def test_unknown_names_are_seen(code):
+    assert len(unknown_names([code])) > 0
+    assert unknown_names(["x = cb.KDE('ucv').fit(task)\nx.predict(k=3)"]) == []
