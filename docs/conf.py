@@ -17,7 +17,7 @@ author = copyright = "The classex_bayes developers"
 version = release = classex_bayes.__version__
 
 extensions = ["mathml", "myst_nb", "numpydoc", "sphinx.ext.autodoc"]
-include_patterns = ["docs/**", "notebooks/**", "CHANGELOG.md"]
+include_patterns = ["docs/**", "notebooks/**", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["**/.ipynb_checkpoints"]
 root_doc = "docs/index"
 # Names in backticks are those of parameters as often as those of public objects.

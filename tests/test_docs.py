@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import importlib
 import inspect
 import json
@@ -84,6 +85,15 @@ def python_code(page):
     return ["\n".join(blocks), *re.findall(r"`((?:cb|model|pred|task)\.[^`]+)`", text_of(page))]
 
 
+@functools.cache
+def assigned_attributes(owner):
+    """Names that the methods of a class assign to `self`, and fields of dataclasses."""
+    bases = [base for base in getattr(owner, "__mro__", ()) if "classex" in base.__module__]
+    sources = [inspect.getsource(base) for base in bases]
+    fields = {name for base in bases for name in vars(base).get("__annotations__", {})}
+    return fields | set(re.findall(r"self\.(\w+)", "".join(sources)))
+
+
 class Calls(ast.NodeVisitor):
     """Names and arguments of the package that a page uses; `errors` are those that do not exist.
 
@@ -109,8 +119,7 @@ class Calls(ast.NodeVisitor):
         owner = self.value(node.value) or self.instance(node.value)
         if owner is None:
             return None
-        fitted = node.attr.endswith("_") or node.attr in getattr(owner, "__annotations__", {})
-        if not hasattr(owner, node.attr) and not fitted:
+        if not hasattr(owner, node.attr) and node.attr not in assigned_attributes(owner):
             self.errors.append(ast.unparse(node))
         named = getattr(owner, node.attr, None)
         return named if callable(named) or inspect.ismodule(named) else None
