@@ -78,8 +78,8 @@ class DriftPrior:
         Examples
         --------
         >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
-        >>> found = DriftPrior().given(x, -0.1 * x, noise)
-        >>> round(found.slope_mean, 2), round(found.slope_sd, 2)
+        >>> posterior = DriftPrior().given(x, -0.1 * x, noise)
+        >>> round(posterior.slope_mean, 2), round(posterior.slope_sd, 2)
         (-0.09, 0.03)
         """
         grid = self.wander * np.geomspace(*_WANDER_RANGE, _N_WANDER)

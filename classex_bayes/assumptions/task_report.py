@@ -126,8 +126,8 @@ class TaskReport:
 
     @property
     def _header(self) -> str:
-        found = len(self.warnings)
-        verdict = f"{found} warning{'s' if found > 1 else ''}" if found else "nothing found"
+        n = len(self.warnings)
+        verdict = f"{n} warning{'s' if n > 1 else ''}" if n else "nothing found"
         return f"{self.title}: {verdict}"
 
     def __repr__(self) -> str:

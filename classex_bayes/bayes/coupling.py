@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import seed_sequence
+from classex_bayes.arguments import seed_sequence, truth_value
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.joint_influence import joint_covariance
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Extrapolation
@@ -60,9 +62,9 @@ class JointPosterior:
 
     def expected(self, k: FloatArray | IntArray) -> dict[Any, FloatArray]:
         """Draws of the expected accuracy of each task, shape (chain, draw, n_k)."""
-        elements = self.basis.accuracy(k).T
         return {
-            name: np.clip(weights @ elements, 0.0, 1.0) for name, weights in self.weights.items()
+            name: MixtureLaw(self.basis, weights).expected(k)
+            for name, weights in self.weights.items()
         }
 
     def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
@@ -95,20 +97,21 @@ def fit_jointly(
     paired: bool,
     sampler: Mapping[str, Any],
     random_seed: RandomSeed,
+    progressbar: bool,
 ) -> JointPosterior:
     """Fit a copy of the model to each task and couple the draws.
 
     Tasks that are `paired` share their classes; the draws of others are independent. `sampler`
     holds arguments of `BayesianExtrapolator.fit`.
     """
+    settings = {"progressbar": truth_value(progressbar, "progressbar"), **sampler_settings(sampler)}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
     with interrupted_whole("the joint posterior"):
         fitted: dict[Any, Any] = {
-            name: fitted_copy(model, task, seed, **sampler)
+            name: fitted_copy(model, task, seed, **settings)
             for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
         }
-    every = list(tasks.values())
-    correlation = sampling_correlation(every) if paired else np.eye(len(every))
+    correlation = sampling_correlation(list(tasks.values())) if paired else np.eye(len(tasks))
     return couple(fitted, correlation, np.random.default_rng(order_seed))
 
 

@@ -83,13 +83,15 @@ def top_accuracy_given_losses(
     lost, drawn = np.broadcast_arrays(lost, drawn)
     most, competitors = float(top - 1), float(n_classes - 1)
     chance = np.where(np.minimum(lost, drawn) <= most, 1.0, 0.0)
-    open_ = (chance == 0) & (lost + drawn - competitors <= most)
-    at_most = np.empty(np.count_nonzero(open_))
-    open_lost, open_drawn = lost[open_], drawn[open_]
+    undecided = (chance == 0) & (lost + drawn - competitors <= most)
+    at_most = np.empty(np.count_nonzero(undecided))
+    undecided_lost, undecided_drawn = lost[undecided], drawn[undecided]
     for start in range(0, at_most.size, _MOST_PAIRS):
         part = slice(start, start + _MOST_PAIRS)
-        at_most[part] = _chance_at_most(most, open_lost[part], open_drawn[part], competitors)
-    chance[open_] = at_most
+        at_most[part] = _chance_at_most(
+            most, undecided_lost[part], undecided_drawn[part], competitors
+        )
+    chance[undecided] = at_most
     return chance
 
 

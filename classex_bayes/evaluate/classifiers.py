@@ -12,7 +12,6 @@ import xarray as xr
 from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
-from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -240,10 +239,10 @@ def compare_classifiers(
     ...     "all": SourceTask.from_embeddings(probes, gallery, y),
     ...     "half": SourceTask.from_embeddings(probes[:, :5], gallery[:, :5], y),
     ... }
-    >>> found = compare_classifiers(
+    >>> comparison = compare_classifiers(
     ...     tasks, [60, 600], sampler={"chains": 2}, random_seed=1, progressbar=False
     ... )
-    >>> bool(found.prob_best().loc[600, "all"] > 0.9)
+    >>> bool(comparison.prob_best().loc[600, "all"] > 0.9)
     True
     """
     counts = class_counts(k)
@@ -255,9 +254,9 @@ def compare_classifiers(
         named,
         model,
         paired=paired,
-        sampler={"progressbar": truth_value(progressbar, "progressbar")}
-        | sampler_settings(sampler),
+        sampler=sampler,
         random_seed=random_seed,
+        progressbar=progressbar,
     )
     return ClassifierComparison(posterior.predictions(counts), posterior, paired)
 
@@ -287,12 +286,14 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
                 f"tasks: {name!r} was made from accuracies alone, which cannot be paired; make it "
                 "with from_scores, from_embeddings or from_ranks, or pass paired=False"
             )
-    (one, first), *others = tasks.items()
+    (first_name, first), *others = tasks.items()
     for name, task in others:
-        pair = f"tasks: {one!r} and {name!r}"
+        pair = f"tasks: {first_name!r} and {name!r}"
         if task.n_classes != first.n_classes:
-            found = f"{first.n_classes} and {task.n_classes} classes"
-            raise DataError(f"{pair} have {found}, expected the same; {remedy}")
+            raise DataError(
+                f"{pair} have {first.n_classes} and {task.n_classes} classes, expected the same; "
+                f"{remedy}"
+            )
         for place, names in enumerate(zip(first.classes or (), task.classes or (), strict=False)):
             if names[0] != names[1]:
                 raise DataError(
@@ -300,11 +301,13 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
                     f"{names[1]!r}; {remedy}"
                 )
         if task.n_test != first.n_test:
-            found = f"{first.n_test} and {task.n_test} instances"
-            raise DataError(f"{pair} have {found}, expected the same; {remedy}")
-        other = np.flatnonzero(task.y != first.y)
-        if other.size:
-            row = int(other[0])
+            raise DataError(
+                f"{pair} have {first.n_test} and {task.n_test} instances, expected the same; "
+                f"{remedy}"
+            )
+        differing = np.flatnonzero(task.y != first.y)
+        if differing.size:
+            row = int(differing[0])
             raise DataError(
                 f"{pair} have different true classes at row {row}: {first.y[row]} and "
                 f"{task.y[row]}; put the instances in the same order, or {remedy}"

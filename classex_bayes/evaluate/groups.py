@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, class_counts, number, truth_value
+from classex_bayes.arguments import as_array, class_counts, number
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
-from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
@@ -168,11 +167,11 @@ def extrapolate_groups(
     >>> glyphs = load_glyphs()
     >>> pilot = np.isin(glyphs.y, glyphs.classes[::50])
     >>> task = glyphs.task().select(np.arange(0, 2965, 50))
-    >>> found = extrapolate_groups(
+    >>> grouped = extrapolate_groups(
     ...     task, glyphs.font[pilot], [60, 600], sampler={"chains": 2}, random_seed=1,
     ...     progressbar=False,
     ... )
-    >>> found.with_mix({"rounded": 0.7, "brush": 0.3}).summary().shape
+    >>> grouped.with_mix({"rounded": 0.7, "brush": 0.3}).summary().shape
     (8, 5)
     """
     counts = class_counts(k)
@@ -191,9 +190,9 @@ def extrapolate_groups(
         tasks,
         model,
         paired=True,
-        sampler={"progressbar": truth_value(progressbar, "progressbar")}
-        | sampler_settings(sampler),
+        sampler=sampler,
         random_seed=random_seed,
+        progressbar=progressbar,
     )
     return GroupedExtrapolation(
         posterior.predictions(counts),

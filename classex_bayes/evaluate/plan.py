@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,7 +136,7 @@ class Plan(Shown):
 
 
 class _Population(NamedTuple):
-    """What a simulated pilot is drawn from: a known law, or weights on a basis."""
+    """Population that a simulated pilot is drawn from: a known law, or weights on a basis."""
 
     law: KnownLaw | None
     basis: RadialBasis | None
@@ -340,15 +340,7 @@ def _guessed(
             # A guess needs fewer draws than a result.
             warnings.simplefilter("ignore", ConvergenceWarning)
             guess = BayesianExtrapolator(prior).fit(
-                guess,
-                random_seed=_child(seeds, 0),
-                draws=settings.draws,
-                tune=settings.tune,
-                chains=settings.chains,
-                target_accept=settings.target_accept,
-                nuts_sampler=settings.nuts_sampler,
-                cores=1,
-                progressbar=False,
+                guess, random_seed=_child(seeds, 0), **asdict(settings)
             )
     if not isinstance(guess, BayesianExtrapolator):
         raise DataError(

@@ -122,11 +122,9 @@ def run_trials(
         _Candidate(name, estimator, "" if store is None else _digest(study, estimator))
         for name, estimator in named_estimators(estimators).items()
     ]
-    names = [candidate.name for candidate in candidates]
-    kept = TrialStore(store)
-    done = kept.resume(
-        {candidate.name: candidate.settings for candidate in candidates}, counts.size
-    )
+    trial_store = TrialStore(store)
+    settings = {candidate.name: candidate.settings for candidate in candidates}
+    done = trial_store.resume(settings, counts.size)
     finished = set(zip(done["cell"], done["simulation"], done["estimator"], strict=True))
     left = [
         _Simulation(cell, number, missing)
@@ -139,21 +137,22 @@ def run_trials(
     def finished_rows() -> pd.DataFrame:
         table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
         wanted = table["cell"].isin([str(cell) for cell in cells])
-        wanted &= (table["simulation"] < simulations) & table["estimator"].isin(names)
+        wanted &= (table["simulation"] < simulations) & table["estimator"].isin(settings)
         return table[wanted].drop(columns="settings").reset_index(drop=True)
 
     work = [(draw, simulation, counts, random_seed, level, dict(sampler)) for simulation in left]
     try:
         for rows in in_parallel(_run, work, jobs, "tasks", show):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
-            kept.append(parts[-1])
+            trial_store.append(parts[-1])
     except (KeyboardInterrupt, BrokenExecutor) as error:
         rows = finished_rows()
         lost = "a process was lost (killed, or out of memory): "
         message = lost if isinstance(error, BrokenExecutor) else ""
         message += f"interrupted after {len(parts) - 1} of {len(left)} tasks"
-        kept_in = f"; {store} keeps what was finished" if store and len(rows) else ""
-        raise Interrupted(message + kept_in, rows) from None
+        if store and len(rows):
+            message += f"; {store} keeps what was finished"
+        raise Interrupted(message, rows) from None
     return finished_rows()
 
 

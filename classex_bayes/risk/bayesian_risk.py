@@ -162,8 +162,8 @@ class BayesianRisk(MixtureModel):
     def _stored_data(cls, tree: xr.DataTree) -> RiskData | MonotoneRiskData:
         monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
         kind: Any = MonotoneRiskData if monotone else RiskData
-        stored = tree["likelihood_data"].to_dataset()
-        values = {str(name): stored[name].values for name in stored}
+        arrays = tree["likelihood_data"].to_dataset().data_vars
+        values = {str(name): array.values for name, array in arrays.items()}
         return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
 
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:

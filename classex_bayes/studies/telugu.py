@@ -28,8 +28,8 @@ def load_telugu(path: str | Path) -> dict[tuple[str, int], SourceTask]:
     file = Path(path)
     file = file / "telugu_scores.npz" if file.is_dir() else file
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            arrays = dict(stored)
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
     except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"path: {file} cannot be read as .npz ({error})") from None
     tasks = {}
@@ -104,9 +104,9 @@ def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
     for estimator in table.index.unique("estimator"):
         rows[estimator] = table["predicted"].xs(estimator, level="estimator")
     for column in ("printed", "recomputed"):
-        known = table[column].dropna()
-        for estimator in known.index.unique("estimator"):
-            rows[f"{estimator}, {column}"] = known.xs(estimator, level="estimator")
+        values = table[column].dropna()
+        for estimator in values.index.unique("estimator"):
+            rows[f"{estimator}, {column}"] = values.xs(estimator, level="estimator")
     wide = pd.DataFrame(rows).reindex(truth.index).T
     wide.columns = ["{} {}-{}".format(*place) for place in wide.columns]
     return wide.rename_axis("estimator")

@@ -207,8 +207,9 @@ def _of_ranks(
     histograms = np.vstack([counts * total / counts.sum(), draws.reshape(-1, counts.size)])
     groups = np.add.reduceat(histograms, starts, axis=1)
     scale = expected * total / data.effective_sample
-    distances = [((each - expected) ** 2 / scale).sum(axis=1) for each in (groups[:1], groups[1:])]
-    discrepancies: dict[str, Discrepancy] = {"ranks: distance": (distances[0], distances[1])}
+    distance = ((groups[:1] - expected) ** 2 / scale).sum(axis=1)
+    replicated_distance = ((groups[1:] - expected) ** 2 / scale).sum(axis=1)
+    discrepancies: dict[str, Discrepancy] = {"ranks: distance": (distance, replicated_distance)}
     first = np.append(0, last_loss[:-1] + 1)[starts] + 1
     last = np.append(first[1:] - 1, last_loss[-1] + 1)
     for low, high, values in zip(first, last, groups.T / total, strict=True):

@@ -23,8 +23,8 @@ def build_model(prior: Prior, data: LikelihoodData) -> pm.Model:
         }
         log_weights = prior.log_weights()
         # Written out, the softmax compiles in half the time of the fused operation.
-        raised = pt.exp(log_weights - pt.max(log_weights))
-        weights = pm.Deterministic("weights", raised / pt.sum(raised), dims="knot")
+        unnormalised = pt.exp(log_weights - pt.max(log_weights))
+        weights = pm.Deterministic("weights", unnormalised / pt.sum(unnormalised), dims="knot")
         type(data).register(containers, weights)
     return model
 

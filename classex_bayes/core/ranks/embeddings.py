@@ -274,14 +274,14 @@ class EmbeddingBlock:
         tiles_here = source.tiles_of(columns)
         factors = [source.gallery_factor(tile) for tile in tiles_here]
         widest = max(right.shape[1] for right in factors)
-        one, infinity = np.float32(1), np.float32(np.inf)
-        for some in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
-            rows = np.arange(some.stop - some.start)
+        sign, largest = np.float32(1), np.float32(np.inf)
+        for part in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
+            rows = np.arange(part.stop - part.start)
             for tile, right in zip(tiles_here, factors, strict=True):
-                scores = source.reduced(left[some] @ right, tile)
+                scores = source.reduced(left[part] @ right, tile)
                 word = (tile.start - columns.start) // WORD
-                band, out = (low[some], high[some]), (above[some], close[some])
-                tiles.compare(scores, rows, one, *band, infinity, word, *out)
+                band, bits = (low[part], high[part]), (above[part], close[part])
+                tiles.compare(scores, rows, sign, *band, largest, word, *bits)
         return above, close
 
     def _compare_on_device(self, at: slice, columns: slice) -> tuple[NumberArray, NumberArray]:
