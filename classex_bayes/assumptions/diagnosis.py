@@ -277,17 +277,13 @@ def concentrated_errors(
 
 
 def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Generator) -> Check:
-    """Whether the graph of confusions falls to pieces, as it does where classes come in groups.
+    """Whether the graph of confusions falls to pieces, as it does if classes come in groups.
 
-    The value is `linked_share`. It fails below 0.5 if at most one in a hundred graphs with
-    the same degrees falls apart as much. Graphs of classes spread over two or more dimensions
-    are in one piece from about 4 confusions a class on, so fewer are not checked.
-
-    Notes
-    -----
-    No single task can tell classes drawn by groups from single draws out of a population that has
-    groups: the second is sound. The check asks the question; only the user can answer it. Groups
-    that are confused with each other now and then go unnoticed.
+    The value is `linked_share`. It fails below 0.5 if at most one in a hundred graphs with the same
+    degrees falls apart as much. Graphs of classes spread over two or more dimensions are in one
+    piece from about 4 confusions a class on, so fewer are not checked. Groups that are confused
+    with each other now and then go unnoticed, and classes drawn one by one from a population that
+    has groups are sound: only the user can tell these from classes drawn by groups.
     """
     name = "grouped confusions"
     degree = mean_degree(edges)

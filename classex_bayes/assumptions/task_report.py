@@ -44,25 +44,12 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class ClassErrors:
-    """What every class has to do with the errors, for plots.
+    """What every class has to do with the errors, for plots; arrays of shape (n_classes,)."""
 
-    Attributes
-    ----------
-    missed : array of shape (n_classes,)
-        Share of each class's own instances that are wrong among all k1 classes; 0 for classes
-        without instances.
-    beaten : array of shape (n_classes,)
-        Share of the other classes' instances that it beats as a competitor.
-    influence : array of shape (n_classes,)
-        Share of the sum of squared influences on ATA_k; sums to 1.
-    n_classes_effective : float
-        Participation number of the influences.
-    """
-
-    missed: FloatArray
-    beaten: FloatArray
-    influence: FloatArray
-    n_classes_effective: float
+    missed: FloatArray  # share of the class's instances that are wrong at k1; 0 without instances
+    beaten: FloatArray  # share of the other classes' instances that it beats as a competitor
+    influence: FloatArray  # share of the sum of squared influences on ATA_k; sums to 1
+    n_classes_effective: float  # participation number of the influences
 
 
 @dataclass(frozen=True, repr=False, eq=False)

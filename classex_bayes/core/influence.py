@@ -146,7 +146,7 @@ class Influence:
         )
 
     def scaled(self, factor: float) -> Self:
-        """Influence where the weights of all instances are multiplied by `factor`."""
+        """Influence if the weights of all instances are multiplied by `factor`."""
         return type(self)(
             factor * self.as_test, factor * self.as_competitor, factor**2 * self.pair_sum
         )

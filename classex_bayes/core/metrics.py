@@ -110,7 +110,7 @@ def named_metric(name: str | Metric) -> Metric:
     Parameters
     ----------
     name : str or Metric
-        A key of `METRICS`, such as "accuracy", with "@m" behind it where the metric has an m.
+        A key of `METRICS`, such as "accuracy", with "@m" behind it if the metric has an m.
 
     Returns
     -------

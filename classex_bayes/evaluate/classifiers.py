@@ -194,13 +194,13 @@ def compare_classifiers(
     Parameters
     ----------
     tasks : mapping from str to SourceTask
-        One task a classifier, at least two. Where `paired`, row i of each is the same instance.
+        One task a classifier, at least two. If `paired`, row i of each is the same instance.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     model : BayesianExtrapolator
         What is fitted to each task; left as it is.
     paired : bool
-        False where the classifiers were tested on different instances and classes; their
+        False if the classifiers were tested on different instances and classes; their
         posteriors are then independent.
     sampler : mapping
         Arguments "draws", "tune", "chains", "cores", "target_accept" of
@@ -278,7 +278,7 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
 
 
 def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
-    """Raise where two tasks cannot be tests on the same instances."""
+    """Raise if two tasks cannot be tests on the same instances."""
     remedy = "pass paired=False for classifiers tested on different instances"
     for name, task in tasks.items():
         if task.kind == "accuracies":

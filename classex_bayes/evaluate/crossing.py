@@ -25,8 +25,7 @@ class Crossing(CountDraws):
     first, second : str
         Names of the classifiers.
     k : DataArray with dimensions (chain, draw)
-        Where the curves cross for the first time in the range, interpolated; infinite where they do
-        not.
+        First crossing of the curves in the range, interpolated; infinite if they do not cross.
     ahead : DataArray with dimensions (chain, draw)
         Whether `first` is the better one before that.
     between : tuple of int
@@ -36,7 +35,7 @@ class Crossing(CountDraws):
 
     Notes
     -----
-    Where one classifier is well ahead at k1, most crossings are beyond 100 k1. There the curves
+    If one classifier is well ahead at k1, most crossings are beyond 100 k1. There the curves
     rest on the tails of the model rather than on the data, and so does their crossing.
     """
 
@@ -64,7 +63,7 @@ class Crossing(CountDraws):
         -------
         DataFrame
             Rows "A throughout", "A, then B", "B, then A", "B throughout"; columns "probability"
-            and "k", the median of the crossing where that is what happens.
+            and "k", the median of the crossing over the draws in which it happens.
         """
         crosses, k = np.isfinite(self.k.values), self.k.values
         a, b = self.first, self.second
@@ -125,7 +124,7 @@ def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, B
     """
     flat = difference.reshape(-1, k.size)
     rows = np.arange(flat.shape[0])
-    # Where the curves start together, whoever parts first is ahead.
+    # If the curves start together, the first to rise above the other is ahead.
     ahead = flat[rows, np.argmax(flat != 0, axis=1)] > 0
     changed = flat * np.where(ahead, 1, -1)[:, None] < 0
     after = np.argmax(changed, axis=1)

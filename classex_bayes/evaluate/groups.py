@@ -153,7 +153,7 @@ def extrapolate_groups(
 
     Notes
     -----
-    Where a group tests some of the classes only, these are taken for a random part of the
+    If a group tests only some of the classes, these are taken for a random part of the
     population, like the k1 classes themselves.
 
     References

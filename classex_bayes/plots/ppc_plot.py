@@ -110,7 +110,9 @@ def plot_prior_predictive(
     Raises
     ------
     DataError
-        As of `classex_bayes.bayes.predict.prior_accuracy.prior_accuracy`.
+        Not a model, or k outside 2..10^12.
+    NotFittedError
+        No task, and the model has no draws.
     """
     checked_model(model)
     if task is not None:

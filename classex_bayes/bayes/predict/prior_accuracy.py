@@ -18,38 +18,9 @@ def prior_accuracy(
 ) -> Extrapolation:
     r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, as `predict` gives it.
 
-    Parameters
-    ----------
-    model : BayesianExtrapolator
-        The model whose prior is drawn from; it need not be fitted.
-    k : int or array-like of int
-        Numbers of classes, 2..10^12.
-    task : SourceTask, optional
-        Task whose k1 decides which k are far beyond; the fitted one by default.
-    draws : int
-        Number of draws from the prior.
-    random_seed : int, SeedSequence or None
-        Seed of the draws; by default that of the fit, if the model is fitted.
+    The model need not be fitted. `task` (the fitted one by default) decides which k are far beyond
+    its classes. Without `random_seed` the seed is that of the fit, if there is one.
 
-    Returns
-    -------
-    Extrapolation
-        `.summary()`, `.prob_at_least(a)`, and `plot_accuracy` beside the posterior.
-
-    Raises
-    ------
-    DataError
-        Not a model, or k as for `predict`.
-    NotFittedError
-        No task, and the model has no draws.
-
-    Warns
-    -----
-    ExtrapolationWarning
-        k lies more than 100 times beyond the source classes.
-
-    Examples
-    --------
     >>> task = SourceTask.from_ranks([1, 2, 1, 3], range(4), n_classes=4)
     >>> prior = prior_accuracy(BayesianExtrapolator(), [4, 400], task, random_seed=1)
     >>> bool(prior.mean[400] < prior.mean[4]), bool(prior.prob_at_least(0.9)[400] > 0.05)

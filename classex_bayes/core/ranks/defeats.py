@@ -86,7 +86,7 @@ def add_gains(words: NumberArray, losses: IntArray, gain: FloatArray, total: Flo
     """Add the gains (n, m) of instances to the competitors (width, m) that beat them.
 
     Every competitor's sum runs over the instances in order, however many threads share the work.
-    Where most competitors beat an instance, all get its gain and the others give it back.
+    If most competitors beat an instance, all get its gain and the others give it back.
     """
     most = 2 * losses > len(total)
     total += gain[most].sum(axis=0)

@@ -115,8 +115,8 @@ def row_groups(
 ) -> Iterator[IntArray]:
     """Group the instances into blocks of whole classes, in order of class.
 
-    Blocks are larger where their defeats stay `packed`. Where the instances should come
-    `in_order` and are not sorted by class, blocks follow that order and may split classes.
+    Blocks are larger if their defeats stay `packed`. If the instances should come `in_order` and
+    are not sorted by class, blocks follow that order and may split classes.
     """
     if in_order and np.any(np.diff(y) < 0):
         rows = np.arange(y.size)
