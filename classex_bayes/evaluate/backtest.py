@@ -104,10 +104,10 @@ def backtest(
         default.
     levels : sequence of float
         Levels at which coverage is given.
-    random_seed : int
-        Same seed, same pilots and fits, for any number of processes.
     sampler : mapping
         Arguments of `fit` for estimators that draw from a posterior.
+    random_seed : int
+        Same seed, same pilots and fits, for any number of processes.
     n_jobs : int, optional
         Processes of joblib; by default one, or as `joblib.parallel_config` says, which can also
         hand the work to a cluster.

@@ -211,10 +211,10 @@ def plan(
         Wanted width of the interval of the accuracy at k, in (0, 1).
     classes, repeats : sequence of int
         Numbers of classes and of test instances per class to try, in all combinations.
-    ci_prob, ci_kind : optional
-        Level and kind of the interval; ArviZ's rcParams by default.
     n_pilots : int
         Pilots to simulate for each design; from the same populations for all designs.
+    ci_prob, ci_kind : optional
+        Level and kind of the interval; ArviZ's rcParams by default.
     prior : MixturePrior or DirichletPrior, optional
         Prior of the model that the pilots will be fitted with; that of a model given as `task`,
         else `MixturePrior()`.

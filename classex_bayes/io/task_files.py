@@ -83,7 +83,7 @@ def read_task(
     labels : path or sequence of paths, optional
         The true classes for scores in .npy: an .npy file for each, or .txt with one label a line.
         Whole numbers in .txt, .csv and .parquet are positions unless all are names of classes.
-    higher_is_better, metric, reduce, classes, ties, class_weight, untested
+    metric, reduce, classes, higher_is_better, ties, class_weight, untested
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
     n_classes, n_test, design_effect
