@@ -2,6 +2,7 @@
 
 import socket
 import warnings
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -101,6 +102,20 @@ def small_task():
         return SourceTask.from_ranks(ranks, y, n_classes=k1)
 
     return small_task
+
+
+@pytest.fixture(scope="session")
+def constants():
+    """Change private constants of a module, such as the size of its blocks, for a few lines."""
+
+    @contextmanager
+    def changed(module, **values):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in values.items():
+                patch.setattr(module, name, value)
+            yield
+
+    return changed
 
 
 @pytest.fixture

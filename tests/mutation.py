@@ -43,7 +43,8 @@ TESTS = {
     "core/ranks/sources.py": "core/ranks/test_losses.py core/ranks/test_tiles.py task/test_task.py",
     "core/ranks/ties.py": "core/ranks/test_losses.py core/test_influence.py task/test_task.py",
     "core/ranks/tiles.py": "core/ranks/test_losses.py",
-    "core/subsets.py": "core/test_top.py",
+    "core/sharded_influence.py": "task/test_merge.py task/test_distributed.py",
+    "core/subsets.py": "core/test_metrics.py",
     "task/validation.py": "task/test_bad_input.py task/test_task.py task/test_frames.py "
     "task/test_merge.py io/test_io_formats.py",
 }
@@ -135,7 +136,7 @@ def survives(path: Path, tree: ast.Module, tests: list[str], seconds: float) -> 
 def main() -> None:
     """Make a sample of mutants of each module and tell which survive."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", help="such as core/top.py")
+    parser.add_argument("modules", nargs="+", help="such as core/subsets.py")
     parser.add_argument("--mutants", type=int, default=10, help="at most so many of a module")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -98,16 +98,6 @@ def test_accuracy_is_the_moment_of_the_cdf():
     np.testing.assert_allclose(BASIS.accuracy(k), expected, atol=1e-10)
 
 
-@settings(max_examples=25, deadline=None)
-@given(BASES, st.lists(st.integers(1, 10**12), min_size=1, max_size=6).map(sorted))
-def test_accuracies_fall_with_k_and_rise_with_the_knot(basis, k):
-    accuracy = basis.accuracy(np.array(k))
-    assert accuracy.shape == (len(k), basis.knots.size)
-    assert np.all((accuracy >= 0) & (accuracy <= 1 + 1e-12))
-    assert np.all(np.diff(accuracy, axis=0) <= 1e-12)
-    assert np.all(np.diff(accuracy, axis=1) >= -1e-12)
-
-
 # Bernstein moments
 
 

@@ -49,7 +49,7 @@ def test_carried_over_is_the_regression_of_new_answers_on_old():
 
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS, n_classes=st.integers(3, 9))
-def test_estimates_are_those_of_all_pairs(seed, n_classes):
+def test_estimates_are_those_of_all_pairs(seed, n_classes, constants):
     rng = np.random.default_rng(seed)
     repeats = rng.integers(1, 4, n_classes)
     repeats[0] = 3
@@ -58,9 +58,7 @@ def test_estimates_are_those_of_all_pairs(seed, n_classes):
     losses[:2] = 0, 1
     weight = rng.dirichlet(np.full(n_classes, 5.0))
     variance = float(rng.uniform(0.001, 0.1))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dependence, "_CLASS_SD", 1e9)  # trust the pilot alone
-        patch.setattr(dependence, "_COMPETITOR_SD", 1e9)
+    with constants(dependence, _CLASS_SD=1e9, _COMPETITOR_SD=1e9):  # trust the pilot alone
         found = answer_dependence(losses, y, weight, variance)
 
     right = (losses == 0).astype(float)

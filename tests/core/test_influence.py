@@ -4,6 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from helpers import weighted_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,16 +64,6 @@ def written_out(scores, y, weight, k):
     return covariance
 
 
-def random_task(rng, n_classes, most_repeats, untested=0):
-    repeats = rng.integers(1, most_repeats + 1, n_classes)
-    repeats[:untested] = 0
-    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
-    scores = rng.normal(size=(y.size, n_classes)) + rng.normal(size=n_classes)
-    scores[np.arange(y.size), y] += 1
-    weight = rng.uniform(0.2, 1, n_classes) * (repeats > 0)
-    return scores, y, weight / weight.sum()
-
-
 def stream(source, y, weight, k):
     """Losses and the dyadic covariance, as one pass over the scores gives them."""
     repeats = np.bincount(y, minlength=weight.size)
@@ -92,7 +83,7 @@ def test_streamed_covariance_is_the_written_formula(
     seed, n_classes, most_repeats, untested, several_k
 ):
     rng = np.random.default_rng(seed)
-    scores, y, weight = random_task(rng, n_classes, most_repeats, untested)
+    scores, y, weight = weighted_scores(rng, n_classes, most_repeats, untested)
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
     losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
     expected = written_out(scores, y, weight, k)
@@ -113,7 +104,7 @@ def test_influences_are_those_of_deletion(repeats):
 
 
 def test_order_of_the_numbers_of_classes_is_the_callers():
-    scores, y, weight = random_task(np.random.default_rng(2), 12, 3)
+    scores, y, weight = weighted_scores(np.random.default_rng(2), 12, 3)
     k = np.array([9, 2, 12, 4])
     order = np.argsort(k)
     _, found = stream(ScoreMatrix(scores), y, weight, k)
@@ -122,7 +113,7 @@ def test_order_of_the_numbers_of_classes_is_the_callers():
 
 
 def test_one_class_with_nearly_all_the_weight():
-    scores, y, _ = random_task(np.random.default_rng(3), 8, 2)
+    scores, y, _ = weighted_scores(np.random.default_rng(3), 8, 2)
     weight = np.array([1.0] + [1e-20] * 7)
     _, covariance = stream(ScoreMatrix(scores), y, weight, np.array([2, 4]))
     assert np.isfinite(covariance).all()
@@ -131,7 +122,7 @@ def test_one_class_with_nearly_all_the_weight():
 @settings(max_examples=50, deadline=None)
 @given(seed=SEEDS, n_classes=st.integers(3, 12), most_repeats=st.integers(1, 6))
 def test_repaired_covariance_is_a_covariance(seed, n_classes, most_repeats):
-    scores, y, weight = random_task(np.random.default_rng(seed), n_classes, most_repeats)
+    scores, y, weight = weighted_scores(np.random.default_rng(seed), n_classes, most_repeats)
     k = np.arange(2, n_classes + 1)
     losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
     clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)

@@ -136,7 +136,7 @@ def test_a_test_agrees_with_itself(two_views):
     np.testing.assert_allclose(joint[:2, 2:], joint[:2, :2], rtol=1e-9)
 
 
-def test_block_layout_does_not_matter(two_views, monkeypatch):
+def test_block_layout_does_not_matter(two_views, constants):
     k = np.array([2, 10, 40])
     # A block may hold classes that one of the tests has no instance of.
     half = Scored(
@@ -146,8 +146,8 @@ def test_block_layout_does_not_matter(two_views, monkeypatch):
     )
     whole = covariance_of([two_views[0], half], k)
     for elements in (1, 500):
-        monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
-        np.testing.assert_allclose(covariance_of([two_views[0], half], k), whole, rtol=1e-9)
+        with constants(losses_module, _PACKED_ELEMENTS=elements):
+            np.testing.assert_allclose(covariance_of([two_views[0], half], k), whole, rtol=1e-9)
 
 
 def test_losses_alone_are_compared_between_classes(two_views):

@@ -48,13 +48,19 @@ def exact_chance(losses, n_classes, k, top):
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 7), weighted=st.booleans())
-def test_equals_the_average_over_all_subsets(seed, n_classes, weighted):
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_classes=st.integers(2, 7),
+    most_repeats=st.integers(1, 4),
+    weighted=st.booleans(),
+)
+def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weighted):
     rng = np.random.default_rng(seed)
-    y = rng.permutation(np.tile(np.arange(n_classes), 2))
+    repeats = rng.integers(1, most_repeats + 1, n_classes)
+    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
     scores = rng.normal(size=(y.size, n_classes))
     class_weight = rng.dirichlet(np.ones(n_classes)) if weighted else np.ones(n_classes) / n_classes
-    weight = class_weight[y] / 2
+    weight = class_weight[y] / repeats[y]
     losses = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
     k = np.arange(1, n_classes + 1)
     for top in range(1, n_classes + 2):
@@ -113,7 +119,8 @@ def test_average_rises_with_top_and_falls_with_k(arguments):
     found = [Accuracy(int(m)).average(np.array(losses), n_classes, k, weights) for m in tops]
     assert np.all(np.diff(found, axis=0) >= -1e-12)
     assert np.all(np.diff(found, axis=1) <= 1e-12)
-    assert np.min(found) >= 0
+    assert np.min(found) >= 0 and np.max(found) <= 1 + 1e-12
+    assert found[0][0] == pytest.approx(1, abs=1e-12)
     for top, accuracy in zip(tops[1:], found[1:], strict=True):
         assert np.all(accuracy[k <= top] == 1)
 

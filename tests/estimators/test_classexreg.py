@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import few_errors, random_scores, score_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
@@ -41,19 +42,6 @@ def gaussian_task(stored, name):
 
 
 BARE_CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
-
-
-def random_task(seed=0, k1=15, repeats=2):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(k1), repeats)
-    scores = rng.normal(size=(y.size, k1))
-    scores[np.arange(y.size), y] += 1.5
-    return scores, y, SourceTask.from_scores(scores, y, random_seed=1)
-
-
-def losses_task(k1=40, seed=0):
-    ranks = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1) + 1
-    return SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
 
 
 # The R package's numbers
@@ -111,7 +99,7 @@ def test_knots_equal_r(stored):
 
 
 def test_atom_0_is_the_regression_of_errors_with_an_intercept():
-    task, h = losses_task(), 0.5
+    task, h = few_errors(), 0.5
     sizes = np.arange(2, 41)
     model = ClassExReg(h, atom=0).fit(task)
     errors = 1 - RadialBasis(model.knots_, h).accuracy(np.append(sizes, 400))
@@ -123,7 +111,7 @@ def test_atom_0_is_the_regression_of_errors_with_an_intercept():
 
 
 def test_without_an_atom_there_is_a_coefficient_per_knot():
-    task = losses_task()
+    task = few_errors()
     model = ClassExReg(0.5, atom=None).fit(task)
     assert model.coef_.shape == model.knots_.shape
     np.testing.assert_allclose(model.predict([2, 40]).mean, task.accuracy([2, 40]), atol=5e-3)
@@ -143,7 +131,7 @@ def test_atoms_are_where_they_should_be(atom):
 
 
 def test_unconstrained_fit_is_at_least_as_close():
-    task = losses_task()
+    task = few_errors()
     sizes = np.arange(2, 41)
     error = [
         np.abs(
@@ -156,13 +144,13 @@ def test_unconstrained_fit_is_at_least_as_close():
 
 
 def test_one_class_pulls_the_sum_of_coefficients_to_one():
-    task = losses_task()
+    task = few_errors()
     sums = [ClassExReg(1.0, k=np.arange(first, 41)).fit(task).coef_.sum() for first in (1, 2)]
     assert abs(sums[0] - 1) <= abs(sums[1] - 1)
 
 
 def test_truth_inside_the_model_is_recovered():
-    knots = ClassExReg(0.5).fit(losses_task(50)).knots_
+    knots = ClassExReg(0.5).fit(few_errors(50)).knots_
     basis, k, far = RadialBasis(knots, 0.5), np.arange(2, 51), np.array([200, 1000])
     weight = np.where(np.isin(np.arange(knots.size), [7, 10, 12]), 1 / 3, 0.0)
     task = SourceTask.from_accuracies(k, basis.accuracy(k) @ weight, n_test=1000, n_classes=50)
@@ -199,27 +187,27 @@ def test_leaving_the_unit_interval_is_noted():
 
 
 def test_the_same_seed_gives_the_same_numbers():
-    for task in (random_task()[2], losses_task()):
+    for task in (score_task(k1=15, repeats=2), few_errors()):
         first, second = (ClassExReg(random_seed=5).fit(task) for _ in range(2))
         assert first.bandwidth_ == second.bandwidth_ and first.bandwidth_ in BANDWIDTHS
         np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
-def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(monkeypatch):
-    task = losses_task(k1=1500)
+def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(constants):
+    task = few_errors(k1=1500)
     every = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
-    monkeypatch.setattr(training, "_MOST_SIZES", 300)
-    curve = training.training_curve(task)
-    assert curve.k.size < 300 and curve.weight.sum() == pytest.approx(1499)
-    fewer = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
-    np.testing.assert_allclose(fewer, every, atol=2e-4)
+    with constants(training, _MOST_SIZES=300):
+        curve = training.training_curve(task)
+        assert curve.k.size < 300 and curve.weight.sum() == pytest.approx(1499)
+        fewer = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
+        np.testing.assert_allclose(fewer, every, atol=2e-4)
 
 
 # Weights
 
 
 def test_weights_enter_the_sum_of_squares():
-    task, sizes = losses_task(), np.arange(2, 41)
+    task, sizes = few_errors(), np.arange(2, 41)
     weights = 1.0 / sizes
     model = ClassExReg(0.5, weights=weights).fit(task)
     columns = np.column_stack([RadialBasis(model.knots_, 0.5).accuracy(sizes), np.ones(39)])
@@ -233,14 +221,14 @@ def test_weights_enter_the_sum_of_squares():
 
 
 def test_weights_belong_to_the_numbers_given():
-    task = losses_task()
+    task = few_errors()
     left_out = ClassExReg(0.5, k=[2, 10, 40]).fit(task).predict([40, 400]).mean
     light = ClassExReg(0.5, k=[2, 10, 20, 40], weights=[1, 1, 1e-12, 1]).fit(task)
     np.testing.assert_allclose(light.predict([40, 400]).mean, left_out, atol=1e-4)
 
 
 def test_the_choice_of_bandwidth_is_weighted(monkeypatch):
-    task, weights = losses_task(), np.arange(1.0, 40.0)
+    task, weights = few_errors(), np.arange(1.0, 40.0)
     asked = []
     monkeypatch.setattr(
         classexreg, "choose_bandwidth", lambda *_, **options: asked.append(options) or 0.5
@@ -254,7 +242,7 @@ def test_the_choice_of_bandwidth_is_weighted(monkeypatch):
 
 def test_standard_error_of_a_saturated_fit_is_that_of_the_accuracies():
     """With more columns than numbers the unconstrained fit returns the accuracies."""
-    tasks = [random_task()[2], losses_task(), BARE_CURVE]
+    tasks = [score_task(k1=15, repeats=2), few_errors(), BARE_CURVE]
     for task in tasks:
         model = ClassExReg(1.0, k=[2, 10], nonnegative=False).fit(task)
         np.testing.assert_allclose(model.predict([2, 10]).mean, task.accuracy([2, 10]), atol=1e-10)
@@ -265,7 +253,7 @@ def test_standard_error_of_a_saturated_fit_is_that_of_the_accuracies():
 @pytest.mark.parametrize("atom", [0, 1, None])
 @pytest.mark.parametrize("nonnegative", [True, False])
 def test_covariance_is_the_sandwich(atom, nonnegative):
-    _, _, task = random_task(k1=20)
+    task = score_task(k1=20, repeats=2)
     k, weights = np.arange(2, 20), 1 / np.arange(2, 20)
     model = ClassExReg(1.0, k=k, weights=weights, atom=atom, nonnegative=nonnegative).fit(task)
     columns = RadialBasis(model.knots_, 1.0).accuracy(k)
@@ -284,9 +272,9 @@ def test_covariance_is_the_sandwich(atom, nonnegative):
 
 
 def test_a_new_fit_has_a_new_covariance():
-    model = ClassExReg(0.5).fit(losses_task(seed=0))
+    model = ClassExReg(0.5).fit(few_errors(seed=0))
     before = model.standard_error(80)
-    other = losses_task(seed=1)
+    other = few_errors(seed=1)
     assert model.fit(other).standard_error(80) != before
     assert model.standard_error(80) == ClassExReg(0.5).fit(other).standard_error(80)
 
@@ -317,7 +305,8 @@ def test_standard_error_is_the_standard_deviation(k1, repeats):
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_only_the_ranking_matters(seed):
-    scores, y, task = random_task(seed)
+    scores, y = random_scores(seed, 15, 2)
+    task = SourceTask.from_scores(scores, y, random_seed=1)
     transformed = SourceTask.from_scores(np.exp(scores / 2) - 7, y, random_seed=1)
     first, second = (
         ClassExReg(n_resamples=3, random_seed=2).fit(one) for one in (task, transformed)
@@ -366,7 +355,7 @@ def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
 )
 def test_refuses(parameters, message):
     with pytest.raises(DataError, match=message):
-        ClassExReg(**parameters).fit(losses_task(40))
+        ClassExReg(**parameters).fit(few_errors(40))
 
 
 def test_bare_curve():

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import random_scores, score_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
@@ -26,18 +27,6 @@ def small(n_steps=300, **options):
     """A network small enough to train in a fraction of a second."""
     settings = {"hidden": (32, 16), "learning_rate": 1e-3, "random_seed": 1, **options}
     return CleaneX(n_steps=n_steps, **settings)
-
-
-def random_scores(seed=0, k1=12, repeats=1):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(k1), repeats)
-    scores = rng.normal(size=(y.size, k1))
-    scores[np.arange(y.size), y] += 1.5
-    return scores, y
-
-
-def random_task(seed=0, k1=12, repeats=1, **options):
-    return SourceTask.from_scores(*random_scores(seed, k1, repeats), random_seed=1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +60,11 @@ def plain_loss(outputs, curve, weight):
 
 
 @pytest.mark.parametrize("block", [cleanex._BLOCK_ELEMENTS, 14, 1])
-def test_loss_is_the_formula(monkeypatch, block):
-    monkeypatch.setattr(cleanex, "_BLOCK_ELEMENTS", block)
+def test_loss_is_the_formula(constants, block):
     network, curve, weight = problem()
     outputs = network.outputs()
-    loss, slope = _Objective(curve, weight)(outputs)
+    with constants(cleanex, _BLOCK_ELEMENTS=block):
+        loss, slope = _Objective(curve, weight)(outputs)
     assert loss == pytest.approx(plain_loss(outputs, curve, weight), rel=1e-12)
     expected = approx_fprime(outputs, plain_loss, 1e-7, curve, weight)
     np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-8)
@@ -185,20 +174,20 @@ def test_inputs_are_own_score_then_sorted_others_in_standard_units():
         np.testing.assert_allclose(inputs[row, 1:], others, rtol=1e-6)
 
 
-def test_blocks_of_rows_do_not_matter(monkeypatch):
+def test_blocks_of_rows_do_not_matter(constants):
     _, y = random_scores(repeats=3)
-    source = random_task(repeats=3).source
+    source = score_task(repeats=3).source
     whole = _standardized(source, y)
-    monkeypatch.setattr(cleanex, "_BLOCK_ELEMENTS", 60)
-    np.testing.assert_allclose(_standardized(source, y), whole, rtol=1e-6)
+    with constants(cleanex, _BLOCK_ELEMENTS=60):
+        np.testing.assert_allclose(_standardized(source, y), whole, rtol=1e-6)
 
 
-def test_ruled_out_classes_have_the_smallest_finite_score(monkeypatch):
+def test_ruled_out_classes_have_the_smallest_finite_score(constants):
     scores, y = random_scores(k1=9)
     scores[3, [3, 5, 6]] = scores[4, 2] = -np.inf
     scores[8] = -np.inf
-    monkeypatch.setattr(cleanex, "_BLOCK_ELEMENTS", 9)
-    found = _standardized(SourceTask.from_scores(scores, y, random_seed=0).source, y)
+    with constants(cleanex, _BLOCK_ELEMENTS=9):
+        found = _standardized(SourceTask.from_scores(scores, y, random_seed=0).source, y)
     finite = scores[np.isfinite(scores)]
     scores[np.isinf(scores)] = finite.min()
     own = (scores[np.arange(9), y] - finite.mean()) / finite.std()
@@ -212,7 +201,7 @@ def test_ruled_out_classes_have_the_smallest_finite_score(monkeypatch):
 
 def test_starts_where_the_mean_favorability_is_the_accuracy_at_two():
     weight = np.arange(1.0, 13.0)
-    task = random_task(repeats=2, class_weight=weight)
+    task = score_task(repeats=2, class_weight=weight)
     model = small(1).fit(task)
     assert (model.n_steps_, model.loss_.shape) == (1, (1,))
     assert model.predict(2).mean.item() == pytest.approx(task.accuracy(2)[0], abs=1e-6)
@@ -324,14 +313,12 @@ def test_monotone_transforms_of_the_scores_matter():
     assert np.abs(curved.favorability_ - plain.favorability_).max() > 0.01
 
 
-def test_ties_and_distances():
+def test_ties():
     scores, y = random_scores(repeats=3)
     tied = SourceTask.from_scores(np.round(scores), y, random_seed=1)
     assert tied.n_tied > 0
     model = small(300).fit(tied)
     np.testing.assert_allclose(model.predict([2, 12]).mean, tied.accuracy([2, 12]), atol=0.05)
-    distances = SourceTask.from_scores(-np.round(scores), y, higher_is_better=False, random_seed=1)
-    np.testing.assert_array_equal(small(300).fit(distances).favorability_, model.favorability_)
 
 
 def test_untested_classes_are_competitors():
@@ -358,7 +345,7 @@ def test_untested_classes_are_competitors():
 )
 def test_refuses(parameter, bad):
     with pytest.raises(DataError, match=f"{parameter}: "):
-        CleaneX(**{"n_steps": 1, parameter: bad}).fit(random_task())
+        CleaneX(**{"n_steps": 1, parameter: bad}).fit(score_task())
 
 
 def test_says_that_training_diverged(gaussian):
@@ -384,7 +371,7 @@ def test_progress_is_on_standard_error_where_that_is_a_terminal(
 ):
     stream = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    small(20, progressbar=shown).fit(random_task())
+    small(20, progressbar=shown).fit(score_task())
     assert ("CleaneX" in stream.getvalue()) == (terminal and shown)
     assert bool(stream.getvalue()) == (terminal and shown)
     assert capsys.readouterr().out == ""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import random_scores
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -30,15 +31,7 @@ K1 = 12
 COST = np.random.default_rng(1).uniform(size=(K1, K1)) * (1 - np.eye(K1))
 
 
-def random_scores(seed=0, k1=K1, repeats=2, lead=1.5):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(k1), repeats)
-    scores = rng.normal(size=(y.size, k1))
-    scores[np.arange(y.size), y] += lead
-    return scores, y
-
-
-TASK = SourceTask.from_scores(*random_scores())
+TASK = SourceTask.from_scores(*random_scores(repeats=2))
 RANKS = SourceTask.from_ranks(TASK.ranks, TASK.y, n_classes=K1)
 CURVE = SourceTask.from_accuracies([2, 5, K1], [0.95, 0.9, 0.8], n_test=50, n_classes=K1)
 
@@ -281,7 +274,7 @@ def test_predictions_are_shares_that_fall_with_k(estimator, seed, k1, lead):
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_names_of_the_classes_do_not_matter(estimator, seed):
-    scores, y = random_scores(seed, k1=15)
+    scores, y = random_scores(seed, 15, 2)
     order = np.random.default_rng(seed).permutation(15)
     permuted = SourceTask.from_scores(scores[:, order], np.argsort(order)[y])
     first, second = (
@@ -323,7 +316,7 @@ def test_favorabilities_are_weighed_by_class(estimator):
 
 @of_each(FROM_SCORES)
 def test_distances_are_scores(estimator):
-    scores, y = random_scores()
+    scores, y = random_scores(repeats=2)
     task = SourceTask.from_scores(np.round(scores, 1), y, random_seed=1)
     distances = SourceTask.from_scores(
         -np.round(scores, 1), y, higher_is_better=False, random_seed=1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import few_errors, score_task
 
 from classex_bayes.estimators.classexreg import halves as module
 from classex_bayes.estimators.classexreg.halves import (
@@ -14,26 +15,19 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
 
-
-def score_task(k1=15, repeats=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(k1), repeats)
-    scores = rng.normal(size=(y.size, k1))
-    scores[np.arange(y.size), y] += 1.5
-    return SourceTask.from_scores(scores, y, random_seed=1)
-
-
-def losses_task(k1=40, seed=0):
-    ranks = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1) + 1
-    return SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
+TASK = score_task(k1=15, repeats=2)
 
 
 def test_sizes():
-    assert [half.n_classes for half in halve(score_task(15), 3, random_seed=0)] == [7, 7, 7]
-    assert [half.n_classes for half in halve(losses_task(4), 2)] == [3, 3]
+    assert [half.n_classes for half in halve(TASK, 3, random_seed=0)] == [
+        7,
+        7,
+        7,
+    ]
+    assert [half.n_classes for half in halve(few_errors(4), 2)] == [3, 3]
 
 
-@pytest.mark.parametrize("task", [score_task(), losses_task()], ids=["scores", "losses"])
+@pytest.mark.parametrize("task", [TASK, few_errors()], ids=["scores", "losses"])
 def test_halves_are_subsamples(task):
     """The draws are those of one generator that draws the classes, then thins the losses."""
     rng = np.random.default_rng(np.random.SeedSequence(5))
@@ -48,11 +42,10 @@ def test_halves_without_tested_classes_are_drawn_again():
 
 
 def test_given_subsets():
-    task = score_task()
     subsets = np.array([[9, 2, 4, 0], [1, 2, 3, 14]])
-    for kept, half in zip(subsets, halve(task, subsets=subsets), strict=True):
-        np.testing.assert_array_equal(half.ranks, task.select(kept).ranks)
-        np.testing.assert_array_equal(half.y, task.select(kept).y)
+    for kept, half in zip(subsets, halve(TASK, subsets=subsets), strict=True):
+        np.testing.assert_array_equal(half.ranks, TASK.select(kept).ranks)
+        np.testing.assert_array_equal(half.y, TASK.select(kept).y)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +64,7 @@ def test_given_subsets():
 )
 def test_refuses_subsets(subsets, message):
     with pytest.raises(DataError, match=f"subsets: .*{message}"):
-        halve(score_task(), subsets=subsets)
+        halve(TASK, subsets=subsets)
 
 
 def test_refuses_a_subset_without_tested_classes():
@@ -88,12 +81,11 @@ def test_bare_curves_have_no_halves():
 
 
 def test_the_choice_follows_the_errors(monkeypatch):
-    task = score_task()
-    truth = task.accuracy(15)[0]
+    truth = TASK.accuracy(15)[0]
     # The second candidate is worse on average but nearer by root mean square.
     made_up = truth + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
     monkeypatch.setattr(module, "extrapolate_halves", lambda *arguments: made_up)
-    assert choose_bandwidth(task, [], (0.2, 0.5, 0.7)) == 0.5
+    assert choose_bandwidth(TASK, [], (0.2, 0.5, 0.7)) == 0.5
 
 
 def test_a_half_of_everything_predicts_what_it_saw():
@@ -106,7 +98,7 @@ def test_a_half_of_everything_predicts_what_it_saw():
 
 def test_weights_of_a_half_are_those_of_its_numbers():
     """Weights that vanish beyond 8 classes leave those numbers out."""
-    task = losses_task()
+    task = few_errors()
     halves = halve(task, 3, random_seed=1)
     weights = np.where(np.arange(2, 41) <= 8, 1.0, 1e-14)
     weighted = extrapolate_halves(task, halves, (0.5, 1.0), weights=weights)
@@ -114,9 +106,3 @@ def test_weights_of_a_half_are_those_of_its_numbers():
     np.testing.assert_allclose(weighted, expected, atol=2e-3)
     plain = extrapolate_halves(task, halves, (0.5, 1.0))
     assert np.abs(plain - expected).max() > 5e-3
-
-
-def test_halves_need_two_of_the_numbers():
-    task = losses_task()
-    with pytest.raises(DataError, match=r"k: found 1 numbers of classes up to 20.*or a bandwidth"):
-        extrapolate_halves(task, halve(task, 1, random_seed=0), k=np.array([5, 30, 40]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import losses_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
@@ -17,12 +18,6 @@ SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])
 
 def curve(accuracy, k=SIZES, n_test=10**6):
     return SourceTask.from_accuracies(k, accuracy, n_test=n_test, n_classes=int(np.max(k)))
-
-
-def losses_task(losses, n_classes):
-    return SourceTask.from_ranks(
-        np.asarray(losses) + 1, np.arange(len(losses)) % n_classes, n_classes=n_classes
-    )
 
 
 # Recovery

@@ -5,6 +5,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
+from helpers import random_scores, score_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
@@ -31,14 +32,6 @@ def gaussian_scores(stored, name, kind):
     difference = stored[f"{name}_y"][:, None] - stored[f"{name}_train"]
     squared = (difference**2).sum(axis=2)
     return -squared if kind == "negsq" else -np.sqrt(squared)
-
-
-def random_task(seed=0, k1=12, repeats=1, **options):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(k1), repeats)
-    scores = rng.normal(size=(y.size, k1))
-    scores[np.arange(y.size), y] += 1.5
-    return scores, y, SourceTask.from_scores(scores, y, random_seed=1, **options)
 
 
 @pytest.mark.parametrize("kind", ["negsq", "negdist"])
@@ -69,15 +62,15 @@ def test_embeddings_give_the_same(stored):
     np.testing.assert_allclose(predicted, expected, atol=1e-3)
 
 
-def test_blocks_of_rows_do_not_matter(monkeypatch):
-    _, _, task = random_task(k1=12, repeats=3)
+def test_blocks_of_rows_do_not_matter(constants):
+    task = score_task(k1=12, repeats=3)
     whole = KDE().fit(task)
-    monkeypatch.setattr(kde, "_BLOCK_ELEMENTS", 60)
-    np.testing.assert_array_equal(KDE().fit(task).favorability_, whole.favorability_)
+    with constants(kde, _BLOCK_ELEMENTS=60):
+        np.testing.assert_array_equal(KDE().fit(task).favorability_, whole.favorability_)
 
 
 def test_ruled_out_competitors_count_as_beaten():
-    scores, y, _ = random_task(k1=12)
+    scores, y = random_scores(k1=12)
     scores[3, [5, 6, 7]] = -np.inf
     model = KDE("ucv").fit(SourceTask.from_scores(scores, y))
     finite = np.delete(scores[3], [3, 5, 6, 7])
@@ -89,7 +82,7 @@ def test_ruled_out_competitors_count_as_beaten():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rows_with_different_numbers_of_finite_scores(rule):
-    scores, y, _ = random_task(k1=15, repeats=4)
+    scores, y = random_scores(k1=15, repeats=4)
     rng = np.random.default_rng(0)
     ruled_out = rng.random(scores.shape) < rng.uniform(0, 0.7, size=(y.size, 1))
     ruled_out[np.arange(y.size), y] = False
@@ -105,14 +98,15 @@ def test_rows_with_different_numbers_of_finite_scores(rule):
 
 
 def test_scores_stay_as_they_are():
-    scores, _, task = random_task()
+    scores, y = random_scores()
+    task = SourceTask.from_scores(scores, y)
     before = scores.copy()
     KDE().fit(task)
     np.testing.assert_array_equal(scores, before)
 
 
 def test_ruled_out_true_class_ties_with_the_ruled_out():
-    scores, y, _ = random_task(k1=12)
+    scores, y = random_scores(k1=12)
     scores[3, [3, 5, 6]] = -np.inf
     model = KDE().fit(SourceTask.from_scores(scores, y, random_seed=0))
     assert model.favorability_[3] == pytest.approx(1 / 11)
@@ -121,7 +115,7 @@ def test_ruled_out_true_class_ties_with_the_ruled_out():
 @pytest.mark.parametrize(("row", "wrong"), [(4, 0.25), (7, -np.inf)])
 @pytest.mark.parametrize("rule", RULES)
 def test_names_the_row_without_a_bandwidth(rule, row, wrong):
-    scores, y, _ = random_task()
+    scores, y = random_scores()
     scores[row] = np.where(np.arange(12) == row, 1.0, wrong)
     task = SourceTask.from_scores(scores, y)
     with pytest.raises(DataError, match=rf"no {rule} bandwidth.* row {row} "):
@@ -129,9 +123,9 @@ def test_names_the_row_without_a_bandwidth(rule, row, wrong):
     assert KDE(0.5).fit(task).favorability_[row] > 0.5
 
 
-@pytest.mark.parametrize("bad", ["silverman", 0, -1.0, np.nan, None, True])
+@pytest.mark.parametrize("bad", ["silverman", "1", 0, -1.0, np.nan, np.inf, None, True, [1.0]])
 def test_refuses_bandwidth(bad):
-    _, _, task = random_task()
+    task = score_task()
     with pytest.raises(DataError, match="bandwidth: found"):
         KDE(bad).fit(task)
 
@@ -139,7 +133,8 @@ def test_refuses_bandwidth(bad):
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
 def test_unit_and_location_of_the_scores(seed, exponent, shift):
-    scores, y, task = random_task(seed)
+    scores, y = random_scores(seed)
+    task = SourceTask.from_scores(scores, y)
     rescaled = SourceTask.from_scores(np.ldexp(scores, exponent), y)
     shifted = SourceTask.from_scores(scores + shift, y)
     for rule in ("ucv", "nrd0"):

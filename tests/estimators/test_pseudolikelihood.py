@@ -6,6 +6,7 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
+from helpers import losses_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -25,12 +26,6 @@ VARIANTS = [(monotone, moment) for monotone in (True, False) for moment in (True
 every_variant = pytest.mark.parametrize(("monotone", "moment"), VARIANTS)
 
 
-def task_of(losses, k1, **options):
-    return SourceTask.from_ranks(
-        np.asarray(losses) + 1, np.arange(len(losses)) % k1, n_classes=k1, **options
-    )
-
-
 def random_task(seed, k1, n_test=None):
     rng = np.random.default_rng(seed)
     law = FavorabilityLaw(
@@ -43,7 +38,7 @@ def random_task(seed, k1, n_test=None):
 def beta_task(a, k1, n_test, seed):
     """Favorability with CDF u^a, so AGA_k = a / (a + k - 1); the density rises for a > 1."""
     rng = np.random.default_rng(seed)
-    return task_of(rng.binomial(k1 - 1, 1 - rng.beta(a, 1, n_test)), k1)
+    return losses_task(rng.binomial(k1 - 1, 1 - rng.beta(a, 1, n_test)), k1)
 
 
 def columns(losses, k1, left, monotone):
@@ -168,18 +163,18 @@ def test_many_classes(monotone, moment):
 
 
 @every_variant
-def test_a_finer_grid_predicts_the_same(monotone, moment, monkeypatch):
+def test_a_finer_grid_predicts_the_same(monotone, moment, constants):
     task = random_task(8, 100, 400)
     coarse = PseudoLikelihood(monotone, moment).fit(task).predict([200, 400]).mean
-    monkeypatch.setattr(pseudolikelihood, "_POINTS_PER_SD", 40)
-    fine = PseudoLikelihood(monotone, moment).fit(task).predict([200, 400]).mean
-    np.testing.assert_allclose(coarse, fine, atol=2e-3)
+    with constants(pseudolikelihood, _POINTS_PER_SD=40):
+        fine = PseudoLikelihood(monotone, moment).fit(task).predict([200, 400]).mean
+        np.testing.assert_allclose(coarse, fine, atol=2e-3)
 
 
-def test_says_where_it_stopped_short(monkeypatch):
-    monkeypatch.setattr(mixture, "_MOST_STEPS", 1)
-    with pytest.raises(RuntimeError, match=r"likelihood was not found.* up to 0\.\d+ below"):
-        PseudoLikelihood().fit(random_task(1, 40, 200))
+def test_says_where_it_stopped_short(constants):
+    task, message = random_task(1, 40, 200), r"likelihood was not found.* up to 0\.\d+ below"
+    with constants(mixture, _MOST_STEPS=1), pytest.raises(RuntimeError, match=message):
+        PseudoLikelihood().fit(task)
 
 
 # Moments and distribution functions
@@ -287,7 +282,7 @@ def test_all_laws_recover_a_decreasing_density():
 def test_recovers_few_values():
     rng = np.random.default_rng(5)
     favorability = rng.choice([0.5, 0.97, 1.0], 40_000, p=[0.2, 0.5, 0.3])
-    task = task_of(rng.binomial(99, 1 - favorability), 100)
+    task = losses_task(rng.binomial(99, 1 - favorability), 100)
     model = PseudoLikelihood(monotone=False).fit(task)
     k = np.array([2, 20, 100, 200])
     truth = np.power.outer(favorability, k - 1.0).mean(axis=0)
@@ -299,7 +294,7 @@ def test_recovers_few_values():
 
 @every_variant
 def test_without_errors_every_prediction_is_one(monotone, moment):
-    model = PseudoLikelihood(monotone, moment).fit(task_of([0] * 10, 5))
+    model = PseudoLikelihood(monotone, moment).fit(losses_task([0] * 10, 5))
     assert model.predict([2, 5, 10**12]).mean.tolist() == [1, 1, 1]
     assert model.support_.tolist() == [1] and model.weights_.tolist() == [1]
     assert model.log_likelihood_ == 0
@@ -308,7 +303,7 @@ def test_without_errors_every_prediction_is_one(monotone, moment):
 
 @pytest.mark.parametrize("losses", [[2, 1, 3, 4, 2], [4] * 5, [0, 1, 2, 3, 4]])
 def test_guessing_and_worse(losses):
-    task = task_of(losses, 5)
+    task = losses_task(losses, 5)
     model = PseudoLikelihood().fit(task)
     result = model.predict([2, 5, 50])
     np.testing.assert_allclose(result.mean, [0.5, 0.2, 0.02], atol=1e-12)
@@ -322,17 +317,17 @@ def test_guessing_and_worse(losses):
 def test_just_above_guessing(right, others):
     # Guessing gets 1 of 1000 classes right; the losses of the others pull elsewhere.
     losses = np.concatenate([np.zeros(right, int), np.full(1000 - right, others)])
-    model = PseudoLikelihood().fit(task_of(losses, 1000))
+    model = PseudoLikelihood().fit(losses_task(losses, 1000))
     assert model.predict(1000).mean.item() == pytest.approx(right / 1000, abs=1e-10)
 
 
 def test_no_instance_right():
-    task = task_of([1, 2, 3, 1, 2], 5)
+    task = losses_task([1, 2, 3, 1, 2], 5)
     with pytest.raises(DataError, match="moment: no test instance is right among the 5 classes"):
         PseudoLikelihood(monotone=False).fit(task)
     plain = PseudoLikelihood(monotone=False, moment=False).fit(task)
     assert plain.predict(10**6).mean.item() == pytest.approx(0, abs=1e-6)
-    hopeless = PseudoLikelihood(monotone=False, moment=False).fit(task_of([4] * 5, 5))
+    hopeless = PseudoLikelihood(monotone=False, moment=False).fit(losses_task([4] * 5, 5))
     assert hopeless.support_.tolist() == [0] and hopeless.predict([2, 9]).mean.tolist() == [0, 0]
 
 
@@ -341,7 +336,7 @@ def test_weights_count_like_repetitions(monotone, moment):
     losses, weight = np.array([0, 0, 1, 0, 2, 0]), np.array([1, 3, 2, 1, 2, 3])
     y = np.arange(6)
     weighted = SourceTask.from_ranks(losses + 1, y, n_classes=6, class_weight=weight)
-    repeated = task_of(np.repeat(losses, weight), 6)
+    repeated = losses_task(np.repeat(losses, weight), 6)
     # A class without weight may lose to any number of others.
     unweighted = [
         SourceTask.from_ranks([1, 1, 2, 1, 3, last], y, n_classes=6, class_weight=[1] * 5 + [0])
@@ -365,7 +360,7 @@ def test_weights_count_like_repetitions(monotone, moment):
 @pytest.mark.parametrize("counts", [(60, 25, 15), (150, 90, 60), (20, 20, 25)])
 def test_range_of_all_maxima_in_closed_form(counts):
     n = sum(counts)
-    task = task_of(np.repeat([0, 1, 2], counts), 3)
+    task = losses_task(np.repeat([0, 1, 2], counts), 3)
     second = counts[0] / n
     first = second + counts[1] / (2 * n)
     assert first**2 < second < first

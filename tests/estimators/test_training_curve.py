@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import few_errors
 
 from classex_bayes.estimators import training_curve as training
 from classex_bayes.estimators.training_curve import (
@@ -13,17 +14,11 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
-
-def losses_task(k1=40, seed=0):
-    ranks = np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1) + 1
-    return SourceTask.from_ranks(ranks, np.arange(k1), n_classes=k1)
-
-
 CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
 
 
 def test_all_numbers_of_classes():
-    task = losses_task(500)
+    task = few_errors(500)
     curve = training_curve(task)
     np.testing.assert_array_equal(curve.k, np.arange(2, 501))
     np.testing.assert_array_equal(curve.weight, 1.0)
@@ -31,7 +26,7 @@ def test_all_numbers_of_classes():
 
 
 def test_fewer_numbers_stand_for_all():
-    curve = training_curve(losses_task(5000))
+    curve = training_curve(few_errors(5000))
     assert curve.k.size <= 500 and (curve.k[0], curve.k[-1]) == (2, 5000)
     assert curve.weight.sum() == pytest.approx(4999)
     # The weighted mean of a smooth function is its mean over all numbers.
@@ -41,7 +36,7 @@ def test_fewer_numbers_stand_for_all():
 
 
 def test_given_numbers_and_a_bare_curve():
-    curve = training_curve(losses_task(40), np.array([30, 1, 50, 4]))
+    curve = training_curve(few_errors(40), np.array([30, 1, 50, 4]))
     assert curve.k.tolist() == [30, 1, 4] and curve.weight.tolist() == [1, 1, 1]
     assert curve.accuracy[1] == 1
     assert training_curve(CURVE).accuracy.tolist() == [0.99, 0.9, 0.8]
@@ -49,7 +44,7 @@ def test_given_numbers_and_a_bare_curve():
 
 def test_weights_follow_their_numbers(monkeypatch):
     weights = np.arange(2.0, 601.0) ** 2
-    task, half = losses_task(600), losses_task(300)
+    task, half = few_errors(600), few_errors(300)
     for one in (task, half):
         stands_for = training_curve(one).weight
         curve = training_curve(one, weights=weights)
@@ -62,7 +57,7 @@ def test_weights_follow_their_numbers(monkeypatch):
 @pytest.mark.parametrize("k", [[5], [50, 60], [30, 50]])
 def test_refuses_fewer_than_two(k):
     with pytest.raises(DataError, match=r"k: found [01] numbers .* up to 40 .*at least 2$"):
-        training_curve(losses_task(40), np.array(k))
+        training_curve(few_errors(40), np.array(k))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +79,7 @@ def test_refuses_fewer_than_two(k):
 )
 def test_refuses_weights(weights, k, message):
     with pytest.raises(DataError, match=f"weights: .*{message}"):
-        training_weights(weights, losses_task(40), k)
+        training_weights(weights, few_errors(40), k)
 
 
 def test_weights_of_a_bare_curve():
@@ -103,7 +98,7 @@ def embedded():
 
 
 def test_factor_of_few_numbers_is_exact(embedded):
-    for task in (embedded, losses_task(), CURVE):
+    for task in (embedded, few_errors(), CURVE):
         k = np.array([2, 10, 30])
         factor = accuracy_factor(task, k)
         np.testing.assert_allclose(factor @ factor.T, task.accuracy_cov(k), rtol=1e-9, atol=1e-16)
@@ -131,13 +126,13 @@ def test_one_class_has_no_error(embedded):
     assert np.linalg.norm(single[1]) == pytest.approx(np.sqrt(embedded.accuracy_cov(7)[0, 0]))
 
 
-def test_numbers_of_the_covariance_do_not_matter(embedded, monkeypatch):
+def test_numbers_of_the_covariance_do_not_matter(embedded, constants):
     k = np.arange(2, 401)
     sixty = np.linalg.norm(accuracy_factor(embedded, k), axis=1)
-    monkeypatch.setattr(training, "_COVARIANCE_SIZES", 150)
-    np.testing.assert_allclose(
-        np.linalg.norm(accuracy_factor(embedded, k), axis=1), sixty, rtol=2e-3
-    )
+    with constants(training, _COVARIANCE_SIZES=150):
+        np.testing.assert_allclose(
+            np.linalg.norm(accuracy_factor(embedded, k), axis=1), sixty, rtol=2e-3
+        )
 
 
 def test_factor_of_a_curve_with_a_gap_is_exact():

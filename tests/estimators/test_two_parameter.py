@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from helpers import losses_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
@@ -22,11 +23,6 @@ SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])
 
 def curve(accuracy, k=SIZES, n_test=10**6):
     return SourceTask.from_accuracies(k, accuracy, n_test=n_test, n_classes=int(np.max(k)))
-
-
-def losses_task(losses, n_classes, **weight):
-    y = np.arange(len(losses)) % n_classes
-    return SourceTask.from_ranks(np.asarray(losses) + 1, y, n_classes=n_classes, **weight)
 
 
 def in_arbitrary_precision(loss, k1, mean, sd):

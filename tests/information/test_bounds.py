@@ -4,6 +4,7 @@ import cvxpy as cp
 import mpmath
 import numpy as np
 import pytest
+from helpers import losses_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +21,6 @@ from classex_bayes.task.source_task import SourceTask
 
 METHODS = ("bounded_differences", "cantelli", "chebyshev")
 BITS = np.log(2)
-
-
-def losses_task(losses, n_classes, y=None, **options):
-    y = np.arange(len(losses)) % n_classes if y is None else y
-    return SourceTask.from_ranks(np.asarray(losses) + 1, y, n_classes=n_classes, **options)
 
 
 # C_k, the largest accuracy

@@ -5,6 +5,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import assert_same_task
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.io import read_task
@@ -16,15 +17,6 @@ SCORES = RNG.normal(size=(8, 5)) + 2 * np.eye(5)[Y]
 PROBES, GALLERY = RNG.normal(size=(8, 3)), RNG.normal(size=(5, 3))
 NAMES = np.array(["ant", "bee", "cat", "dog", "7"])
 CURVE = {"k": [2, 3, 5], "accuracy": [0.9, 0.8, 0.7]}
-
-
-def assert_same(task, other):
-    assert (task.kind, task.n_classes, task.n_test) == (other.kind, other.n_classes, other.n_test)
-    assert task.classes == other.classes
-    np.testing.assert_array_equal(task.accuracy(task.grid()), other.accuracy(task.grid()))
-    np.testing.assert_array_equal(task.accuracy_cov(task.grid()), other.accuracy_cov(task.grid()))
-    if task.kind != "accuracies":
-        assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
 
 
 @pytest.fixture
@@ -52,38 +44,38 @@ def csv(tmp_path):
 @pytest.mark.parametrize("writer", [np.savez, np.savez_compressed])
 def test_npz_of_scores(tmp_path, writer):
     writer(tmp_path / "task.npz", scores=SCORES, y=Y)
-    assert_same(read_task(tmp_path / "task.npz"), SourceTask.from_scores(SCORES, Y))
+    assert_same_task(read_task(tmp_path / "task.npz"), SourceTask.from_scores(SCORES, Y))
 
 
 def test_npz_of_named_scores(npz):
     task = read_task(npz(scores=SCORES, y=NAMES[Y], classes=NAMES))
-    assert_same(task, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
+    assert_same_task(task, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
     assert task.classes == NAMES.tolist()
 
 
 def test_npz_of_embeddings(npz):
     path = npz(probes=PROBES, gallery=GALLERY, y=Y)
-    assert_same(read_task(path), SourceTask.from_embeddings(PROBES, GALLERY, Y))
+    assert_same_task(read_task(path), SourceTask.from_embeddings(PROBES, GALLERY, Y))
     for metric in ("cosine", "dot"):
         expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, metric=metric)
-        assert_same(read_task(path, metric=metric), expected)
-    assert_same(read_task(path, metric=None), read_task(path))
+        assert_same_task(read_task(path, metric=metric), expected)
+    assert_same_task(read_task(path, metric=None), read_task(path))
     gallery, gallery_y = np.vstack([GALLERY, GALLERY + 1]), np.tile(np.arange(5), 2)
     path = npz(probes=PROBES, gallery=gallery, gallery_y=gallery_y, y=Y)
     expected = SourceTask.from_embeddings(PROBES, gallery, Y, gallery_y=gallery_y)
-    assert_same(read_task(path), expected)
+    assert_same_task(read_task(path), expected)
 
 
 @pytest.mark.parametrize("n_classes", [5, np.int32(5), np.array(5.0)])
 def test_npz_of_ranks(npz, n_classes):
     ranks = SourceTask.from_scores(SCORES, Y).ranks
     expected = SourceTask.from_ranks(ranks, Y, n_classes=5)
-    assert_same(read_task(npz(ranks=ranks, y=Y, n_classes=n_classes)), expected)
+    assert_same_task(read_task(npz(ranks=ranks, y=Y, n_classes=n_classes)), expected)
 
 
 def test_npz_of_accuracies(npz):
     path = npz(**CURVE, n_test=50, n_classes=5)
-    assert_same(read_task(path), SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5))
+    assert_same_task(read_task(path), SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5))
 
 
 def test_what_a_file_says_of_itself(npz):
@@ -100,7 +92,7 @@ def test_npy_of_scores(tmp_path):
     np.save(tmp_path / "scores.npy", SCORES)
     np.save(tmp_path / "labels.npy", Y)
     task = read_task(tmp_path / "scores.npy", tmp_path / "labels.npy")
-    assert_same(task, SourceTask.from_scores(SCORES, Y))
+    assert_same_task(task, SourceTask.from_scores(SCORES, Y))
     assert isinstance(task.source.matrix.base, np.memmap)
 
 
@@ -110,7 +102,7 @@ def test_csv_of_scores(csv, names):
     frame.insert(2, "y", names[Y])
     text = [str(name) for name in names]
     expected = SourceTask.from_scores(SCORES, np.array(text)[Y], classes=text)
-    assert_same(read_task(csv(frame.to_csv(index=False))), expected)
+    assert_same_task(read_task(csv(frame.to_csv(index=False))), expected)
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\n\n"])
@@ -120,24 +112,24 @@ def test_csv_of_other_systems(csv, encoding, end):
     rows = [",".join(map(str, row)) + f",{names[j]}" for row, j in zip(SCORES, Y, strict=True)]
     text = end.join([",".join([*names, "y"]), *rows])
     expected = SourceTask.from_scores(SCORES, names[Y], classes=names)
-    assert_same(read_task(csv(text.encode(encoding))), expected)
+    assert_same_task(read_task(csv(text.encode(encoding))), expected)
 
 
 def test_csv_of_accuracies(csv):
     path = csv(pd.DataFrame(CURVE).assign(comment="x").to_csv(index=False))
     expected = SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5)
-    assert_same(read_task(path, n_test=50, n_classes=5), expected)
+    assert_same_task(read_task(path, n_test=50, n_classes=5), expected)
 
 
 def test_options(npz):
     path = npz(scores=-SCORES, y=Y)
     expected = SourceTask.from_scores(-SCORES, Y, higher_is_better=False)
-    assert_same(read_task(path, higher_is_better=False), expected)
+    assert_same_task(read_task(path, higher_is_better=False), expected)
     tied = npz(scores=np.round(SCORES), y=Y)
     for options in ({"ties": "pessimistic"}, {"random_seed": 7}):
         expected = SourceTask.from_scores(np.round(SCORES), Y, **options)
-        assert_same(read_task(tied, **options), expected)
-        assert_same(read_task(tied, metric=None, n_test=None, **options), expected)
+        assert_same_task(read_task(tied, **options), expected)
+        assert_same_task(read_task(tied, metric=None, n_test=None, **options), expected)
 
 
 @pytest.mark.parametrize("option", [{"metric": "dot"}, {"n_test": 3}])

@@ -4,6 +4,7 @@ import json
 import pickle
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from helpers import assert_same_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.io.arrays import FileMatrix
 from classex_bayes.io.many_files import StackedRows
 
+assert_same = partial(assert_same_task, rtol=1e-9)
 RNG = np.random.default_rng(0)
 Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])
 SCORES = RNG.normal(size=(8, 5)) + 2 * np.eye(5)[Y]
@@ -27,16 +30,6 @@ PROBES, GALLERY = RNG.normal(size=(8, 3)), RNG.normal(size=(5, 3))
 NAMES = np.array(["ant", "bee", "çat", "dog", "7"])
 CURVE = {"k": np.array([2, 3, 5]), "accuracy": np.array([0.9, 0.8, 0.7])}
 SIZES = {"n_test": 50, "n_classes": 5}
-
-
-def assert_same(task, other):
-    assert (task.kind, task.n_classes, task.n_tied) == (other.kind, other.n_classes, other.n_tied)
-    assert task.classes == other.classes
-    k = other.grid()
-    np.testing.assert_array_equal(task.accuracy(k), other.accuracy(k))
-    np.testing.assert_allclose(task.accuracy_cov(k), other.accuracy_cov(k), rtol=1e-9, atol=1e-14)
-    if task.kind != "accuracies":
-        assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
 
 
 # Writers: arrays by name to a file, without its ending.

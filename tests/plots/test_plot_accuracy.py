@@ -3,6 +3,7 @@
 import arviz_base
 import numpy as np
 import pytest
+from helpers import marks
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 
@@ -32,11 +33,6 @@ def drawn(plot):
         for name in plot.viz.children
         if name not in furniture and not name.startswith("labelled")
     }
-
-
-def marks(plot, name):
-    """Arrays of something drawn without a library."""
-    return plot.viz[name]["panel"].item()
 
 
 def labels(plot):

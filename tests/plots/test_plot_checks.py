@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import marks
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.checks.sensitivity import sensitivity
@@ -14,10 +15,6 @@ from classex_bayes.task.source_task import SourceTask
 BACKENDS = ["none", "matplotlib"]
 LABEL = "replicated, 90% posterior predictive interval"
 PRIOR = "replicated, 90% prior predictive interval"
-
-
-def marks(plot, name):
-    return plot.viz[name]["panel"].item()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+from helpers import marks
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.exceptions import DataError
@@ -20,10 +21,6 @@ def until(k):
 def spread(number=2000):
     k = 10 ** np.random.default_rng(1).normal(10, 2, number)
     return until(np.where(k < LARGEST, k, np.inf))
-
-
-def marks(plot, name):
-    return plot.viz[name]["panel"].item()
 
 
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])

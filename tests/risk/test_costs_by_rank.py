@@ -128,13 +128,13 @@ def test_embeddings_are_their_scores(metric):
     np.testing.assert_allclose(found, costs_by_rank(written, y, weight, cost), atol=1e-14)
 
 
-def test_layout_of_blocks_does_not_matter(monkeypatch):
+def test_layout_of_blocks_does_not_matter(constants):
     scores, y, weight, cost = random_task(np.random.default_rng(5), 25, 4, n_levels=6)
     whole = costs_by_rank(ScoreMatrix(scores), y, weight, cost)
     for elements in (1, 100, 700):
-        monkeypatch.setattr(losses_module, "_BLOCK_ELEMENTS", elements)
-        blocks = costs_by_rank(ScoreMatrix(scores), y, weight, cost)
-        np.testing.assert_allclose(blocks, whole, atol=1e-14)
+        with constants(losses_module, _BLOCK_ELEMENTS=elements):
+            blocks = costs_by_rank(ScoreMatrix(scores), y, weight, cost)
+            np.testing.assert_allclose(blocks, whole, atol=1e-14)
 
 
 def test_no_errors_cost_nothing():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import weighted_scores
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -22,14 +23,10 @@ from classex_bayes.simulate import GaussianNearestNeighbor
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def random_task(rng, n_classes, most_repeats, untested=0):
-    repeats = rng.integers(1, most_repeats + 1, n_classes)
-    repeats[:untested] = 0
-    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
-    scores = rng.normal(size=(y.size, n_classes)) + rng.normal(size=n_classes)
-    scores[np.arange(y.size), y] += 1
-    weight = rng.uniform(0.2, 1, n_classes) * (repeats > 0)
-    return scores, y, weight / weight.sum(), rng.uniform(size=(n_classes, n_classes))
+def random_test(rng, *layout):
+    """Scores, labels, class weights and costs."""
+    scores, y, weight = weighted_scores(rng, *layout)
+    return scores, y, weight, rng.uniform(size=(weight.size, weight.size))
 
 
 def written_out(scores, y, weight, cost, k):
@@ -71,7 +68,7 @@ def written_out(scores, y, weight, cost, k):
     untested=st.sampled_from([0, 0, 1]),
 )
 def test_streamed_covariance_is_the_written_formula(seed, n_classes, most_repeats, untested):
-    task = random_task(np.random.default_rng(seed), n_classes, most_repeats, untested)
+    task = random_test(np.random.default_rng(seed), n_classes, most_repeats, untested)
     scores, y, weight, cost = task
     k = np.arange(2, n_classes + 1)
     streamed = stream_costs(ScoreMatrix(scores), y, weight, [cost], risk_by_rank(n_classes, k))
@@ -91,7 +88,7 @@ def test_streamed_covariance_is_the_written_formula(seed, n_classes, most_repeat
 @example(seed=0, n_classes=3, most_repeats=2, untested=1)
 def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_repeats, untested):
     rng = np.random.default_rng(seed)
-    scores, y, weight, _ = random_task(rng, n_classes, most_repeats, untested)
+    scores, y, weight, _ = random_test(rng, n_classes, most_repeats, untested)
     k = np.unique(np.rint(np.geomspace(2, n_classes, 6)).astype(int))
     source, ones = ScoreMatrix(scores), np.ones((n_classes, n_classes))
     streamed = stream_costs(source, y, weight, [ones], risk_by_rank(n_classes, k))
@@ -105,7 +102,7 @@ def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_re
 
 def test_joint_covariance_is_bilinear():
     rng = np.random.default_rng(6)
-    scores, y, weight, first = random_task(rng, 15, 3)
+    scores, y, weight, first = random_test(rng, 15, 3)
     second, k = rng.uniform(size=first.shape), np.array([2, 5, 15])
     source, coefficients = ScoreMatrix(scores), risk_by_rank(15, k)
     joint = stream_costs(source, y, weight, [first, second], coefficients)
@@ -135,16 +132,18 @@ def test_coefficients_of_risks():
 
 
 @pytest.mark.parametrize("most_repeats", [1, 20])
-def test_layout_does_not_matter(most_repeats, monkeypatch):
-    scores, y, weight, cost = random_task(np.random.default_rng(1), 20, most_repeats)
+def test_layout_does_not_matter(most_repeats, constants):
+    scores, y, weight, cost = random_test(np.random.default_rng(1), 20, most_repeats)
     coefficients = risk_by_rank(20, np.array([2, 5, 12, 20]))
     whole = stream_costs(ScoreMatrix(scores), y, weight, [cost], coefficients)
     for elements, gains in ((1, 1), (100, 50), (1000, 10**6), (10**6, 300)):
-        monkeypatch.setattr(losses_module, "_BLOCK_ELEMENTS", elements)
-        monkeypatch.setattr(risk_covariance, "_GAINS_AT_ONCE", gains)
-        parts = stream_costs(ScoreMatrix(scores), y, weight, [cost], coefficients)
-        for found, expected in zip(parts, whole, strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+        with (
+            constants(losses_module, _BLOCK_ELEMENTS=elements),
+            constants(risk_covariance, _GAINS_AT_ONCE=gains),
+        ):
+            parts = stream_costs(ScoreMatrix(scores), y, weight, [cost], coefficients)
+            for found, expected in zip(parts, whole, strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
 
 
 def test_no_errors_have_no_covariance():

@@ -94,14 +94,14 @@ def test_standard_error_is_that_of_simulations():
     assert np.mean(errors) == pytest.approx(np.var(found), rel=0.6)
 
 
-def test_many_numbers_of_classes_are_thinned(monkeypatch):
+def test_many_numbers_of_classes_are_thinned(constants):
     task, cost = sample(60, repeats=1)
     whole = MomentRisk(cost).fit(task)
-    monkeypatch.setattr(moment_risk, "_TABLE_ELEMENTS", 100)
-    parts = MomentRisk(cost).fit(task)
-    np.testing.assert_allclose(
-        parts.standard_error([60, 120]), whole.standard_error([60, 120]), rtol=1e-9
-    )
+    with constants(moment_risk, _TABLE_ELEMENTS=100):
+        parts = MomentRisk(cost).fit(task)
+        np.testing.assert_allclose(
+            parts.standard_error([60, 120]), whole.standard_error([60, 120]), rtol=1e-9
+        )
     curve = training_curve(task)
     thin = MomentRisk(cost, k=curve.k, weights=curve.weight).fit(task)
     np.testing.assert_allclose(thin.coef_, whole.coef_, atol=1e-12)

@@ -87,15 +87,14 @@ def test_von_mises_fisher_on_the_sphere_in_closed_form():
 
 @pytest.mark.parametrize("dim", [2, 3, 20, 500])
 @pytest.mark.parametrize("concentration", [0.01, 10.0, 1e4])
-def test_values_do_not_depend_on_the_nodes(dim, concentration, monkeypatch):
+def test_values_do_not_depend_on_the_nodes(dim, concentration, constants):
     k, u = [2, 100, 10**6, 10**9], np.linspace(0, 1, 9)
     coarse = VonMisesFisher(dim, concentration)
     coarse = coarse.accuracy(k), coarse.discriminability(u)
-    monkeypatch.setattr(sphere, "_STEP", sphere._STEP / 2.5)
-    monkeypatch.setattr(sphere, "_NODES", 2 * sphere._NODES)
-    fine = VonMisesFisher(dim, concentration)
-    np.testing.assert_allclose(coarse[0], fine.accuracy(k), rtol=0, atol=1e-11)
-    np.testing.assert_allclose(coarse[1], fine.discriminability(u), rtol=0, atol=1e-9)
+    with constants(sphere, _STEP=sphere._STEP / 2.5, _NODES=2 * sphere._NODES):
+        fine = VonMisesFisher(dim, concentration)
+        np.testing.assert_allclose(coarse[0], fine.accuracy(k), rtol=0, atol=1e-11)
+        np.testing.assert_allclose(coarse[1], fine.discriminability(u), rtol=0, atol=1e-9)
 
 
 def test_cosine_and_distance_give_the_same_losses():

@@ -16,6 +16,10 @@ from classex_bayes.task.source_task import SourceTask
 ZOO = zoo()
 K = [2, 10, 100, 10**4, 10**9]
 EACH = pytest.mark.parametrize("name", ZOO)
+MIXED = FavorabilityLaw(
+    means=(0.5, 3.0), sds=(1.5, 0.4), weights=(1, 3), atom_at_zero=0.05, atom_at_one=0.1
+)
+EACH_AND_MIXED = pytest.mark.parametrize("law", [*ZOO.values(), MIXED], ids=[*ZOO, "mixed"])
 
 
 def normal_density(z):
@@ -79,10 +83,10 @@ def accuracy(law, k):
 # Accuracy against independent truth
 
 
-@EACH
-def test_accuracy(name):
-    truth = [accuracy(ZOO[name], k) for k in K]
-    np.testing.assert_allclose(ZOO[name].accuracy(K), truth, rtol=0, atol=1e-9)
+@EACH_AND_MIXED
+def test_accuracy(law):
+    truth = [accuracy(law, k) for k in K]
+    np.testing.assert_allclose(law.accuracy(K), truth, rtol=0, atol=1e-9)
 
 
 @settings(max_examples=50, deadline=None)
@@ -165,11 +169,6 @@ def test_nobody_is_above_the_near_duplicates():
     )
 
 
-def test_atoms():
-    assert ZOO["atom at 0"].discriminability(0.0) == pytest.approx(0.1)
-    assert ZOO["atom at 1"].discriminability(1 - 1e-15) == pytest.approx(0.6)
-
-
 @pytest.mark.parametrize(("name", "sign"), [("left-skewed", -1), ("right-skewed", 1)])
 def test_skewness(name, sign):
     law = ZOO[name]
@@ -183,10 +182,10 @@ def test_skewness(name, sign):
 # Samples
 
 
-@EACH
-def test_ranks_follow_the_law(name):
+@EACH_AND_MIXED
+def test_ranks_follow_the_law(law):
     n, n_classes = 100_000, 50
-    sample = ZOO[name].sample(n_classes, n_test=n, random_seed=4)
+    sample = law.sample(n_classes, n_test=n, random_seed=4)
     ranks = sample.ranks
     assert ranks.min() >= 1 and ranks.max() <= n_classes and sample.n_classes == n_classes
     assert np.bincount(sample.y).tolist() == [n // n_classes] * n_classes
@@ -194,7 +193,7 @@ def test_ranks_follow_the_law(name):
     two, three = wins / (n_classes - 1), wins * (wins - 1) / ((n_classes - 1) * (n_classes - 2))
     for k, correct in [(2, two), (3, three), (n_classes, ranks == 1)]:
         error = np.std(correct) / np.sqrt(n)
-        assert np.mean(correct) == pytest.approx(ZOO[name].accuracy(k)[0], abs=4.5 * error)
+        assert np.mean(correct) == pytest.approx(law.accuracy(k)[0], abs=4.5 * error)
 
 
 @pytest.mark.parametrize("law", [ZOO["beta"], ZOO["near-duplicates"], ZOO["heavy-tailed"]], ids=str)

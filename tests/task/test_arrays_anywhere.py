@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import array_api_strict
 import h5py
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import zarr
+from helpers import assert_same_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,16 +23,8 @@ from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.exceptions import DataError
 
 METRICS = ["sqeuclidean", "dot", "cosine"]
+assert_same = partial(assert_same_task, rtol=1e-9)
 NAMESPACES = {"strict": array_api_strict.asarray, "jax": jnp.asarray}
-
-
-def assert_same(found, expected):
-    assert found.ranks.tolist() == expected.ranks.tolist()
-    assert found.n_tied == expected.n_tied
-    k = expected.grid()
-    np.testing.assert_allclose(
-        found.accuracy_cov(k), expected.accuracy_cov(k), rtol=1e-9, atol=1e-13
-    )
 
 
 def random_scores(rng, n=90, n_classes=70):
@@ -53,20 +47,20 @@ def near_ties(rng, metric, n_classes=70, dim=6):
 
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("kind", ["memory map", "HDF5", "Zarr"])
-def test_scores_from_disk(kind, grouped, tmp_path, monkeypatch):
+def test_scores_from_disk(kind, grouped, tmp_path, constants):
     scores, y = random_scores(np.random.default_rng(0))
     if grouped:
         y = np.sort(y)
     expected = SourceTask.from_scores(scores, y, random_seed=1)
-    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", 1000)
-    if kind == "memory map":
-        np.save(tmp_path / "scores.npy", scores)
-        stored = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    elif kind == "Zarr":
-        stored = zarr.create_array(tmp_path / "scores.zarr", data=scores, chunks=(7, 9))
-    else:
-        stored = h5py.File(tmp_path / "scores.h5", "w").create_dataset("scores", data=scores)
-    assert_same(SourceTask.from_scores(stored, y, random_seed=1), expected)
+    with constants(losses_module, _PACKED_ELEMENTS=1000):
+        if kind == "memory map":
+            np.save(tmp_path / "scores.npy", scores)
+            stored = np.load(tmp_path / "scores.npy", mmap_mode="r")
+        elif kind == "Zarr":
+            stored = zarr.create_array(tmp_path / "scores.zarr", data=scores, chunks=(7, 9))
+        else:
+            stored = h5py.File(tmp_path / "scores.h5", "w").create_dataset("scores", data=scores)
+        assert_same(SourceTask.from_scores(stored, y, random_seed=1), expected)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -95,19 +89,21 @@ class Recorder:
 
 
 @pytest.mark.parametrize("grouped", [True, False])
-def test_stored_scores_are_read_once_in_order(grouped, monkeypatch):
+def test_stored_scores_are_read_once_in_order(grouped, constants):
     scores, y = random_scores(np.random.default_rng(2))
     y = np.sort(y) if grouped else y
-    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", 1000)
-    stored = Recorder(scores)
-    task, whole = (SourceTask.from_scores(array, y, random_seed=0) for array in (stored, scores))
-    grid = whole.grid()
-    # Classes that blocks in order cut in two are put together again.
-    np.testing.assert_allclose(task.accuracy_cov(grid), whole.accuracy_cov(grid), rtol=1e-9)
-    look, *reads = stored.reads
-    assert look == (0, 1)
-    assert [start for start, _ in reads] == [0, *[stop for _, stop in reads[:-1]]]
-    assert reads[-1][1] == len(scores)
+    with constants(losses_module, _PACKED_ELEMENTS=1000):
+        stored = Recorder(scores)
+        task, whole = (
+            SourceTask.from_scores(array, y, random_seed=0) for array in (stored, scores)
+        )
+        grid = whole.grid()
+        # Classes that blocks in order cut in two are put together again.
+        np.testing.assert_allclose(task.accuracy_cov(grid), whole.accuracy_cov(grid), rtol=1e-9)
+        look, *reads = stored.reads
+        assert look == (0, 1)
+        assert [start for start, _ in reads] == [0, *[stop for _, stop in reads[:-1]]]
+        assert reads[-1][1] == len(scores)
 
 
 @settings(max_examples=30, deadline=None)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import assert_same_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,15 +36,6 @@ NUMBERS = {
 }
 
 
-def assert_same(task, other, names=None):
-    assert (task.kind, task.classes, task.n_tied) == (other.kind, names, other.n_tied)
-    k = other.grid()
-    np.testing.assert_array_equal(task.accuracy(k), other.accuracy(k))
-    np.testing.assert_array_equal(task.accuracy_cov(k), other.accuracy_cov(k))
-    if other.kind != "accuracies":
-        assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -59,16 +51,16 @@ def test_any_numbers(seed, library, dtypes):
         backend = {"nullable": "numpy_nullable", "arrow": "pyarrow"}[library]
         frame = frame.convert_dtypes(dtype_backend=backend)
     expected = SourceTask.from_scores(scores, Y, random_seed=1)
-    assert_same(SourceTask.from_scores(frame, Y, random_seed=1), expected)
+    assert_same_task(SourceTask.from_scores(frame, Y, random_seed=1), expected)
     named = SourceTask.from_scores(frame, pd.Series(NAMES[Y]), random_seed=1)
-    assert_same(named, expected, NAMES.tolist())
+    assert_same_task(named, expected, NAMES.tolist())
 
 
 def test_numbers_beyond_double_precision_keep_their_order():
     scores = 2**60 + np.random.default_rng(1).integers(0, 9, (6, 4))
     for frame in (pl.DataFrame(scores), pd.DataFrame(scores).convert_dtypes()):
         found = SourceTask.from_scores(frame, Y, random_seed=1)
-        assert_same(found, SourceTask.from_scores(scores, Y, random_seed=1))
+        assert_same_task(found, SourceTask.from_scores(scores, Y, random_seed=1))
 
 
 @pytest.mark.parametrize("labels", COLUMNS)
@@ -77,9 +69,9 @@ def test_names(labels):
     y = COLUMNS[labels](NAMES[Y].tolist())
     frames = (pd.DataFrame(SCORES, columns=NAMES), pl.DataFrame(SCORES, schema=NAMES.tolist()))
     for frame in frames:
-        assert_same(SourceTask.from_scores(frame, y), expected, NAMES.tolist())
+        assert_same_task(SourceTask.from_scores(frame, y), expected, NAMES.tolist())
     found = SourceTask.from_scores(SCORES, y, classes=pl.Series(NAMES))
-    assert_same(found, expected, NAMES.tolist())
+    assert_same_task(found, expected, NAMES.tolist())
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
@@ -87,14 +79,14 @@ def test_positions_and_every_argument(numbers):
     make = NUMBERS[numbers]
     expected = SourceTask.from_scores(SCORES, Y)
     for frame in (pd.DataFrame(SCORES), pl.DataFrame(SCORES), pd.DataFrame(SCORES, columns=NAMES)):
-        assert_same(SourceTask.from_scores(frame, make(Y)), expected)
+        assert_same_task(SourceTask.from_scores(frame, make(Y)), expected)
     ranks = SourceTask.from_ranks(expected.ranks, Y, n_classes=4)
-    assert_same(SourceTask.from_ranks(make(expected.ranks), make(Y), n_classes=4), ranks)
+    assert_same_task(SourceTask.from_ranks(make(expected.ranks), make(Y), n_classes=4), ranks)
     curve = {"k": [2, 3, 4], "accuracy": [0.9, 0.8, 0.7]}
     found = SourceTask.from_accuracies(
         **{name: make(np.array(value)) for name, value in curve.items()}, n_test=9, n_classes=4
     )
-    assert_same(found, SourceTask.from_accuracies(**curve, n_test=9, n_classes=4))
+    assert_same_task(found, SourceTask.from_accuracies(**curve, n_test=9, n_classes=4))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -105,14 +97,14 @@ def test_embeddings(frame):
     found = SourceTask.from_embeddings(
         frame(probes), frame(gallery), frame({"y": Y}), gallery_y=pl.Series(gallery_y)
     )
-    assert_same(found, expected, [0, 1, 2, 3])
+    assert_same_task(found, expected, [0, 1, 2, 3])
 
 
 def test_weights():
     weight = np.array([1.0, 2, 3, 4])
     expected = SourceTask.from_scores(SCORES, Y, class_weight=weight)
     for given_weight in (pl.Series(weight), pd.array(weight), pd.Series(weight, dtype="Float64")):
-        assert_same(SourceTask.from_scores(SCORES, Y, class_weight=given_weight), expected)
+        assert_same_task(SourceTask.from_scores(SCORES, Y, class_weight=given_weight), expected)
 
 
 FRAME = pd.DataFrame(SCORES, columns=NAMES)
@@ -164,9 +156,11 @@ def test_bad_frames(scores, y, message):
 def test_rows_in_the_same_order():
     shuffled = FRAME.iloc[ORDER]
     expected = SourceTask.from_scores(SCORES[ORDER], Y[ORDER])
-    assert_same(SourceTask.from_scores(shuffled, pd.Series(Y).iloc[ORDER]), expected)
+    assert_same_task(SourceTask.from_scores(shuffled, pd.Series(Y).iloc[ORDER]), expected)
     # Another index is no order.
-    assert_same(SourceTask.from_scores(shuffled, pd.Series(Y[ORDER], list("uvwxyz"))), expected)
+    assert_same_task(
+        SourceTask.from_scores(shuffled, pd.Series(Y[ORDER], list("uvwxyz"))), expected
+    )
     with pytest.raises(DataError, match="gallery_y: the index"):
         SourceTask.from_embeddings(
             SCORES, pd.DataFrame(np.eye(4)), Y, gallery_y=pd.Series(range(4), [3, 2, 1, 0])
@@ -211,20 +205,20 @@ def test_names_that_look_like_other_numbers(names):
     # As text they are names.
     text = np.array(names)[y]
     expected = SourceTask.from_scores(scores, y)
-    assert_same(SourceTask.from_scores(scores, text, classes=names), expected, names)
+    assert_same_task(SourceTask.from_scores(scores, text, classes=names), expected, names)
 
 
 @pytest.mark.parametrize("names", PLAIN.values(), ids=PLAIN)
 def test_numbers_beside_names_of_text_are_positions(names):
     expected = SourceTask.from_scores(SCORES, Y)
-    assert_same(SourceTask.from_scores(pd.DataFrame(SCORES, columns=names), Y), expected)
-    assert_same(SourceTask.from_scores(SCORES, Y, classes=names), expected, names)
+    assert_same_task(SourceTask.from_scores(pd.DataFrame(SCORES, columns=names), Y), expected)
+    assert_same_task(SourceTask.from_scores(SCORES, Y, classes=names), expected, names)
     ranks = SourceTask.from_ranks(expected.ranks, Y, n_classes=4)
     found = SourceTask.from_ranks(expected.ranks, Y, n_classes=4, classes=names)
-    assert_same(found, ranks, names)
+    assert_same_task(found, ranks, names)
     plain = SourceTask.from_embeddings(PROBES, GALLERY, Y)
-    assert_same(SourceTask.from_embeddings(PROBES, GALLERY, Y, classes=names), plain, names)
-    assert_same(SourceTask.from_embeddings(PROBES, pd.DataFrame(GALLERY, names), Y), plain)
+    assert_same_task(SourceTask.from_embeddings(PROBES, GALLERY, Y, classes=names), plain, names)
+    assert_same_task(SourceTask.from_embeddings(PROBES, pd.DataFrame(GALLERY, names), Y), plain)
 
 
 def test_numbers_that_are_neither_names_nor_positions():
@@ -251,19 +245,21 @@ def test_the_index_of_a_gallery_names_the_classes(order, names):
     y = [names[j] for j in Y]
     own = gallery.index.tolist()
     expected = SourceTask.from_embeddings(PROBES, GALLERY[order], np.argsort(order)[Y])
-    assert_same(SourceTask.from_embeddings(PROBES, gallery, y), expected, own)
-    assert_same(
+    assert_same_task(SourceTask.from_embeddings(PROBES, gallery, y), expected, own)
+    assert_same_task(
         SourceTask.from_embeddings(PROBES, gallery, y, classes=gallery.index), expected, own
     )
     # Rows go by position where y cannot be names.
     if names[0] in ("ant", 101):
-        assert_same(SourceTask.from_embeddings(PROBES, gallery, np.argsort(order)[Y]), expected)
+        assert_same_task(
+            SourceTask.from_embeddings(PROBES, gallery, np.argsort(order)[Y]), expected
+        )
 
 
 def test_an_index_of_positions_in_disorder():
     gallery = pd.DataFrame(GALLERY)
     expected = SourceTask.from_embeddings(PROBES, GALLERY, Y)
-    assert_same(SourceTask.from_embeddings(PROBES, gallery, Y), expected)
+    assert_same_task(SourceTask.from_embeddings(PROBES, gallery, Y), expected)
     shuffled = gallery.iloc[[2, 0, 1, 3]]
     with pytest.raises(DataError, match=r"gallery.reset_index\(drop=True\).*classes=gallery.index"):
         SourceTask.from_embeddings(PROBES, shuffled, Y)
@@ -288,7 +284,7 @@ def test_columns_of_embeddings(library):
     expected = SourceTask.from_embeddings(PROBES, GALLERY, Y)
     for names in (FEATURES, ["x", "y", "z"]):
         found = SourceTask.from_embeddings(frame(PROBES, FEATURES), frame(GALLERY, names), Y)
-        assert_same(found, expected)
+        assert_same_task(found, expected)
     other = frame(GALLERY, ["a", "c", "b"])
     with pytest.raises(DataError, match=r"gallery: the columns .* another order; column 1 is 'c'"):
         SourceTask.from_embeddings(frame(PROBES, FEATURES), other, Y)

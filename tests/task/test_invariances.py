@@ -126,13 +126,17 @@ def test_increasing_transforms(given_test, name):
 
 @settings(max_examples=15, deadline=None)
 @given(scored(), st.integers(1, 5))
-def test_sizes_of_blocks(given_test, height):
+def test_sizes_of_blocks(constants, given_test, height):
     scores, y, _ = given_test
     whole = facts(SourceTask.from_scores(scores, y))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(losses_module, "_PACKED_ELEMENTS", height * scores.shape[1])
-        patch.setattr(losses_module, "_BLOCK_ELEMENTS", height * scores.shape[1])
-        patch.setattr(scores_module, "_PART_ELEMENTS", height * scores.shape[1])
+    with (
+        constants(
+            losses_module,
+            _PACKED_ELEMENTS=height * scores.shape[1],
+            _BLOCK_ELEMENTS=height * scores.shape[1],
+        ),
+        constants(scores_module, _PART_ELEMENTS=height * scores.shape[1]),
+    ):
         same(facts(SourceTask.from_scores(scores, y)), whole)
 
 

@@ -39,13 +39,13 @@ def test_histograms_have_the_noise_of_the_effective_sample():
 
 
 @pytest.mark.parametrize("effective", [40, 5000])
-def test_accuracies_have_the_noise_of_the_effective_sample(effective, monkeypatch):
-    # Many instances are simulated by fewer, whose noise is scaled.
-    monkeypatch.setattr(replicated_accuracy, "_MOST_INSTANCES", 500)
+def test_accuracies_have_the_noise_of_the_effective_sample(effective, constants):
     k1, k = 30, np.array([2, 5, 15, 30])
     law = MixtureLaw(BASIS, np.broadcast_to(WEIGHTS, (2, 2000, WEIGHTS.size)))
     rng = np.random.default_rng(1)
-    draws = replicated_accuracy.replicated_accuracy(law, (k1, effective), k, rng)
+    # Many instances are simulated by fewer, whose noise is scaled.
+    with constants(replicated_accuracy, _MOST_INSTANCES=500):
+        draws = replicated_accuracy.replicated_accuracy(law, (k1, effective), k, rng)
     assert draws.shape == (2, 2000, 4) and draws.min() >= 0 and draws.max() <= 1
     share, wins = loss_law(k1), np.arange(k1)[::-1]
     correct = np.array([[comb(v, size - 1) / comb(k1 - 1, size - 1) for v in wins] for size in k])

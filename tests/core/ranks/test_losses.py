@@ -228,10 +228,9 @@ def test_duplicated_templates_tie(metric, reduce):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
-def test_row_groups_hold_whole_classes_and_few_rows(y, height):
+def test_row_groups_hold_whole_classes_and_few_rows(constants, y, height):
     y = np.array(y)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(losses_module, "_BLOCK_ELEMENTS", 7 * height)
+    with constants(losses_module, _BLOCK_ELEMENTS=7 * height):
         groups = list(row_groups(y, 7))
     assert sorted(np.concatenate(groups)) == list(range(y.size))
     for group in groups:
@@ -318,11 +317,13 @@ def test_noise_follows_the_position_of_the_instance_alone():
 )
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("elements", [1, 10**6])
-def test_first_invalid_score_is_named(bad, higher_is_better, name, dtype, elements, monkeypatch):
-    monkeypatch.setattr(losses_module, "_PACKED_ELEMENTS", elements)
+def test_first_invalid_score_is_named(bad, higher_is_better, name, dtype, elements, constants):
     scores, y = np.zeros((12, 4), dtype), np.tile([3, 2, 1, 0], 3)
     scores[4, 3] = scores[4, 1] = scores[7, 0] = bad
-    with pytest.raises(DataError, match=rf"^scores: found {name} at row 4, column 1;"):
+    with (
+        constants(losses_module, _PACKED_ELEMENTS=elements),
+        pytest.raises(DataError, match=rf"^scores: found {name} at row 4, column 1;"),
+    ):
         count_losses(ScoreMatrix(scores, higher_is_better), y)
 
 

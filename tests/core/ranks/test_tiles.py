@@ -1,7 +1,6 @@
 """Tiles, blocks and threads are a matter of speed: no result depends on them."""
 
 from contextlib import ExitStack
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -74,28 +73,27 @@ def assert_same(found, expected):
 @given(
     seed=SEEDS, embedded=st.booleans(), n_classes=st.sampled_from([70, 128, 150]), layout=LAYOUTS
 )
-def test_layout_does_not_matter(seed, embedded, n_classes, layout):
+def test_layout_does_not_matter(seed, embedded, n_classes, layout, constants):
     source, y = random_source(np.random.default_rng(seed), embedded, n_classes)
     whole = statistics(source, y, n_classes)
     with ExitStack() as stack:
         for (module, name), value in layout.items():
-            stack.enter_context(patch.object(module, name, value))
+            stack.enter_context(constants(module, **{name: value}))
         cut = statistics(source, y, n_classes)
     assert_same(cut, whole)
 
 
 @pytest.mark.parametrize("embedded", [True, False])
-def test_number_of_threads_changes_no_bit(embedded):
+def test_number_of_threads_changes_no_bit(embedded, constants):
     source, y = random_source(np.random.default_rng(0), embedded, 150)
     found = []
     with (
-        patch.object(embeddings_module, "_PART", (16, 64)),
-        patch.object(scores_module, "_PART_ELEMENTS", 1000),
-        patch.object(defeats_module, "_WORDS", 1),
-        patch.object(defeats_module, "_GROUPS", 8),
+        constants(embeddings_module, _PART=(16, 64)),
+        constants(scores_module, _PART_ELEMENTS=1000),
+        constants(defeats_module, _WORDS=1, _GROUPS=8),
     ):
         for threads in (1, 2, 5):
-            with patch.object(workers_module, "available_threads", lambda n=threads: n):
+            with constants(workers_module, available_threads=lambda n=threads: n):
                 found.append(statistics(source, y, 150))
     for other in found[1:]:
         assert_same(other, found[0])

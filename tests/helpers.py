@@ -1,0 +1,64 @@
+"""Tasks and comparisons that tests in several files need."""
+
+import numpy as np
+
+from classex_bayes.task.source_task import SourceTask
+
+
+def random_scores(seed=0, k1=12, repeats=1, lead=1.5):
+    """Normal scores of k1 classes, the true one ahead by `lead`, and the labels."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(k1), repeats)
+    scores = rng.normal(size=(y.size, k1))
+    scores[np.arange(y.size), y] += lead
+    return scores, y
+
+
+def score_task(seed=0, k1=12, repeats=1, **options):
+    return SourceTask.from_scores(*random_scores(seed, k1, repeats), random_seed=1, **options)
+
+
+def weighted_scores(rng, n_classes, most_repeats, untested=0):
+    """Scores, labels and class weights of a test with unequal repeats and competitors."""
+    repeats = rng.integers(1, most_repeats + 1, n_classes)
+    repeats[:untested] = 0
+    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
+    scores = rng.normal(size=(y.size, n_classes)) + rng.normal(size=n_classes)
+    scores[np.arange(y.size), y] += 1
+    weight = rng.uniform(0.2, 1, n_classes) * (repeats > 0)
+    return scores, y, weight / weight.sum()
+
+
+def losses_task(losses, n_classes, y=None, **options):
+    """Task of wrong classes above the true one; without labels the classes take turns."""
+    y = np.arange(len(losses)) % n_classes if y is None else y
+    return SourceTask.from_ranks(np.asarray(losses) + 1, y, n_classes=n_classes, **options)
+
+
+def few_errors(k1=40, seed=0):
+    """Task of one instance a class that loses to 2% of the others."""
+    return losses_task(np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1), k1)
+
+
+def assert_same_task(found, expected, classes=None, rtol=0.0):
+    """Compare all that estimators see; `classes` are the names that `found` must have."""
+    assert (found.kind, found.n_classes, found.n_test, found.n_tied) == (
+        expected.kind,
+        expected.n_classes,
+        expected.n_test,
+        expected.n_tied,
+    )
+    assert found.classes == (expected.classes if classes is None else classes)
+    k = expected.grid()
+    np.testing.assert_array_equal(found.accuracy(k), expected.accuracy(k))
+    np.testing.assert_allclose(
+        found.accuracy_cov(k), expected.accuracy_cov(k), rtol=rtol, atol=rtol * 1e-5
+    )
+    if expected.kind != "accuracies":
+        assert found.ranks.tolist() == expected.ranks.tolist()
+        assert found.y.tolist() == expected.y.tolist()
+
+
+def marks(plot, name):
+    """Arrays of something drawn without a library."""
+    return plot.viz[name]["panel"].item()
