@@ -1,15 +1,14 @@
 """One fitted model for all tests: compiling is what costs, so it is done once and shared."""
 
+import os
 import socket
-import warnings
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
-from classex_bayes.exceptions import ConvergenceWarning
-
 LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
+os.environ["MPLBACKEND"] = "agg"  # plots are drawn without a window
 # Fixtures have no doctests, and folders may each have a file of them.
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 
@@ -42,16 +41,14 @@ def no_network():
 
 @pytest.fixture(scope="session")
 def fit():
-    """Fit a task with few draws; the diagnostics of so few are no concern of the other tests."""
+    """Fit a task with few draws."""
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.bayes.model.priors import MixturePrior
 
     def fit(task, prior=None, likelihood="auto", **settings):
         few = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 1, "progressbar": False}
         model = BayesianExtrapolator(prior or MixturePrior(), likelihood)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return model.fit(task, **{**few, **settings})
+        return model.fit(task, **{**few, **settings})
 
     return fit
 

@@ -72,9 +72,7 @@ CASES |= {
 
 def fit(prior=None, task=TASK, **settings):
     few = {"draws": 5, "tune": 20, "chains": 1, "random_seed": 1, "progressbar": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cb.exceptions.ConvergenceWarning)
-        return cb.BayesianExtrapolator(prior or cb.MixturePrior()).fit(task, **few | settings)
+    return cb.BayesianExtrapolator(prior or cb.MixturePrior()).fit(task, **few | settings)
 
 
 @pytest.mark.parametrize(("use", "message"), CASES.values(), ids=CASES)

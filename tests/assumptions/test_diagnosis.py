@@ -280,7 +280,7 @@ def test_report_text():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda task: diagnose(3), "task: expected a SourceTask, found int"),
+        (lambda task: diagnose(LAW), "task: expected a SourceTask, found GaussianNearestNeighbor"),
         (lambda task: diagnose(task, n_permutations=10), "n_permutations: "),
         (lambda task: diagnose(task, random_seed=-1), "random_seed: "),
         (lambda task: check_marginality(task, []), "smaller_tasks: expected at least one"),

@@ -1,7 +1,5 @@
 """Several pilots in one posterior: weights of what they share, and everything downstream."""
 
-import warnings
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -27,7 +25,7 @@ from classex_bayes.bayes.pooling import (
 )
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -303,12 +301,10 @@ def test_coverage_of_pooled_intervals(shared):
         small = SourceTask.from_embeddings(probes[within], gallery[:50], y[within])
         if shared == "nothing":
             small = SourceTask.from_embeddings(*LAW.sample(50, random_seed=seed + 1000))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = BayesianExtrapolator(MixturePrior()).fit(
-                [large, small], shared=shared, draws=300, tune=300, chains=2, cores=1,
-                random_seed=seed, progressbar=False,
-            )  # fmt: skip
+        model = BayesianExtrapolator(MixturePrior()).fit(
+            [large, small], shared=shared, draws=300, tune=300, chains=2, cores=1,
+            random_seed=seed, progressbar=False,
+        )  # fmt: skip
         interval = model.predict(k).interval(0.9, "eti")
         held.append((interval["lower"] < truth) & (truth < interval["upper"]))
     assert np.all(np.mean(held, axis=0) >= 0.82)

@@ -9,7 +9,6 @@ from classex_bayes.benchmarks.__main__ import main
 from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement, time_ratio
 
 
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 def test_small_version_prints_every_benchmark(tmp_path, capsys):
     main(small=True, markdown=tmp_path / "benchmarks.md")
     assert "PASS" in capsys.readouterr().out

@@ -49,16 +49,6 @@ def process():
     return process
 
 
-@pytest.fixture(autouse=True, scope="module")
-def no_window():
-    import matplotlib as mpl
-
-    backend = mpl.get_backend()
-    mpl.use("agg")
-    yield
-    mpl.use(backend)
-
-
 @pytest.fixture(autouse=True)
 def closed():
     from matplotlib import pyplot as plt

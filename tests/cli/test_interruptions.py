@@ -23,7 +23,6 @@ LENGTHS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("lengths", "chains", "draws"), LENGTHS.values(), ids=LENGTHS)
 def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chains, draws):
     whole = BayesianExtrapolator().fit(pilot.task, **SHORT)
@@ -101,7 +100,6 @@ def test_an_interruption_while_convergence_is_judged(pilot, monkeypatch):
     assert model.predict(500).mean[500] > 0.5 and model.diagnosis_.divergences >= 0
 
 
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
     from classex_bayes.bayes.stacking import StackedExtrapolator
     from classex_bayes.evaluate.classifiers import compare_classifiers

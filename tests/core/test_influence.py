@@ -20,7 +20,6 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -89,18 +88,6 @@ def test_streamed_covariance_is_the_written_formula(
     expected = written_out(scores, y, weight, k)
     np.testing.assert_allclose(covariance, expected, rtol=1e-9, atol=1e-14)
     assert losses.tolist() == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
-
-
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_influences_are_those_of_deletion(repeats):
-    law = GaussianNearestNeighbor(5, 0.3)
-    task = SourceTask.from_embeddings(*law.sample(12, repeats=repeats, random_seed=5))
-    k = np.array([2, 5, 11])
-    statistics = loss_statistics(task.source, task.y, task.instance_weight, k)
-    without = [task.select(np.delete(np.arange(12), j)).accuracy(k) for j in range(12)]
-    expected = 11 * (np.mean(without, axis=0) - without)
-    psi = statistics.influence.psi(task.class_weight)
-    np.testing.assert_allclose(psi, expected, atol=1e-12)
 
 
 def test_order_of_the_numbers_of_classes_is_the_callers():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtri
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.classexreg.basis_regression import (
@@ -12,18 +11,8 @@ from classex_bayes.estimators.classexreg.basis_regression import (
     design,
     least_squares,
     regular_knots,
-    response,
     response_map,
 )
-
-
-def test_knots():
-    knots = regular_knots(60, 0.3)
-    assert knots[-1] == pytest.approx(ndtri(1 - 1 / 60**2)) and knots[knots.size // 2] == 0
-    np.testing.assert_allclose(knots, -knots[::-1])
-    steps = np.diff(knots)
-    assert steps.min() > 0.3 and steps.max() - steps.min() < 1e-12
-    assert regular_knots(60, 10.0).tolist() == [0.0]
 
 
 def test_matrices_are_kept_and_cannot_be_changed():
@@ -33,15 +22,6 @@ def test_matrices_are_kept_and_cannot_be_changed():
     np.testing.assert_array_equal(matrix, expected)
     with pytest.raises(ValueError, match="read-only"):
         matrix[0, 0] = 0.0
-
-
-def test_design_and_response():
-    accuracy = np.array([[0.9, 0.2], [0.5, 0.1]])
-    assert design(accuracy, 1).tolist() == [[0.9, 0.2, 1.0], [0.5, 0.1, 1.0]]
-    np.testing.assert_allclose(design(accuracy, 0), [[0.1, 0.8, 1.0], [0.5, 0.9, 1.0]])
-    np.testing.assert_allclose(design(accuracy, None), [[0.1, 0.8], [0.5, 0.9]])
-    for atom in (0, 1, None):
-        np.testing.assert_allclose(response(response(accuracy, atom), atom), accuracy)
 
 
 @settings(max_examples=30, deadline=None)

@@ -5,7 +5,6 @@ import pytest
 from helpers import losses_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtri
 
 from classex_bayes.core.normal_law import expected_power, signal_accuracy
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
@@ -146,11 +145,6 @@ def test_a_curve_with_one_accuracy():
     for k in (None, "all", 20):
         model = HighDimensional(k).fit(curve(0.9, k=20, n_test=100))
         assert model.predict(20).mean.item() == pytest.approx(0.9, abs=1e-12)
-
-
-def test_two_class_accuracy_is_the_closed_form():
-    model = HighDimensional(2).fit(curve([0.8, 0.7], k=[2, 5]))
-    assert model.signal_ == pytest.approx(np.sqrt(2) * ndtri(0.8), abs=1e-11)
 
 
 # Parameters

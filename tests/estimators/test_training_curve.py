@@ -42,7 +42,7 @@ def test_given_numbers_and_a_bare_curve():
     assert training_curve(CURVE).accuracy.tolist() == [0.99, 0.9, 0.8]
 
 
-def test_weights_follow_their_numbers(monkeypatch):
+def test_weights_follow_their_numbers():
     weights = np.arange(2.0, 601.0) ** 2
     task, half = few_errors(600), few_errors(300)
     for one in (task, half):

@@ -1,6 +1,5 @@
 """Classifiers tested on the same instances: difference, best one, crossing."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +12,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.evaluate.classifiers import ClassifierComparison, compare_classifiers
 from classex_bayes.evaluate.crossing import Crossing, first_crossing, search_grid, search_range
 from classex_bayes.evaluate.difference import AccuracyDifference
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -30,11 +29,9 @@ def views(n_classes, repeats=2, seed=1, dims=(10, 6)):
 
 
 def quietly(tasks, k=K, **arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return compare_classifiers(
-            tasks, k, sampler=SAMPLER, random_seed=3, progressbar=False, **arguments
-        )
+    return compare_classifiers(
+        tasks, k, sampler=SAMPLER, random_seed=3, progressbar=False, **arguments
+    )
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,11 @@
 """Groups of instances: a curve for each, and their mix."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from classex_bayes.evaluate.groups import GroupedExtrapolation, extrapolate_groups
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.glyphs import FONTS, load_glyphs
 from classex_bayes.task.source_task import SourceTask
@@ -19,9 +17,7 @@ EASY, HARD = 0.2, 0.6
 
 def quietly(task, groups, k=K, **arguments):
     settings = {"sampler": SAMPLER, "random_seed": 3, "progressbar": False, **arguments}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return extrapolate_groups(task, groups, k, **settings)
+    return extrapolate_groups(task, groups, k, **settings)
 
 
 def two_cameras(n_classes, seed=1):

@@ -41,16 +41,9 @@ def csv(tmp_path):
 # Formats
 
 
-@pytest.mark.parametrize("writer", [np.savez, np.savez_compressed])
-def test_npz_of_scores(tmp_path, writer):
-    writer(tmp_path / "task.npz", scores=SCORES, y=Y)
+def test_npz_of_scores(tmp_path):
+    np.savez_compressed(tmp_path / "task.npz", scores=SCORES, y=Y)
     assert_same_task(read_task(tmp_path / "task.npz"), SourceTask.from_scores(SCORES, Y))
-
-
-def test_npz_of_named_scores(npz):
-    task = read_task(npz(scores=SCORES, y=NAMES[Y], classes=NAMES))
-    assert_same_task(task, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
-    assert task.classes == NAMES.tolist()
 
 
 def test_npz_of_embeddings(npz):
@@ -71,11 +64,6 @@ def test_npz_of_ranks(npz, n_classes):
     ranks = SourceTask.from_scores(SCORES, Y).ranks
     expected = SourceTask.from_ranks(ranks, Y, n_classes=5)
     assert_same_task(read_task(npz(ranks=ranks, y=Y, n_classes=n_classes)), expected)
-
-
-def test_npz_of_accuracies(npz):
-    path = npz(**CURVE, n_test=50, n_classes=5)
-    assert_same_task(read_task(path), SourceTask.from_accuracies(**CURVE, n_test=50, n_classes=5))
 
 
 def test_what_a_file_says_of_itself(npz):

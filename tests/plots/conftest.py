@@ -1,15 +1,6 @@
-"""Plots are drawn without a window, and no test leaves a figure open."""
+"""No test leaves a figure open."""
 
-import matplotlib as mpl
 import pytest
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_window():
-    backend = mpl.get_backend()
-    mpl.use("agg")
-    yield
-    mpl.use(backend)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import itertools
 from dataclasses import replace
 from html import unescape
 
-import arviz_base
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -285,12 +284,6 @@ def test_themes_of_bokeh_are_respected(inputs):
         bokeh_io.curdoc().theme = before
     assert own["points observed (ATA)"]["panel"].item().glyph.fill_color == "#fafafa"
     assert own["line ClassExReg(0.5)"]["panel"].item().glyph.line_color == "#010203"
-
-
-def test_the_library_of_arviz_settings(inputs):
-    with arviz_base.rc_context({"plot.backend": "plotly", "stats.ci_prob": 0.5}):
-        drawn = cb.plot_accuracy(inputs["prediction"])
-    assert drawn.backend == "plotly" and "BayesianExtrapolator, 50%" in str(legend(drawn))
 
 
 @pytest.mark.parametrize("plot", [cb.plots.plot_plan, plot_sbc])

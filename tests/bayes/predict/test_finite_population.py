@@ -1,7 +1,6 @@
 """A known finite population: what the tested part of it says of the whole."""
 
 import json
-import warnings
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from classex_bayes.bayes.predict.finite_population import population_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor, UniformSphere
 from classex_bayes.task.source_task import SourceTask
 
@@ -147,12 +146,10 @@ def test_coverage_of_finite_populations(law, repeats):
         for k1 in (100, 320):
             mine, k = (turn < repeats) & (y < k1), [k1, size]
             task = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model = BayesianExtrapolator().fit(
-                    task, draws=300, tune=300, chains=2, cores=1, random_seed=seed,
-                    progressbar=False,
-                )  # fmt: skip
+            model = BayesianExtrapolator().fit(
+                task, draws=300, tune=300, chains=2, cores=1, random_seed=seed,
+                progressbar=False,
+            )  # fmt: skip
             truth = whole.accuracy(k)
             interval = model.predict(k, population=size).interval(0.9, "eti")
             held.append((interval["lower"] < truth) & (truth < interval["upper"]))
