@@ -120,7 +120,7 @@ def test_what_is_fitted_is_compared_as_it_is(named, task, monkeypatch):
 
 
 def test_loaded_models_of_other_tasks_are_refused(models, tmp_path):
-    for name in ("stack", "risk", "scores"):
+    for name in ("ranks", "stack", "risk", "scores"):
         loaded = cb.load(models[name].save(tmp_path / "model.nc"), prior=GIVEN.get(name))
         with pytest.raises(DataError, match="fitted to another task, of 60 classes and 60 inst"):
             cb.compare({name: loaded}, task_of(2), K, progressbar=False)

@@ -123,26 +123,19 @@ def test_samplers_agree(fit, monkeypatch, small_task):
     assert_allclose(second.summary()["sd"], first.summary()["sd"], rtol=0.25)
 
 
+BAD = {
+    "draws": [0, 10.5],
+    "tune": [-1, "many"],
+    "chains": [0, True],
+    "cores": [0, -1, 1.5],
+    "target_accept": [0.0, 1.0, np.nan, "high"],
+    "nuts_sampler": ["stan"],
+    "random_seed": [-1, 1.5],
+}
+
+
 @pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("draws", 0),
-        ("draws", 10.5),
-        ("tune", -1),
-        ("tune", "many"),
-        ("chains", 0),
-        ("chains", True),
-        ("cores", 0),
-        ("cores", -1),
-        ("cores", 1.5),
-        ("target_accept", 0.0),
-        ("target_accept", 1.0),
-        ("target_accept", np.nan),
-        ("target_accept", "high"),
-        ("nuts_sampler", "stan"),
-        ("random_seed", -1),
-        ("random_seed", 1.5),
-    ],
+    ("setting", "value"), [(setting, value) for setting in BAD for value in BAD[setting]]
 )
 def test_bad_settings(monkeypatch, setting, value):
     def sample(*data, **settings):
@@ -157,12 +150,6 @@ def test_bad_settings(monkeypatch, setting, value):
 def test_unknown_settings_are_not_swallowed():
     with pytest.raises(TypeError, match="nut_sampler"):
         BayesianExtrapolator().fit(TASK, nut_sampler="pymc")
-
-
-@pytest.mark.parametrize("task", [None, [0, 1], np.eye(4)])
-def test_only_tasks_are_fitted(task):
-    with pytest.raises(DataError, match="task: expected a SourceTask"):
-        BayesianExtrapolator().fit(task)
 
 
 @pytest.mark.parametrize("likelihood", ["normal", None])

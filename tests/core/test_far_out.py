@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from classex_bayes.assumptions.drift import DriftPrior
-from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
     loss_statistics,
     repair_covariance,
 )
-from classex_bayes.core.metrics import expected_top_accuracy
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import (
     accuracy_given_losses,
@@ -79,22 +77,6 @@ def test_binomial_coefficients(n):
             expected -= mpmath.loggamma(n - few + 1)
             error = 1e-14 * (1 + np.log(max(n, 1)) * min(few, n - few))
             assert abs(found - expected) < error
-
-
-@pytest.mark.parametrize(("k", "top"), [(3, 2), (10**6, 3), (10**12, 8)])
-def test_expected_top_accuracy_in_arbitrary_precision(k, top):
-    mean, sd = {3: 0.5, 10**6: 5.0, 10**12: 7.0}[k], 0.4
-    found = expected_top_accuracy(RadialBasis(np.array([mean]), sd), np.array([k]), top).item()
-    with mpmath.workdps(30):
-        expected, step = mpmath.mpf(0), mpmath.mpf(1) / 16
-        for j in range(-160, 161):
-            z = mean + mpmath.mpf(sd) * step * j
-            win, lose = mpmath.ncdf(z), mpmath.ncdf(-z)
-            at_most = sum(
-                mpmath.binomial(k - 1, m) * lose**m * win ** (k - 1 - m) for m in range(top)
-            )
-            expected += step * mpmath.npdf(step * j) * at_most
-    assert found == pytest.approx(float(expected), abs=1e-11)
 
 
 # Covariance where there is nothing to vary

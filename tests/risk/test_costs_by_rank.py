@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.losses import count_losses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import tie_noise
 from classex_bayes.core.subsets import average_test_accuracy
@@ -67,20 +66,6 @@ def test_average_over_all_subsets(seed, n_classes, n_levels, ties):
     by_rank = costs_by_rank(ScoreMatrix(scores), y, weight, cost, ties, seed)
     expected = [over_all_subsets(scores, y, weight, cost, size, ties, seed) for size in k]
     np.testing.assert_allclose(average_risk(by_rank, k), expected, rtol=1e-10, atol=1e-14)
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=SEEDS, n_classes=st.integers(3, 60), n_levels=st.sampled_from([None, 5]))
-def test_costs_of_one_are_errors(seed, n_classes, n_levels):
-    scores, y, weight, _ = random_task(np.random.default_rng(seed), n_classes, n_levels=n_levels)
-    source = ScoreMatrix(scores)
-    by_rank = costs_by_rank(source, y, weight, 1 - np.eye(n_classes), seed=seed)
-    losses, _ = count_losses(source, y, seed=seed)
-    expected = [weight[losses > j].sum() for j in range(n_classes - 1)]
-    np.testing.assert_allclose(by_rank, expected, atol=1e-14)
-    k = np.arange(2, n_classes + 1)
-    accuracy = average_test_accuracy(losses, n_classes, k, weight)
-    np.testing.assert_allclose(average_risk(by_rank, k), 1 - accuracy, atol=1e-12)
 
 
 def test_many_classes():

@@ -16,7 +16,7 @@ from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.risk import covariance as risk_covariance
-from classex_bayes.risk.costs_by_rank import average_risk, chance_of_rank, costs_by_rank
+from classex_bayes.risk.costs_by_rank import average_risk, costs_by_rank
 from classex_bayes.risk.covariance import ByRank, risk_by_rank, stream_costs
 from classex_bayes.simulate import GaussianNearestNeighbor
 
@@ -120,14 +120,6 @@ def test_joint_covariance_is_bilinear():
     summed = stream_costs(source, y, weight, [second], coefficients.combined(sums))
     np.testing.assert_allclose(
         summed.covariance, sums.T @ alone.covariance @ sums, rtol=1e-9, atol=1e-13
-    )
-
-
-def test_coefficients_of_risks():
-    found = risk_by_rank(7, np.array([2, 6, 7]))
-    np.testing.assert_allclose(found.every, chance_of_rank(np.arange(6), 7, np.array([2, 6, 7])))
-    np.testing.assert_allclose(
-        found.one_fewer, chance_of_rank(np.arange(5), 6, np.array([2, 6, 6]))
     )
 
 

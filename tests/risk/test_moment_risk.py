@@ -12,6 +12,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.risk import moment_risk
 from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.moment_risk import MomentRisk
+from classex_bayes.risk.polynomial_risk import PolynomialRisk
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -117,9 +118,10 @@ def test_near_the_truth_beyond_the_source_classes():
     assert np.all(np.abs(found - truth) < [0.06, 0.08, 0.12])
 
 
-def test_no_errors():
-    model = MomentRisk(1 - np.eye(8)).fit(SourceTask.from_scores(np.eye(8), np.arange(8)))
-    assert model.predict([2, 100]).mean.tolist() == [0, 0]
+@pytest.mark.parametrize("estimator", [MomentRisk, PolynomialRisk])
+def test_no_errors(estimator):
+    model = estimator(1 - np.eye(8)).fit(SourceTask.from_scores(np.eye(8), np.arange(8)))
+    np.testing.assert_allclose(model.predict([2, 100]).mean, 0, atol=1e-12)
     assert model.standard_error([2, 100]).tolist() == [0, 0]
 
 

@@ -139,12 +139,6 @@ def test_predictions_are_risks_with_notes_where_they_cannot_be(task_with_costs_b
     assert predicted.mean[1000] > 1 and predicted.notes[-1].startswith("outside [0, 1] at k = 1000")
 
 
-def test_no_errors():
-    model = PolynomialRisk(1 - np.eye(8)).fit(SourceTask.from_scores(np.eye(8), np.arange(8)))
-    np.testing.assert_allclose(model.predict([2, 100]).mean, 0, atol=1e-12)
-    assert model.standard_error([2, 100]).tolist() == [0, 0]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

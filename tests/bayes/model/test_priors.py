@@ -191,29 +191,21 @@ def test_knots():
     assert basis.bandwidth == 0.5
 
 
+BAD = {
+    "bandwidth": [0.0, -1.0, np.nan, "h"],
+    "lower": [8.0, np.nan, -np.inf],
+    "upper": [np.inf, -5.0],
+    "n_functions": [0, 12.5],
+    **{"location": [np.nan], "location_sd": [0.0], "scale": [-0.8], "scale_log_sd": [np.inf]},
+    **{"deviation": [-1.0], "separation": [np.nan], "imbalance": [-0.1], "length": [0.0]},
+    "monotone": ["yes"],
+}
+
+
 @pytest.mark.parametrize(
     ("kind", "argument", "value"),
     [
-        (MixturePrior, "bandwidth", 0.0),
-        (MixturePrior, "bandwidth", -1.0),
-        (MixturePrior, "bandwidth", np.nan),
-        (MixturePrior, "bandwidth", "h"),
-        (MixturePrior, "lower", 8.0),
-        (MixturePrior, "lower", np.nan),
-        (MixturePrior, "lower", -np.inf),
-        (MixturePrior, "upper", np.inf),
-        (MixturePrior, "upper", -5.0),
-        (MixturePrior, "location", np.nan),
-        (MixturePrior, "location_sd", 0.0),
-        (MixturePrior, "scale", -0.8),
-        (MixturePrior, "scale_log_sd", np.inf),
-        (MixturePrior, "deviation", -1.0),
-        (MixturePrior, "separation", np.nan),
-        (MixturePrior, "imbalance", -0.1),
-        (MixturePrior, "monotone", "yes"),
-        (MixturePrior, "length", 0.0),
-        (MixturePrior, "n_functions", 0),
-        (MixturePrior, "n_functions", 12.5),
+        *((MixturePrior, argument, value) for argument in BAD for value in BAD[argument]),
         (DirichletPrior, "concentration", 0.0),
         (DirichletPrior, "bandwidth", 20.0),
     ],
