@@ -59,7 +59,7 @@ def test_predictions_are_the_latest(fitted):
         assert_array_equal(group["accuracy"], predicted.accuracy)
 
 
-def test_posterior_predictive_covers_the_observed(fitted, pilot):
+def test_posterior_predictive_covers_the_observed(fitted):
     fitted.sample_posterior_predictive(random_seed=3)
     group = fitted.idata["posterior_predictive"].to_dataset()
     observed = fitted.idata["observed_data"].to_dataset()

@@ -132,7 +132,7 @@ def test_quiet_is_silent(run, embeddings):
     assert loud[1] == quiet[1]
 
 
-def test_formats_agree(run, scores, pilot, tmp_path, strict):
+def test_formats_agree(run, scores, tmp_path, strict):
     with np.load(tmp_path / scores) as arrays:
         matrix, y = arrays["scores"], arrays["y"]
     np.save(tmp_path / "distances.npy", -matrix)

@@ -76,6 +76,9 @@ def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weig
                 expected[size - 1] += share * (weight[rows] @ (better < top))
         found = Accuracy(top).average(losses, n_classes, k, weight)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+        if top == 1:
+            found = average_test_accuracy(losses, n_classes, k, weight)
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -117,6 +120,9 @@ def test_average_rises_with_top_and_falls_with_k(arguments):
     weights = np.full(len(losses), 1 / len(losses))
     tops = np.unique(np.geomspace(1, n_classes, 12).astype(int))
     found = [Accuracy(int(m)).average(np.array(losses), n_classes, k, weights) for m in tops]
+    found.append(average_test_accuracy(np.array(losses), n_classes, k, weights))
+    assert np.min(found[-1]) >= 0 and np.max(found[-1]) <= 1
+    assert np.all(np.diff(found.pop()) <= 1e-12)
     assert np.all(np.diff(found, axis=0) >= -1e-12)
     assert np.all(np.diff(found, axis=1) <= 1e-12)
     assert np.min(found) >= 0 and np.max(found) <= 1 + 1e-12

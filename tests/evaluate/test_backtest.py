@@ -58,7 +58,7 @@ def test_workers_do_not_matter(found, task):
     pd.testing.assert_frame_equal(two.scores, found.scores)
 
 
-def test_a_cluster_can_take_over(found, task, monkeypatch):
+def test_a_cluster_can_take_over(found, task):
     from joblib import parallel_config
 
     with parallel_config("threading", n_jobs=2):

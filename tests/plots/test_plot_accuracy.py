@@ -44,7 +44,7 @@ def labels(plot):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_accuracy(fitted, pilot, prediction, backend):
+def test_accuracy(pilot, prediction, backend):
     others = [prediction, ClassExReg(random_seed=1).fit(pilot.task).predict(K)]
     truth = {1000: 0.5, 20: 0.9}
     plot = plot_accuracy(
@@ -60,7 +60,7 @@ def test_accuracy(fitted, pilot, prediction, backend):
         assert labels(plot) == expected
 
 
-def test_accuracy_draws_these_numbers(fitted, pilot, prediction):
+def test_accuracy_draws_these_numbers(pilot, prediction):
     plot = plot_accuracy(
         prediction, pilot.task, {1000: 0.5, 20: 0.9}, 0.7, ci_prob=0.8, ci_kind="hdi",
         backend="none",

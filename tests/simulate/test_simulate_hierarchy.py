@@ -52,7 +52,7 @@ def test_groups_are_fixed_and_evenly_used():
     assert np.var(gallery - law.group_centres[nearest]) == pytest.approx(0.2, rel=0.06)
 
 
-def test_quasi_random_error(monkeypatch):
+def test_quasi_random_error():
     # Other points of the unit cube move the accuracy by less than stated.
     law = HierarchicalNormal(4, 3, 1.0, 0.5, 0.1)
     rng = np.random.default_rng(8)
