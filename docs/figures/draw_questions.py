@@ -1,0 +1,65 @@
+"""Draws the figures of docs/questions.md and prints the numbers of its tables.
+
+Run from the root of the repository: `python docs/figures/draw_questions.py`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import classex_bayes as cb
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Answer the questions of the page in its order."""
+    glyphs = cb.load_glyphs()
+    everything = glyphs.task()
+    chosen = np.sort(np.random.default_rng(2).choice(2965, 200, replace=False))
+    task = everything.select(chosen)
+    model = cb.BayesianExtrapolator().fit(task, random_seed=1)
+    k = [200, 500, 1000, 2965]
+    for metric in ("accuracy", "accuracy@5"):
+        print(model.predict(k, metric=metric), everything.metric(metric, k).round(3))
+    print(model.predict(k).prob_at_least(0.7))
+
+    until = model.classes_until(0.75)
+    print(until)
+    cb.plots.plot_classes_until(until).savefig(HERE / "classes_until.png")
+    curve = model.predict(np.unique(np.geomspace(2, 10_000, 60).astype(int)))
+    cb.plots.plot_prob_at_least(curve, [0.6, 0.7, 0.8]).savefig(HERE / "prob_at_least.png")
+    print(model.predict(1000, kind="observed", repeats=3, random_seed=1), model.predict(1000))
+
+    inside = np.isin(glyphs.y, np.array(glyphs.classes)[chosen])
+    names = [glyphs.classes[c] for c in chosen]
+    tasks = {
+        f"{d} components": cb.SourceTask.from_embeddings(
+            glyphs.probes[inside, :d], glyphs.gallery[chosen, :d], glyphs.y[inside], classes=names
+        )
+        for d in (48, 24)
+    }
+    comparison = cb.compare_classifiers(tasks, [200, 1000, 2965], random_seed=1)
+    print(comparison)
+    cb.plots.plot_classifiers(comparison).savefig(HERE / "classifiers.png")
+
+    mix = {"rounded": 0.8, "brush": 0.2}
+    fonts = cb.extrapolate_groups(task, glyphs.font[inside], k, mix=mix, random_seed=1)
+    print(fonts, {font: glyphs.task(font).accuracy(k).round(3) for font in set(glyphs.font)})
+    cb.plots.plot_groups(fonts).savefig(HERE / "groups.png")
+
+    plan = cb.plan(
+        everything.select(chosen[:50]), 1000, width=0.1, classes=[100, 200, 400], repeats=[1, 3],
+        ci_prob=0.9, n_pilots=8, random_seed=1,
+    )  # fmt: skip
+    print(plan)
+    cb.plots.plot_plan(plan).savefig(HERE / "plan.png")
+
+    scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000, 1_000_000])
+    print(scaling)
+    cb.plots.plot_sensitivity(scaling).savefig(HERE / "sensitivity.png")
+    cb.plot_ppc(model, random_seed=1).savefig(HERE / "ppc.png")
+
+
+if __name__ == "__main__":
+    main()
