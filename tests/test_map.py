@@ -9,6 +9,7 @@ import pytest
 
 import classex_bayes
 from classex_bayes.core import metrics
+from classex_bayes.core.basis import RadialBasis
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=re.M | re.S))
@@ -76,6 +77,11 @@ def test_metric(run):
     u = names["ndtr"](basis.knots[place] + basis.bandwidth * rng.standard_normal(200_000))
     values = 1 / (1 + rng.binomial(k - 1, 1 - u))
     assert found == pytest.approx(values.mean(), abs=4 * values.std() / 447)
+    far = RadialBasis(np.array([-30.0, 30.0, 45.0]), 0.5)
+    ends = names["MeanReciprocalRank"]().expected(far, np.array([2, 10**12]))
+    np.testing.assert_allclose(ends, [[0.5, 1, 1], [1e-12, 1, 1]], rtol=1e-3)
+    with pytest.raises(classex_bayes.DataError, match="'mrr@5', expected 'mrr', which has no m"):
+        task.metric("mrr@5", 10)
     prediction = model.predict([50, 500], metric="mrr")
     assert prediction.quantity == "mrr" and prediction.interval().shape == (2, 2)
     with pytest.raises(
@@ -93,3 +99,5 @@ def test_wing(run):
     prediction = names["ResampledAccuracy"]().fit(names["task"], random_seed=2).predict([10, 100])
     mean = prediction.mean.to_numpy()
     np.testing.assert_allclose(mean, names["task"].accuracy([10, 100]), atol=0.01)
+    with pytest.raises(classex_bayes.DataError, match=r"k: expected numbers in 2\.\.100"):
+        names["ResampledAccuracy"]().fit(names["task"]).predict(1000)

@@ -21,12 +21,13 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-# So few classes with errors do not tell a correlation, and a typical one stands in. Between fonts
-# of the same characters it was 0.1 to 0.25, between classifiers of the same instances 0.5.
-_FEWEST_ERRING_CLASSES, _TYPICAL = 5, 0.25
+# The typical correlation stands in where too few classes have errors. Between fonts of the same
+# characters it was 0.1 to 0.25, between classifiers of the same instances 0.5.
+_TYPICAL = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,7 @@ def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
     """
     covariance = joint_covariance([task.evidence for task in tasks], np.array([tasks[0].n_classes]))
     erring = [np.unique(task.y[task.ranks > 1]).size for task in tasks]
-    unknown = (np.array(erring) < _FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
+    unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))
     correlation = np.where(unknown | unknown[:, None], _TYPICAL, covariance / np.outer(sd, sd))
     np.fill_diagonal(correlation, 1.0)

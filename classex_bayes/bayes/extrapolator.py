@@ -35,6 +35,7 @@ from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import takes_one_task
@@ -332,7 +333,10 @@ class BayesianExtrapolator(MixtureModel):
         notes += self._sampling_notes()
         notes += json.loads(attributes.get("pool_notes", "[]"))
         if "ranks" in kinds:
-            notes.append("scores unknown: variance of ATA_k taken as 1.25 x that between classes")
+            notes.append(
+                f"scores unknown: variance of ATA_k taken as {UNSEEN_COMPETITORS:g} x that between "
+                "classes"
+            )
         if "accuracies" in kinds:
             notes.append(
                 "ranks unknown: fitted to accuracies with design effect "

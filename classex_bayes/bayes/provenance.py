@@ -9,14 +9,10 @@ import numpy as np
 
 from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.model.priors import PRIORS, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import RandomSeed
-
-_OF_THE_PACKAGE: dict[str, type[Any]] = {
-    prior.__name__: prior for prior in (MixturePrior, DirichletPrior)
-}
 
 
 def provenance(
@@ -59,7 +55,7 @@ def stage_rng(
 def describe_prior(prior: Prior) -> str:
     """Class and fields of a prior as JSON, or a DataError where a file cannot hold them."""
     name = type(prior).__name__
-    if _OF_THE_PACKAGE.get(name, type(prior)) is not type(prior):
+    if PRIORS.get(name, type(prior)) is not type(prior):
         raise DataError(
             f"prior: a prior of this package is also called {name}; give your class another name"
         )
@@ -101,10 +97,10 @@ def prior_of(description: str, given: Any = None) -> Prior:
         if found != {"type": name, **fields}:
             raise DataError(f"prior: found {found}, but the model was fitted with {description}")
         return given
-    if name not in _OF_THE_PACKAGE:
+    if name not in PRIORS:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
         raise DataError(
             f"prior: the model was fitted with a prior of your own; pass it, as in "
             f"load(path, prior={name}({values}))"
         )
-    return _OF_THE_PACKAGE[name](**fields)
+    return PRIORS[name](**fields)

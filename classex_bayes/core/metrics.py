@@ -7,6 +7,7 @@ tables take it by its name.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import ClassVar
 
 import numpy as np
@@ -104,12 +105,12 @@ _MOST_DIGITS = 12
 METRICS: dict[str, Callable[..., Metric]] = {"accuracy": Accuracy, "recall": Accuracy}
 
 
-def named_metric(name: str | Metric) -> Metric:
+def named_metric(name: str) -> Metric:
     """Metric of a name.
 
     Parameters
     ----------
-    name : str or Metric
+    name : str
         A key of `METRICS`, such as "accuracy", with "@m" behind it if the metric has an m.
 
     Returns
@@ -119,15 +120,14 @@ def named_metric(name: str | Metric) -> Metric:
     Raises
     ------
     DataError
-        An unknown name, or an m that is no whole number in 1..10^12 - 1.
+        An unknown name, an m that is no whole number in 1..10^12 - 1, or one for a metric that has
+        none.
 
     Examples
     --------
     >>> named_metric("recall@5")
     Accuracy(m=5)
     """
-    if isinstance(name, Metric):
-        return name
     key, at, m = name.partition("@") if isinstance(name, str) else ("", "", "")
     if key not in METRICS:
         raise DataError(
@@ -135,6 +135,8 @@ def named_metric(name: str | Metric) -> Metric:
         )
     if not at:
         return METRICS[key]()
+    if "m" not in signature(METRICS[key]).parameters:
+        raise DataError(f"metric: found {name!r}, expected {key!r}, which has no m")
     if not (m.isascii() and m.isdigit() and len(m) <= _MOST_DIGITS and int(m) > 0):
         raise DataError(f"metric: found {name!r}, expected a whole number in 1..10^12 - 1 behind @")
     return METRICS[key](int(m))

@@ -10,10 +10,10 @@ from classex_bayes.arguments import class_counts, number
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import CountDraws
+from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _POINTS_PER_DECADE = 40
-_FARTHEST_FACTOR = 100  # beyond so many times k1 the model decides rather than the data
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,7 +88,7 @@ class Crossing(CountDraws):
     def describe(self, ci_prob: float | None = None) -> str:
         """Sentence with the probability of a crossing, its median and an interval."""
         name, limits = self._interval_text(ci_prob)
-        far = _FARTHEST_FACTOR * self.n_classes
+        far = FARTHEST_FACTOR * self.n_classes
         near = f" ({self.prob_between(1, far):.2f} up to {far:,})" if far < self.between[1] else ""
         return (
             f"{self.first} and {self.second} cross between {self.between[0]:,} and "

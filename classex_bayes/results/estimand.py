@@ -6,7 +6,7 @@ from typing import Literal
 from classex_bayes.core.metrics import named_metric
 
 RISK = "risk"
-Kind = Literal["expected", "observed"]
+EstimandKind = Literal["expected", "observed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Estimand:
     """
 
     metric: str = "accuracy"
-    kind: Kind = "expected"
+    kind: EstimandKind = "expected"
     repeats: int = 1
     nested: bool = False
     population: int | None = None

@@ -16,7 +16,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]
 # Studies of calibration reach factors of 10 to 70; beyond 100 the prior decides.
-_FARTHEST_FACTOR = 100
+FARTHEST_FACTOR = 100
 _ACCURACY = Estimand()
 
 
@@ -209,7 +209,7 @@ class Extrapolation(CurveDraws):
 
 def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
     """Warn of a k that the source classes say little about; return the warning as a note."""
-    if largest_k <= _FARTHEST_FACTOR * n_classes:
+    if largest_k <= FARTHEST_FACTOR * n_classes:
         return ()
     note = (
         f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} source "

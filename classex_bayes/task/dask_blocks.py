@@ -13,7 +13,7 @@ import numpy as np
 from classex_bayes.core.influence import accuracy_after_deletion, centring, class_sums
 from classex_bayes.core.ranks.array_access import compilable
 from classex_bayes.core.ranks.defeats import Defeats, add_defeats, find_defeats
-from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -47,7 +47,7 @@ class Scoring:
 
     ties: Ties
     seed: int
-    metric: Metric = "sqeuclidean"
+    metric: EmbeddingMetric = "sqeuclidean"
     reduce: Reduce = "max"
     higher_is_better: bool = True
 

@@ -13,7 +13,7 @@ import numpy as np
 from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.influence import Influence, LossStatistics
 from classex_bayes.core.ranks.array_access import is_on_device, to_host
-from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
@@ -155,7 +155,12 @@ class DaskEmbeddings(DaskSource):
     """
 
     def __init__(
-        self, probes: Any, gallery: Any, template_class: IntArray, metric: Metric, reduce: Reduce
+        self,
+        probes: Any,
+        gallery: Any,
+        template_class: IntArray,
+        metric: EmbeddingMetric,
+        reduce: Reduce,
     ) -> None:
         super().__init__(_checked(probes, "probes", metric), template_class.max() + 1)
         self.metric, self.reduce = metric, reduce
@@ -239,12 +244,14 @@ def dask_matrix(array: Any, name: str) -> Any:
     return array.rechunk({1: -1})
 
 
-def _checked(array: Any, name: str, metric: Metric) -> Any:
+def _checked(array: Any, name: str, metric: EmbeddingMetric) -> Any:
     """Embeddings whose chunks are checked as they are read."""
     return array.map_blocks(_finite_chunk, name, metric, dtype=array.dtype, meta=array._meta)
 
 
-def _finite_chunk(chunk: Any, name: str, metric: Metric, block_info: Any = None) -> NumberArray:
+def _finite_chunk(
+    chunk: Any, name: str, metric: EmbeddingMetric, block_info: Any = None
+) -> NumberArray:
     first, last = block_info[0]["array-location"][0]
     finite_embeddings(chunk, f"{name}[{first}:{last}]", metric)
     return cast(NumberArray, chunk)

@@ -26,7 +26,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 Kind = Literal["scores", "embeddings", "ranks", "accuracies"]  # what a task is made from
 
-_FEWEST_ERRING_CLASSES = 5
+FEWEST_ERRING_CLASSES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class LossEvidence:
         # Equal chances differ by rounding, whose ratios mean nothing.
         usable = reference > 1e-26 / self.n_test
         erring = np.count_nonzero(np.bincount(self.y[self.losses > 0]))
-        if erring < _FEWEST_ERRING_CLASSES or not usable.any():
+        if erring < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
         k = self.grid()
         variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))

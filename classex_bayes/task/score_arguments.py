@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_array, as_numeric, as_vector, one_of, truth_value
-from classex_bayes.core.ranks.embeddings import EmbeddingScores, Metric, Reduce
+from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
@@ -53,7 +53,7 @@ def read_embeddings(
     gallery: Any,
     y: Any,
     *,
-    metric: Metric,
+    metric: EmbeddingMetric,
     gallery_y: Any,
     reduce: Reduce,
     classes: Any,

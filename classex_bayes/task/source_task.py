@@ -14,7 +14,7 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.metrics import Accuracy, named_metric
-from classex_bayes.core.ranks.embeddings import Metric, Reduce
+from classex_bayes.core.ranks.embeddings import EmbeddingMetric, Reduce
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
@@ -140,7 +140,7 @@ class SourceTask:
         gallery: Any,
         y: Any,
         *,
-        metric: Metric = "sqeuclidean",
+        metric: EmbeddingMetric = "sqeuclidean",
         gallery_y: Any = None,
         reduce: Reduce = "max",
         classes: Any = None,

@@ -61,7 +61,7 @@ def main() -> None:
     axis.text(
         -1.55,
         2.35,
-        "wings stand on the trunk,\nit knows nothing of them",
+        "wings stand on the trunk,\nwhich knows them only at its end",
         va="center",
         color=ORANGE,
     )
@@ -69,7 +69,7 @@ def main() -> None:
         -1.55,
         -1.75,
         "Beside the trunk: simulate (populations with known accuracy), io (files),\n"
-        "evaluate (compare, back-test, plan; looks into all wings), studies (the papers' tables),\n"
+        "evaluate (compare, back-test, plan), studies (the papers' tables),\n"
         "benchmarks; arguments, formatting, exceptions, typing at the ground.",
         va="center",
         color=GREY,

@@ -7,6 +7,7 @@ import pytest
 from typer.main import get_command
 
 from classex_bayes import cli
+from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.cli import analysis
 
 
@@ -32,6 +33,12 @@ def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
     for example in examples:
         root.main(example.split()[1:], "classex-bayes", standalone_mode=False)
     assert example.startswith(name) and len(called) == len(examples)
+
+
+def test_defaults_are_those_of_a_fit_in_python():
+    defaults = {p.name: p.default for verb in VERBS.values() for p in verb.params}
+    assert defaults["draws"] == SamplerSettings.draws
+    assert defaults["chains"] == SamplerSettings.chains and defaults["ci_prob"] is None
 
 
 def test_output_that_is_piped_has_no_colours(tmp_path, process):

@@ -332,6 +332,12 @@ class DirichletPrior(_OnKnots):
         return pt.log(pm.Gamma("gamma", self.concentration, 1.0, shape=size))
 
 
+# By name, as files have them: `classex_bayes.load` makes these again.
+PRIORS: dict[str, type[MixturePrior] | type[DirichletPrior]] = {
+    prior.__name__: prior for prior in (MixturePrior, DirichletPrior)
+}
+
+
 def checked_prior(prior: Any) -> Prior:
     """Return a prior, or raise where it is something else."""
     if not isinstance(prior, Prior) or isinstance(prior, type):

@@ -24,7 +24,7 @@ from classex_bayes.core.ranks.sources import ComparedPairs
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-Metric = Literal["sqeuclidean", "cosine", "dot"]
+EmbeddingMetric = Literal["sqeuclidean", "cosine", "dot"]
 Reduce = Literal["max", "mean"]
 _PAIRS_AT_ONCE = 200_000
 # Rows and columns of a part of the work: enough rows to pay for the factor of a gallery tile.
@@ -48,7 +48,7 @@ class EmbeddingScores:
         probes: Any,
         gallery: Any,
         template_class: IntArray,
-        metric: Metric,
+        metric: EmbeddingMetric,
         reduce: Reduce,
     ) -> None:
         self.probes, self.gallery = probes, gallery
