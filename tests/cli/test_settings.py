@@ -1,6 +1,7 @@
 """Help, completion, streams, and settings from a file."""
 
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.main import get_command
 from classex_bayes import cli
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.cli import analysis
+from classex_bayes.evaluate.trials import SAMPLER
 
 
 def verbs(command, name="classex-bayes"):
@@ -35,10 +37,11 @@ def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
     assert example.startswith(name) and len(called) == len(examples)
 
 
-def test_defaults_are_those_of_a_fit_in_python():
-    defaults = {p.name: p.default for verb in VERBS.values() for p in verb.params}
-    assert defaults["draws"] == SamplerSettings.draws
-    assert defaults["chains"] == SamplerSettings.chains and defaults["ci_prob"] is None
+def test_defaults_are_those_of_python():
+    for verb, fit in (("extrapolate", asdict(SamplerSettings())), ("backtest", SAMPLER)):
+        defaults = {p.name: p.default for p in VERBS[f"classex-bayes {verb}"].params}
+        assert (defaults["draws"], defaults["chains"]) == (fit["draws"], fit["chains"])
+        assert defaults["ci_prob"] is None
 
 
 def test_output_that_is_piped_has_no_colours(tmp_path, process):
