@@ -17,6 +17,7 @@ import pytest
 import classex_bayes as cb
 
 ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted((ROOT / "docs/figures").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = [
     ROOT / "README.md",
@@ -76,8 +77,10 @@ def test_every_public_name_is_in_the_reference():
 
 
 def python_code(page):
-    """Python of a page: its code blocks in one text, then the calls in its sentences."""
+    """Python of a page or script: its code in one text, then the calls in its sentences."""
     text = page.read_text(encoding="utf-8")
+    if page.suffix == ".py":
+        return [text]
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     if page.suffix == ".ipynb":
         cells = json.loads(text)["cells"]
@@ -183,7 +186,9 @@ def unknown_names(snippets):
     return calls.errors
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [*PAGES, *SCRIPTS], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_pages_call_what_exists(page):
     code, *spans = python_code(page)
     ast.parse(code)
