@@ -128,24 +128,23 @@ def test_small_pilots_count_as_uneven():
     assert sizes[0] > sizes[1] > sizes[2] > 0
 
 
-def test_reference_of_some_instances_is_near_that_of_all(monkeypatch):
+def test_reference_of_some_instances_is_near_that_of_all(constants):
     scores, y = exchangeable(5, 1000, 100)
     scores[np.arange(1000), y] += 3
     whole = margins_of(scores, y).margin
-    monkeypatch.setattr(module, "_REFERENCE_PAIRS", 30_000)
-    monkeypatch.setattr(module, "_BLOCK_PAIRS", 1_000)
-    part = margins_of(scores, y).margin
+    with constants(module, _REFERENCE_PAIRS=30_000, _BLOCK_PAIRS=1_000):
+        part = margins_of(scores, y).margin
     # A third of the pairs, and what lies beyond the last of them is a straight line.
     near = whole < 3.5
     assert near.sum() > 500 and np.abs(part - whole)[near].max() < 0.25
     assert np.abs(part - whole)[near].mean() < 0.06
 
 
-def test_blocks_change_nothing(monkeypatch):
+def test_blocks_change_nothing(constants):
     scores, y = exchangeable(6, 50, 40)
     whole = margins_of(scores, y)
-    monkeypatch.setattr(module, "_BLOCK_PAIRS", 100)
-    assert_array_equal(margins_of(scores, y).margin, whole.margin)
+    with constants(module, _BLOCK_PAIRS=100):
+        assert_array_equal(margins_of(scores, y).margin, whole.margin)
 
 
 def test_ruled_out_classes_are_the_lowest():
