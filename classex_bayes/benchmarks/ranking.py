@@ -13,6 +13,7 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.losses import count_losses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.threads import available_threads
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -38,7 +39,7 @@ def _embeddings(n: int, n_classes: int, noise: float) -> tuple[FloatArray, Float
 
 def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
     n_classes = source.shape[1]
-    k = np.unique(np.rint(np.geomspace(2, n_classes, 12)).astype(np.int64))
+    k = log_spaced(2, n_classes, 12)
     statistics = loss_statistics(source, y, np.full(y.size, 1 / y.size), k)
     statistics.influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
     return statistics.losses

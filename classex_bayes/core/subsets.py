@@ -17,6 +17,17 @@ _SMALL_TERM, _SMALL_TAIL = 1e-17, 1e-26
 _MOST_PAIRS = 50_000
 
 
+def log_spaced(smallest: float, largest: float, number: int) -> IntArray:
+    """At most `number` sizes from `smallest` to `largest`, evenly spaced in the logarithm.
+
+    Examples
+    --------
+    >>> log_spaced(2, 1000, 4).tolist()
+    [2, 16, 126, 1000]
+    """
+    return np.unique(np.rint(np.geomspace(smallest, largest, number)).astype(np.int64))
+
+
 def log_binomial(n: float, v: FloatArray) -> FloatArray:
     r"""Log of the binomial coefficient :math:`\binom{n}{v}` for whole numbers 0 <= v <= n <= 1e12.
 

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from classex_bayes.arguments import numbers
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -114,7 +115,7 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     if thinned:
         # Not k1, which `accuracy_cov` takes for k1 - 1: the spline is smooth there.
         last = min(sizes[-1], task.n_classes - 1)
-        nodes = np.unique(np.rint(np.geomspace(sizes[0], last, _COVARIANCE_SIZES)).astype(np.int64))
+        nodes = log_spaced(sizes[0], last, _COVARIANCE_SIZES)
     values, vectors = np.linalg.eigh(task.accuracy_cov(nodes))
     at_sizes = vectors * np.sqrt(np.maximum(values, 0.0))
     if thinned:

@@ -7,6 +7,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import probability
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import (
@@ -16,7 +17,6 @@ from classex_bayes.plots.chart import (
     Chart,
     Ribbon,
     series_label,
-    spaced_counts,
 )
 from classex_bayes.results import (
     RISK,
@@ -152,14 +152,14 @@ def _predicted(given: Sequence[Any], truth: Any) -> list[Extrapolation]:
     source = max(model.predict(2).n_classes for model in models)
     largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
     largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
-    grid = spaced_counts(2, max(largest, default=_FARTHEST * source), _N_K)
+    grid = log_spaced(2, max(largest, default=_FARTHEST * source), _N_K)
     return [item if isinstance(item, Extrapolation) else item.predict(grid) for item in given]
 
 
 def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
     """Add known accuracies: those of a task as a line, numbers as points."""
     if isinstance(truth, SourceTask):
-        grid = spaced_counts(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
+        grid = log_spaced(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
         accuracy = reference_accuracy(truth, grid)
         k = accuracy.index.to_numpy()
         chart.line(TRUTH, k, truth.metric(metric, k), linestyle="C1")

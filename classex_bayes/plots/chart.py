@@ -14,7 +14,7 @@ from classex_bayes.arguments import one_of
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.libraries import LIBRARIES, Arrays, folded
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.typing import FloatArray, NumberArray
 
 PANEL = "panel"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
@@ -59,11 +59,6 @@ def chosen_library(backend: str | None) -> tuple[str, Arrays]:
             f'backend {name!r} needs {error.name}: pip install "classex-bayes[plots]"'
         ) from error
     return name, LIBRARIES[name]
-
-
-def spaced_counts(smallest: float, largest: float, n_points: int) -> IntArray:
-    """Return at most so many numbers of classes between two, evenly on a logarithmic axis."""
-    return np.unique(np.rint(np.geomspace(smallest, largest, n_points)).astype(np.int64))
 
 
 def palette_place(number: int, palette: Sequence[str]) -> tuple[str, int]:

@@ -10,9 +10,10 @@ from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.replicates import Group, class_accuracies, observed_and_replicated
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import plot_accuracy
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, spaced_counts
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -119,7 +120,7 @@ def plot_prior_predictive(
         source_task(task)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     if k is None:
-        k = spaced_counts(2, _FARTHEST * n_classes, _N_K)
+        k = log_spaced(2, _FARTHEST * n_classes, _N_K)
     predictions = [prior_accuracy(model, k, task, draws=draws, random_seed=random_seed)]
     if task is None or (model.is_fitted and model.task is task):
         predictions.append(model.predict(k))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
@@ -49,9 +50,8 @@ class Findings:
 
     def grid(self, n_points: int) -> IntArray:
         """Numbers of classes from 2 to the farthest asked for, log-spaced, and those asked for."""
-        ends = 2, max(int(self.prediction.k.max()), self.task.n_classes)
-        spaced = np.rint(np.geomspace(*ends, n_points)).astype(np.int64)
-        return np.union1d(spaced, self.prediction.k)
+        farthest = max(int(self.prediction.k.max()), self.task.n_classes)
+        return np.union1d(log_spaced(2, farthest, n_points), self.prediction.k)
 
     def curves(self, n_points: int) -> list[Extrapolation]:
         """Predictions of every estimator on the grid."""

@@ -20,12 +20,13 @@ from classex_bayes.core.influence import (
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.sharded_influence import source_statistics
-from classex_bayes.core.subsets import average_test_accuracy, distinct_losses
+from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
 Kind = Literal["scores", "embeddings", "ranks", "accuracies"]  # what a task is made from
 
+_GRID = 12
 FEWEST_ERRING_CLASSES = 5
 
 
@@ -66,7 +67,7 @@ class LossEvidence:
         cls, source: ScoreSource, y: IntArray, class_weight: FloatArray, ties: Ties, tie_seed: int
     ) -> Self:
         """Evidence from one pass over the scores."""
-        weight, grid = instance_weights(y, class_weight), log_spaced(class_weight.size)
+        weight, grid = instance_weights(y, class_weight), log_spaced(2, class_weight.size, _GRID)
         statistics = source_statistics(source, y, weight, grid, ties, tie_seed)
         return cls(y, class_weight, statistics.losses, source, ties, tie_seed, statistics)
 
@@ -94,9 +95,9 @@ class LossEvidence:
         """Weights of the test instances, summing to 1: class weight / repeats of the class."""
         return instance_weights(self.y, self.class_weight)
 
-    def grid(self, number: int = 12) -> IntArray:
+    def grid(self, number: int = _GRID) -> IntArray:
         """Log-spaced numbers of classes from 2 to k1."""
-        return log_spaced(self.n_classes, number)
+        return log_spaced(2, self.n_classes, number)
 
     @cached_property
     def _accuracies(self) -> dict[bytes, FloatArray]:
@@ -209,11 +210,6 @@ class LossEvidence:
 def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
     """Weight of each instance: the weight of its class over the class's number of instances."""
     return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
-
-
-def log_spaced(n_classes: int, number: int = 12) -> IntArray:
-    """At most `number` log-spaced numbers of classes from 2 to `n_classes`."""
-    return np.unique(np.rint(np.geomspace(2, n_classes, number)).astype(np.int64))
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
