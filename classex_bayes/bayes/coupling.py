@@ -15,7 +15,6 @@ import pandas as pd
 from classex_bayes.arguments import seed_sequence, truth_value
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import fitted_copy
@@ -36,11 +35,9 @@ class JointPosterior:
 
     Attributes
     ----------
-    weights : dict from name to array of shape (chain, draw, n_knots)
-        Draws of the weights of each task. Chains and draws are numbers that say what belongs
-        together, and tell nothing of convergence.
-    basis : RadialBasis
-        Basis of the weights.
+    laws : dict from name to MixtureLaw
+        Law of U* of each task, weights (chain, draw, n_knots). Chains and draws are numbers that
+        say what belongs together, and tell nothing of convergence.
     correlation : DataFrame
         Correlation of the sampling errors that the order was made from, names by names.
     n_classes : dict from name to int
@@ -49,24 +46,20 @@ class JointPosterior:
         What the reader of each task's predictions must know.
     """
 
-    weights: dict[Any, FloatArray]
-    basis: RadialBasis
+    laws: dict[Any, MixtureLaw]
     correlation: pd.DataFrame
     n_classes: dict[Any, int]
     notes: dict[Any, tuple[str, ...]]
 
     def __repr__(self) -> str:
         """Names and number of draws; the draws themselves would fill the screen."""
-        chains, draws, _ = next(iter(self.weights.values())).shape
-        names = ", ".join(map(str, self.weights))
+        chains, draws, _ = next(iter(self.laws.values())).weights.shape
+        names = ", ".join(map(str, self.laws))
         return f"<JointPosterior of {names}: {chains} x {draws} draws>"
 
     def expected(self, k: FloatArray | IntArray) -> dict[Any, FloatArray]:
         """Draws of the expected accuracy of each task, shape (chain, draw, n_k)."""
-        return {
-            name: MixtureLaw(self.basis, weights).expected(k)
-            for name, weights in self.weights.items()
-        }
+        return {name: law.expected(k) for name, law in self.laws.items()}
 
     def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
         """Expected accuracy of each task, under its name."""
@@ -132,13 +125,15 @@ def couple(
         for weights, size in zip(drawn, n_classes.values(), strict=True)
     ]
     order = coupled_order(np.array(at_source), correlation, rng)
-    coupled = {
-        name: weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
+    laws = {
+        name: MixtureLaw(
+            basis, weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
+        )
         for name, weights, places in zip(fitted, drawn, order, strict=True)
     }
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     notes = {name: model.predict(2).notes for name, model in fitted.items()}
-    return JointPosterior(coupled, basis, table, n_classes, notes)
+    return JointPosterior(laws, table, n_classes, notes)
 
 
 def coupled_order(
