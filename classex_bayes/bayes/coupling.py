@@ -125,12 +125,11 @@ def couple(
         for weights, size in zip(drawn, n_classes.values(), strict=True)
     ]
     order = coupled_order(np.array(at_source), correlation, rng)
-    laws = {
-        name: MixtureLaw(
-            basis, weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
-        )
-        for name, weights, places in zip(fitted, drawn, order, strict=True)
-    }
+    coupled = (
+        weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
+        for weights, places in zip(drawn, order, strict=True)
+    )
+    laws = {name: MixtureLaw(basis, weights) for name, weights in zip(fitted, coupled, strict=True)}
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     notes = {name: model.predict(2).notes for name, model in fitted.items()}
     return JointPosterior(laws, table, n_classes, notes)

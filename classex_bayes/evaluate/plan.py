@@ -25,8 +25,9 @@ from classex_bayes.bayes.idata import dependence_of
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
-from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.basis import loss_bins
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
@@ -135,33 +136,28 @@ class Plan(Shown):
         return Display(self._header(), self.table, (self._advice(),), decimals=3, index=False)
 
 
-class _Population(NamedTuple):
-    """Population that a simulated pilot is drawn from: a known law, or weights on a basis."""
+Population = KnownLaw | MixtureLaw  # what simulated pilots are drawn from
 
-    law: KnownLaw | None
-    basis: RadialBasis | None
-    weights: FloatArray  # (m,); empty with a law
 
-    def accuracy(self, k: int) -> float:
-        if self.law is not None:
-            return float(self.law.accuracy([k])[0])
-        assert self.basis is not None
-        return float(self.basis.accuracy(np.array([k]))[0] @ self.weights)
+def _accuracy(population: Population, k: int) -> float:
+    if isinstance(population, KnownLaw):
+        return float(population.accuracy([k])[0])
+    return float(population.expected(np.array([k]))[0])
 
-    def bins(self, last_loss: IntArray, n_classes: int) -> FloatArray:
-        """Probabilities of the bins of losses."""
-        if self.law is None:
-            assert self.basis is not None
-            shares = self.basis.bin_probabilities(last_loss, n_classes) @ self.weights
-        else:
-            # P(L <= v) = E[1 - D(X)], X ~ Beta(k1 - 1 - v, v + 1), over the quantiles of X.
-            v = last_loss[:-1, None].astype(float)
-            middle = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-            levels = betaincinv(n_classes - 1 - v, v + 1, middle)
-            below = 1 - self.law.discriminability(levels.ravel()).reshape(levels.shape)
-            shares = np.diff(np.concatenate([[0.0], below.mean(axis=1), [1.0]]))
-        shares = np.maximum(shares, 0)
-        return shares / shares.sum()
+
+def bin_shares(population: Population, last_loss: IntArray, n_classes: int) -> FloatArray:
+    """Probabilities of the bins of losses."""
+    if isinstance(population, MixtureLaw):
+        shares = population.basis.bin_probabilities(last_loss, n_classes) @ population.weights
+    else:
+        # P(L <= v) = E[1 - D(X)], X ~ Beta(k1 - 1 - v, v + 1), over the quantiles of X.
+        v = last_loss[:-1, None].astype(float)
+        middle = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
+        levels = betaincinv(n_classes - 1 - v, v + 1, middle)
+        below = 1 - population.discriminability(levels.ravel()).reshape(levels.shape)
+        shares = np.diff(np.concatenate([[0.0], below.mean(axis=1), [1.0]]))
+    shares = np.maximum(shares, 0)
+    return shares / shares.sum()
 
 
 class _SimulatedPilot(NamedTuple):
@@ -170,7 +166,7 @@ class _SimulatedPilot(NamedTuple):
     n_classes: int
     repeats: int
     design_effect: float
-    population: _Population
+    population: Population
     seed: np.random.SeedSequence
 
 
@@ -291,7 +287,7 @@ def plan(
     with interrupted_whole("the plan"):
         cases = [(pilot, law, target, level, kind, settings) for pilot in pilots]
         intervals = np.array(list(in_parallel(_interval, cases, jobs, "pilots", show)))
-    true = np.array([population.accuracy(target) for population in populations])
+    true = np.array([_accuracy(population, target) for population in populations])
     widths, means = intervals.T.reshape(2, len(sizes), len(per_class), n_simulated)
     rows = [
         {
@@ -320,11 +316,10 @@ def _guessed(
     n_pilots: int,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
-) -> tuple[list[_Population], AnswerDependence]:
+) -> tuple[list[Population], AnswerDependence]:
     """Population of every simulated pilot, and the dependence between answers."""
     if isinstance(guess, KnownLaw):
-        population = _Population(guess, None, np.empty(0))
-        return [population] * n_pilots, typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
+        return [guess] * n_pilots, typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
     if isinstance(guess, Mapping):
         k, values = list(guess), list(guess.values())
         largest = int(class_counts(k, "task").max())
@@ -353,7 +348,7 @@ def _guessed(
     rng = np.random.default_rng(_child(seeds, 1))
     chosen = rng.permutation(flat.shape[0])[np.arange(n_pilots) % flat.shape[0]]
     basis = guess.prior_.basis
-    return [_Population(None, basis, flat[row]) for row in chosen], dependence_of(guess.idata)
+    return [MixtureLaw(basis, flat[row]) for row in chosen], dependence_of(guess.idata)
 
 
 def _interval(
@@ -369,7 +364,7 @@ def _interval(
     last_loss = loss_bins(pilot.n_classes)
     instances = pilot.n_classes * pilot.repeats
     effective = max(round(instances / pilot.design_effect), 1)
-    bins = pilot.population.bins(last_loss, pilot.n_classes)
+    bins = bin_shares(pilot.population, last_loss, pilot.n_classes)
     counts = np.random.default_rng(data_seed).multinomial(effective, bins)
     matrix = prior.basis.bin_probabilities(last_loss, pilot.n_classes)
     data = BernsteinData(matrix, counts * (instances / effective), instances / effective)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis, loss_bins
-from classex_bayes.evaluate.plan import _Population, plan
+from classex_bayes.evaluate.plan import bin_shares, plan
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -74,7 +74,7 @@ def test_same_numbers_whatever_else_is_tried(found):
 
 def test_bins_of_a_law_are_those_of_its_losses():
     last = loss_bins(60)
-    shares = _Population(LAW, None, np.empty(0)).bins(last, 60)
+    shares = bin_shares(LAW, last, 60)
     ranks, _, _ = LAW.sample(60, n_test=40_000, random_seed=1)
     seen = np.bincount(np.searchsorted(last, ranks - 1), minlength=last.size) / ranks.size
     assert_allclose(shares, seen, atol=0.008)
