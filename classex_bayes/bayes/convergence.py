@@ -60,7 +60,7 @@ def diagnosed_classes(n_classes: int) -> IntArray:
     return np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K)
 
 
-def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
+def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
     """Convergence diagnostics.
 
     Parameters
@@ -92,7 +92,7 @@ def diagnose(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnos
     divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
     if draws < FEWEST_DRAWS:
-        problems.append(f"{draws} draws in each chain are too few to diagnose")
+        problems.append(f"{draws} draws in each chain are too few to convergence_of")
     elif chains == 1:
         problems.append("a single chain cannot show whether it converged")
     elif np.isnan(r_hat):

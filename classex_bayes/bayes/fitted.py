@@ -20,7 +20,7 @@ from classex_bayes.arguments import file_path
 from classex_bayes.bayes.convergence import (
     Diagnosis,
     conclude,
-    diagnose,
+    convergence_of,
     diagnosed_classes,
     sampling_notes,
 )
@@ -396,7 +396,7 @@ class MixtureModel(FittedModel):
         tree = self._require("_tree")
         if self._diagnosis is None:
             predicted = self._draws_at(diagnosed_classes(self._n_classes))
-            self._diagnosis = diagnose(tree, predicted.to_dataset())
+            self._diagnosis = convergence_of(tree, predicted.to_dataset())
         return self._diagnosis
 
     def _convergence(self) -> str:

@@ -51,9 +51,9 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
 
 def page(path: Path, source: str) -> Product:
     """The report; refuses what could not be written before a long computation."""
-    from classex_bayes.report.page import page_path, require, write_page
+    from classex_bayes.report.page import page_path, require_libraries, write_page
 
-    require()
+    require_libraries()
     product = Product("report", page_path(path, "--out"), partial(write_page, source=source))
     ready_folder(product.path.parent)
     return product

@@ -8,7 +8,7 @@ from arviz_plots import PlotCollection
 from classex_bayes.arguments import class_count, one_of
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, require
+from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, require_type
 from classex_bayes.typing import FloatArray
 
 _LABELS = {
@@ -63,7 +63,7 @@ def plot_backtest(
     >>> plot_backtest(result, backend="none").backend
     'none'
     """
-    require(result, Backtest, "result")
+    require_type(result, Backtest, "result")
     columns = result.scores.columns
     one_of(score, [name for name in columns if name in _LABELS or f"{name}_se" in columns], "score")
     sizes = result.scores.index.unique("n_source").tolist()

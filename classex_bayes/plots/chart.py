@@ -12,7 +12,7 @@ from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.arguments import one_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.libraries import LIBRARIES, Arrays, folded
+from classex_bayes.plots.libraries import LIBRARIES, Arrays, wrapped
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
 from classex_bayes.typing import FloatArray, NumberArray
 
@@ -33,7 +33,7 @@ def series_label(name: str, prediction: Extrapolation, prob: float, kind: str) -
     return f"{name}, {interval_label(prob, kind, prediction.interval_type)}"
 
 
-def require(value: Any, expected: type, name: str, made_by: str = "") -> None:
+def require_type(value: Any, expected: type, name: str, made_by: str = "") -> None:
     """Raise `DataError` where the argument `name` has another type."""
     if not isinstance(value, expected):
         wanted = f"what {made_by} returns" if made_by else f"a {expected.__name__}"
@@ -263,7 +263,7 @@ class Chart:
             only = collection.data[[panel]]
             collection.map(visuals.labelled_y, f"labelled_y {panel}", data=only, text=label)
         first = collection.data[[self._panels[0]]]
-        text = library.literal(folded(self.title, _TITLE))
+        text = library.literal(wrapped(self.title, _TITLE))
         collection.map(visuals.labelled_title, "labelled_title", data=first, text=text)
         if self._log_x:
             smallest = min(float(np.nanmin(mark.x)) for mark in self.marks)

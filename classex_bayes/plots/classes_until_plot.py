@@ -4,7 +4,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.formatting import count
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, require
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, require_type
 from classex_bayes.results import ClassesUntil, interval_label, interval_settings
 from classex_bayes.typing import FloatArray
 
@@ -46,7 +46,7 @@ def plot_classes_until(
     >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12), backend="none").backend
     'none'
     """
-    require(result, ClassesUntil, "result", "classes_until")
+    require_type(result, ClassesUntil, "result", "classes_until")
     prob, _ = interval_settings(ci_prob, "eti")
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())

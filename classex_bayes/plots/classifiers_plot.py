@@ -3,7 +3,7 @@
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.classifiers import ClassifierComparison
-from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require, series_label
+from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require_type, series_label
 from classex_bayes.results import interval_settings
 
 _ACCURACY, _BEST = "accuracy", "probability of being best"
@@ -37,7 +37,7 @@ def plot_classifiers(
     DataError
         No comparison of classifiers.
     """
-    require(result, ClassifierComparison, "result")
+    require_type(result, ClassifierComparison, "result")
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels = {
         name: series_label(name, prediction, prob, kind)

@@ -5,7 +5,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import MUTED, Chart, require
+from classex_bayes.plots.chart import MUTED, Chart, require_type
 from classex_bayes.typing import FloatArray
 
 _EQUAL = "equal shares"
@@ -34,7 +34,7 @@ def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCol
     DataError
         No report, or one without the parts of the classes.
     """
-    require(report, TaskReport, "report")
+    require_type(report, TaskReport, "report")
     errors = report.class_errors
     if errors is None:
         raise DataError(

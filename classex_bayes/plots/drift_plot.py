@@ -4,7 +4,15 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.drift import Drift
-from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, Ribbon, require, series_label
+from classex_bayes.plots.chart import (
+    INK,
+    MUTED,
+    N_CLASSES,
+    Chart,
+    Ribbon,
+    require_type,
+    series_label,
+)
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.typing import RandomSeed
 
@@ -54,7 +62,7 @@ def plot_drift(
     >>> plot_drift(measure_drift(task, {20: 0.5}), fixed, backend="none").backend
     'none'
     """
-    require(drift, Drift, "drift", "measure_drift")
+    require_type(drift, Drift, "drift", "measure_drift")
     prob, kind = interval_settings(ci_prob, ci_kind)
     drifted = drift.apply(prediction, random_seed=random_seed)
     ribbons = {

@@ -3,7 +3,7 @@
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.groups import OVERALL, GroupedExtrapolation
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, require, series_label
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, require_type, series_label
 from classex_bayes.results import interval_settings
 
 
@@ -34,7 +34,7 @@ def plot_groups(
     DataError
         No accuracies of groups.
     """
-    require(result, GroupedExtrapolation, "result")
+    require_type(result, GroupedExtrapolation, "result")
     prob, kind = interval_settings(ci_prob, ci_kind)
     curves = {
         series_label(f"{name} (share {result.mix[name]:.2g})", prediction, prob, kind): prediction

@@ -140,7 +140,7 @@ class _Plotly(Arrays):
         return {"name": self._lines(series), "legendgroup": series}
 
     def _lines(self, name: str) -> str:
-        return self.literal(folded(name, _LETTERS)).replace("\n", "<br>")
+        return self.literal(wrapped(name, _LETTERS)).replace("\n", "<br>")
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
@@ -198,7 +198,7 @@ class _Bokeh(Arrays):
         return PlainText(text=text)
 
     def tie(self, series: str) -> dict[str, Any]:
-        return {"legend_label": folded(series, _LETTERS)}  # never read as markup
+        return {"legend_label": wrapped(series, _LETTERS)}  # never read as markup
 
     def count_axis(self, target: Any, smallest: float, largest: float) -> None:
         if largest <= _LARGEST_COUNT:
@@ -218,7 +218,7 @@ class _Bokeh(Arrays):
         (legend,) = plots[0].legend
         entries = {entry.label.value: entry for entry in legend.items}
         legend.update(
-            items=[entries[folded(series, _LETTERS)] for series in marks],
+            items=[entries[wrapped(series, _LETTERS)] for series in marks],
             click_policy="hide",
             location="top_left",
             border_line_alpha=0,
@@ -243,7 +243,7 @@ def _set(name: str) -> bool:
     return rcParams[name] != rcParamsDefault[name]
 
 
-def folded(text: str, letters: int) -> str:
+def wrapped(text: str, letters: int) -> str:
     """Text in lines of at most so many letters; lines that it has remain."""
     return "\n".join(fill(line, letters) for line in text.split("\n"))
 

@@ -6,7 +6,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.plan import Plan
-from classex_bayes.plots.chart import MUTED, Chart, require
+from classex_bayes.plots.chart import MUTED, Chart, require_type
 from classex_bayes.results import interval_label
 
 
@@ -32,7 +32,7 @@ def plot_plan(result: Plan, *, backend: str | None = None) -> PlotCollection:
     DataError
         No plan.
     """
-    require(result, Plan, "result")
+    require_type(result, Plan, "result")
     table: Any = result.table
     lines = {
         f"{repeats} instance{'s' * (repeats > 1)} of each class": rows

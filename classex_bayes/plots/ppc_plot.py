@@ -7,7 +7,7 @@ import xarray as xr
 from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import one_of
-from classex_bayes.bayes.checks.replicates import Group, class_accuracies, observed_and_replicated
+from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated, replicated_classes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.core.subsets import log_spaced
@@ -147,7 +147,7 @@ def ppc_chart(
     one_of(group, ("posterior", "prior"), "group")
     prob, interval = interval_settings(ci_prob, ci_kind)
     if kind == "classes":
-        classes = class_accuracies(model, task, group, random_seed)
+        classes = replicated_classes(model, task, group, random_seed)
         replicated, observed = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]
         draws = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "rank"))
         x: NumberArray = (np.arange(observed.size) + 0.5) / observed.size

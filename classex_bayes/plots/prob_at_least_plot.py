@@ -6,7 +6,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import N_CLASSES, Chart, require
+from classex_bayes.plots.chart import N_CLASSES, Chart, require_type
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import FloatArray
 
@@ -51,7 +51,7 @@ def prob_at_least_chart(
     prediction: Extrapolation, accuracy: float | Sequence[float] | FloatArray
 ) -> Chart:
     """Return the chart of `plot_prob_at_least`."""
-    require(prediction, Extrapolation, "prediction", "predict(k)")
+    require_type(prediction, Extrapolation, "prediction", "predict(k)")
     levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
     found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
     if not levels or len(found) < len(levels):

@@ -8,7 +8,7 @@ from arviz_plots import PlotCollection
 from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require, series_label
+from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require_type, series_label
 from classex_bayes.results import interval_settings
 
 ALPHAS = (0.8, 1.0, 1.25)
@@ -50,7 +50,7 @@ def plot_sensitivity(
     DataError
         Not what `sensitivity` returns, no powers or the same twice.
     """
-    require(result, Sensitivity, "result", "sensitivity")
+    require_type(result, Sensitivity, "result", "sensitivity")
     one_of(component, COMPONENTS, "component")
     powers = [float(alpha) for alpha in alphas]
     if not powers or len(set(powers)) < len(powers):

@@ -87,7 +87,7 @@ def write_report(
     >>> "<title>On 1,000 classes: " in path.read_text(encoding="utf-8")
     True
     """
-    require()
+    require_libraries()
     where = page_path(path, "path")
     checked_model(model)
     seeds = seeds_of(model.idata.attrs)
@@ -118,7 +118,7 @@ def write_report(
     return write_page(findings, where, source=source, date=date)
 
 
-def require() -> None:
+def require_libraries() -> None:
     """Raise ImportError where what a page is made with is not installed."""
     try:
         import jinja2  # noqa: F401

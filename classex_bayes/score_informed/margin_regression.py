@@ -115,7 +115,7 @@ def log_likelihood(theta: FloatArray, regressors: Regressors) -> FloatArray:
     return log_probability @ regressors.weight
 
 
-def expected_accuracy(theta: FloatArray, regressors: Regressors, k: IntArray) -> FloatArray:
+def accuracy_given_margin(theta: FloatArray, regressors: Regressors, k: IntArray) -> FloatArray:
     r"""Chance of each instance to be right among k classes, given its margin and losses.
 
     .. math::

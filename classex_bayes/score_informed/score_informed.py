@@ -18,7 +18,11 @@ from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole, warn
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.score_informed.margin_posterior import draw_posterior, priors
-from classex_bayes.score_informed.margin_regression import PARAMETERS, Regressors, expected_accuracy
+from classex_bayes.score_informed.margin_regression import (
+    PARAMETERS,
+    Regressors,
+    accuracy_given_margin,
+)
 from classex_bayes.score_informed.margins import measure_margins
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -426,7 +430,7 @@ class _ScorePosterior:
     def accuracy(self, counts: IntArray) -> FloatArray:
         """Draws of the accuracy: shape (draws, n_k)."""
         values = [
-            expected_accuracy(theta, self.known, counts) @ weight[self.tested]
+            accuracy_given_margin(theta, self.known, counts) @ weight[self.tested]
             for theta, weight in zip(self.theta, self.weight, strict=True)
         ]
         # Weights sum to 1 up to rounding.

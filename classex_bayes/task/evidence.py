@@ -24,7 +24,7 @@ from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, l
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
-Kind = Literal["scores", "embeddings", "ranks", "accuracies"]  # what a task is made from
+MadeFrom = Literal["scores", "embeddings", "ranks", "accuracies"]  # what a task is made from
 
 _GRID = 12
 FEWEST_ERRING_CLASSES = 5

@@ -9,14 +9,16 @@ from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.sharded_influence import Shard, join_statistics, split_classes
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
-from classex_bayes.task.evidence import Kind, LossEvidence, instance_weights
+from classex_bayes.task.evidence import LossEvidence, MadeFrom, instance_weights
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
 
 _SAME = 1e-9  # relative difference of weights that rounding explains
 
 
-def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind, list[Any] | None]:
+def merged(
+    parts: Iterable[Any], class_weight: Any
+) -> tuple[LossEvidence, MadeFrom, list[Any] | None]:
     """Evidence, kind and class names of the whole test; see `SourceTask.merge`."""
     if not isinstance(parts, Iterable):
         raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
@@ -37,7 +39,7 @@ def merged(parts: Iterable[Any], class_weight: Any) -> tuple[LossEvidence, Kind,
             _same(what, getattr(task, what), getattr(tasks[0], what), number)
     classes, kinds = tasks[0].classes, {task.kind for task in tasks}
     evidence = _joined([task.evidence for task in tasks], classes, class_weight)
-    kind: Kind = "ranks" if "ranks" in kinds else tasks[0].kind
+    kind: MadeFrom = "ranks" if "ranks" in kinds else tasks[0].kind
     return evidence, kind, classes
 
 

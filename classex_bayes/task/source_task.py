@@ -5,13 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import (
-    class_count,
-    class_counts,
-    how_many,
-    one_of,
-    seed_sequence,
-)
+from classex_bayes.arguments import class_count, class_counts, how_many, one_of, seed_sequence
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, Reduce
@@ -21,7 +15,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
-from classex_bayes.task.evidence import Kind, LossEvidence
+from classex_bayes.task.evidence import LossEvidence, MadeFrom
 from classex_bayes.task.merge import merged
 from classex_bayes.task.score_arguments import (
     LabelledScores,
@@ -63,7 +57,10 @@ class SourceTask:
     """
 
     def __init__(
-        self, evidence: LossEvidence | AccuracyCurve, kind: Kind, classes: list[Any] | None = None
+        self,
+        evidence: LossEvidence | AccuracyCurve,
+        kind: MadeFrom,
+        classes: list[Any] | None = None,
     ) -> None:
         self._evidence, self.kind, self.classes = evidence, kind, classes
         self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
@@ -201,7 +198,7 @@ class SourceTask:
     @classmethod
     def _scored(
         cls,
-        kind: Kind,
+        kind: MadeFrom,
         labelled: LabelledScores,
         ties: Ties,
         class_weight: Any,

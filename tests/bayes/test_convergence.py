@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from classex_bayes.bayes.convergence import diagnose
+from classex_bayes.bayes.convergence import convergence_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import ConvergenceWarning
 
@@ -29,7 +29,7 @@ ELSEWHERE = noise() + np.array([[0], [0], [0], [1]])
 
 
 def test_independent_draws_are_good():
-    diagnosis = diagnose(tree_of(noise()))
+    diagnosis = convergence_of(tree_of(noise()))
     assert diagnosis.problems == () and diagnosis.r_hat == pytest.approx(1, abs=0.005)
     assert min(diagnosis.ess_bulk, diagnosis.ess_tail) > 3000 and diagnosis.divergences == 0
 
@@ -41,12 +41,12 @@ def test_independent_draws_are_good():
         (np.zeros((4, 100)), "all draws are the same"),
         (np.repeat(np.arange(4.0)[:, None], 100, axis=1), "r_hat is "),
         (noise(chains=1), "a single chain cannot show whether it converged"),
-        (noise(draws=1), "1 draws in each chain are too few to diagnose"),
-        (noise(draws=3), "3 draws in each chain are too few to diagnose"),
+        (noise(draws=1), "1 draws in each chain are too few to convergence_of"),
+        (noise(draws=3), "3 draws in each chain are too few to convergence_of"),
     ],
 )
 def test_problems(draws, problem):
-    diagnosis = diagnose(tree_of(draws))
+    diagnosis = convergence_of(tree_of(draws))
     assert diagnosis.problems[0].startswith(problem)
     assert f"not converged: {problem}" in repr(diagnosis)
     assert np.isnan(diagnosis.r_hat) or diagnosis.r_hat > 1.05
@@ -56,22 +56,24 @@ def test_slow_mixing():
     steps = noise()
     for draw in range(1, 1000):
         steps[:, draw] += 0.98 * steps[:, draw - 1]
-    diagnosis = diagnose(tree_of(steps))
+    diagnosis = convergence_of(tree_of(steps))
     # An autoregression with coefficient a has an effective share (1 - a) / (1 + a).
     assert diagnosis.ess_bulk == pytest.approx(4000 * 0.02 / 1.98, rel=0.7)
     assert any("effective sample size" in problem for problem in diagnosis.problems)
 
 
 def test_divergences():
-    assert diagnose(tree_of(noise(), diverging=4)).problems == ()
-    diagnosis = diagnose(tree_of(noise(), diverging=5))
+    assert convergence_of(tree_of(noise(), diverging=4)).problems == ()
+    diagnosis = convergence_of(tree_of(noise(), diverging=5))
     assert diagnosis.divergences == 5 and diagnosis.problems == ("5 of 4000 draws diverged",)
 
 
 def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
     tree = tree_of(ELSEWHERE)
     quantities = tree["posterior"].to_dataset()
-    assert diagnose(tree, quantities.assign(still=0 * quantities["mu"])) == diagnose(tree)
+    assert convergence_of(tree, quantities.assign(still=0 * quantities["mu"])) == convergence_of(
+        tree
+    )
 
 
 def test_a_sampler_that_diverges(small_task):
@@ -97,4 +99,4 @@ def test_convergence_is_that_of_predicted_accuracies(fitted):
     for kind, smallest in (("bulk", diagnosis.ess_bulk), ("tail", diagnosis.ess_tail)):
         ess = arviz_stats.ess(accuracy, method=kind)["accuracy"]
         assert smallest == pytest.approx(float(ess.min()))
-    assert diagnose(fitted.idata) != diagnosis
+    assert convergence_of(fitted.idata) != diagnosis

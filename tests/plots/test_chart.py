@@ -6,7 +6,7 @@ import pytest
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import TARGET, accuracy_chart
-from classex_bayes.plots.chart import INK, Chart, Ribbon, palette_place, require
+from classex_bayes.plots.chart import INK, Chart, Ribbon, palette_place, require_type
 from classex_bayes.results import Extrapolation
 
 
@@ -44,8 +44,8 @@ def test_colours_meet_every_line_style():
 
 
 def test_types_are_named():
-    require(1, int, "found")
+    require_type(1, int, "found")
     with pytest.raises(DataError, match="found: expected a str, found int"):
-        require(1, str, "found")
+        require_type(1, str, "found")
     with pytest.raises(DataError, match=r"found: expected what predict\(k\) returns, found int"):
-        require(1, str, "found", "predict(k)")
+        require_type(1, str, "found", "predict(k)")

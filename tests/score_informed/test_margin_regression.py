@@ -12,8 +12,8 @@ from scipy.stats import betabinom
 from classex_bayes.score_informed.margin_regression import (
     PARAMETERS,
     Regressors,
+    accuracy_given_margin,
     beta_law,
-    expected_accuracy,
     log_likelihood,
 )
 from classex_bayes.score_informed.margins import Margins
@@ -95,7 +95,7 @@ def test_expected_accuracy_with_many_digits(theta, seed):
     losses = np.random.default_rng(seed).integers(0, 4, MARGIN.size)
     data, k = known(losses), np.array([2, 100, 10_000, 10**12])
     a, b = beta_law(theta, data)
-    found = expected_accuracy(theta, data, k)
+    found = accuracy_given_margin(theta, data, k)
     assert found.shape == (4, MARGIN.size)
     with mpmath.workdps(50):
         for i in range(MARGIN.size):
@@ -116,7 +116,7 @@ def test_expected_accuracy_with_many_digits(theta, seed):
 def test_accuracy_falls_with_classes_and_losses(theta):
     k = np.array([2, 3, 10, 100, 10_000, 10**6])
     none, some = known(), known(np.full(MARGIN.size, 3))
-    found = expected_accuracy(theta, none, k)
+    found = accuracy_given_margin(theta, none, k)
     assert ((found >= 0) & (found <= 1)).all()
     assert (np.diff(found, axis=0) <= 1e-12).all()
-    assert (expected_accuracy(theta, some, k) <= found + 1e-12).all()
+    assert (accuracy_given_margin(theta, some, k) <= found + 1e-12).all()

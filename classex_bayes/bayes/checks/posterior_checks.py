@@ -11,8 +11,8 @@ import xarray as xr
 from classex_bayes.arguments import probability
 from classex_bayes.bayes.checks.replicates import (
     ClassAccuracies,
-    class_accuracies,
     observed_and_replicated,
+    replicated_classes,
     task_position,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -161,7 +161,7 @@ def posterior_checks(
         discrepancies[f"ATA: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
     classes = None
     try:
-        classes = class_accuracies(model, task, random_seed=random_seed)
+        classes = replicated_classes(model, task, random_seed=random_seed)
         discrepancies |= classes.discrepancies()
     except DataError as error:
         notes.append(str(error))

@@ -83,7 +83,7 @@ def observed_and_replicated(
     return observed, replicated
 
 
-def class_accuracies(
+def replicated_classes(
     model: BayesianExtrapolator,
     task: SourceTask | None = None,
     group: Group = "posterior",

@@ -16,8 +16,8 @@ from classex_bayes.bayes.checks.posterior_checks import (
 )
 from classex_bayes.bayes.checks.replicates import (
     ClassAccuracies,
-    class_accuracies,
     observed_and_replicated,
+    replicated_classes,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
@@ -169,7 +169,7 @@ def test_the_same_seed_gives_the_same_report(fitted):
 
 def test_prior_replicates_are_wider(fitted, pilot):
     after, before = (
-        class_accuracies(fitted, group=group, random_seed=1) for group in ("posterior", "prior")
+        replicated_classes(fitted, group=group, random_seed=1) for group in ("posterior", "prior")
     )
     assert_array_equal(after.observed, before.observed)
     assert before.replicated.mean(axis=1).std() > 3 * after.replicated.mean(axis=1).std()
@@ -211,7 +211,7 @@ def test_bad_tasks_and_models(fitted, pilot, fitted_curve):
     with pytest.raises(NotFittedError):
         posterior_checks(BayesianExtrapolator())
     with pytest.raises(DataError, match="classes: the task was made from accuracies"):
-        class_accuracies(fitted_curve)
+        replicated_classes(fitted_curve)
 
 
 def test_a_pool_is_checked_task_by_task(fit, small_task):
