@@ -14,13 +14,14 @@ from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import Check, ClassErrors, TaskReport, participation
+from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
 FEWEST_CLASSES, CLASSES_PER_FACTOR, FARTHEST = 20, 5.0, 100.0
 TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
-FEWEST_ERRORS, FEWEST_ERRING_CLASSES = 10, 5
+FEWEST_ERRORS = 10
 MOST_TIES, MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.05, 0.01, 0.005
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
@@ -84,7 +85,8 @@ def diagnose(
     Examples
     --------
     >>> scores = np.random.default_rng(1).normal(size=(60, 30)) + 3 * np.eye(30)[np.arange(60) % 30]
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
+    from classex_bayes.task.source_task import SourceTask
     >>> task = SourceTask.from_scores(scores, np.arange(60) % 30, higher_is_better=False)
     >>> report = diagnose(task, random_seed=1)
     >>> report.passed, [check.name for check in report.warnings]

@@ -25,6 +25,7 @@ from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, R
 
 # Errors of a fit that its data may cause; a comparison goes on without the estimator.
 FIT_ERRORS = (DataError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
+_ROUNDING = 1e-9  # of predictions
 
 
 class Estimator(Protocol):
@@ -228,6 +229,12 @@ class LawEstimator(PointEstimator):
         """
         self._require("_fitted_name")
         return self._cdf(shares(u, "u"))
+
+
+def note_outside(values: FloatArray, k: IntArray, why: str) -> tuple[str, ...]:
+    """Note that says at which k predictions are no shares, and why."""
+    outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
+    return note_where(outside, k, "outside [0, 1]", why)
 
 
 def note_where(bad: BoolArray, k: IntArray, text: str, why: str) -> tuple[str, ...]:

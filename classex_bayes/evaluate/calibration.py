@@ -254,11 +254,8 @@ def uniformity(ranks: xr.DataTree, ci_prob: float = 0.99) -> pd.DataFrame:
     Saeilynoja, Buerkner and Vehtari, Statistics and Computing 32 (2022).
     """
     probability(ci_prob, "ci_prob")
-    group = next((name for name in ranks.children if name.endswith("_sbc")), None)
-    if group is None:
-        raise DataError("ranks: expected what sbc returns, found no group of ranks")
     rows = {}
-    for name, values in ranks[group].to_dataset().data_vars.items():
+    for name, values in ranks[group_of_ranks(ranks)].to_dataset().data_vars.items():
         flat = values.values.ravel()
         _, ecdf, lower, upper = ecdf_pit(flat, ci_prob, _BAND_SIMULATIONS)
         outside = float(np.mean((ecdf < lower) | (ecdf > upper)))
@@ -266,6 +263,14 @@ def uniformity(ranks: xr.DataTree, ci_prob: float = 0.99) -> pd.DataFrame:
         rows[name] = (outside == 0, outside, float(flat.mean()), held)
     columns = ["inside", "outside", "mean", "coverage90"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("quantity")
+
+
+def group_of_ranks(ranks: Any) -> str:
+    """Name of the group of what `sbc` and `posterior_sbc` return."""
+    for name in getattr(ranks, "children", ()):
+        if name.endswith("_sbc"):
+            return name
+    raise DataError("ranks: expected what sbc returns, found no group of ranks")
 
 
 def _quantities(draws: xr.Dataset, prior: Prior, k: IntArray) -> list[dict[str, float]]:

@@ -15,6 +15,7 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import (
     RISK,
     Extrapolation,
+    interval_columns,
     interval_settings,
     reference_accuracy,
     shared_metric,
@@ -131,7 +132,7 @@ def compare(
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
     seed_sequence(random_seed)
-    columns = "mean", *(f"{kind}{100 * prob:g}_{end}" for end in ("lb", "ub"))
+    columns = "mean", *interval_columns(prob, kind)
     done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
     show = truth_value(progressbar, "progressbar") and len(named) > 1

@@ -4,7 +4,7 @@ import xarray as xr
 from arviz_plots import PlotCollection, plot_ecdf_pit
 
 from classex_bayes.arguments import probability
-from classex_bayes.exceptions import DataError
+from classex_bayes.evaluate.calibration import group_of_ranks
 from classex_bayes.plots.chart import chosen_library
 
 
@@ -37,14 +37,12 @@ def plot_sbc(
     --------
     classex_bayes.evaluate.calibration.uniformity : The simultaneous band in numbers.
     """
-    groups = [name for name in getattr(ranks, "children", ()) if name.endswith("_sbc")]
-    if not groups:
-        raise DataError("ranks: expected what sbc returns, found no group of ranks")
+    group = group_of_ranks(ranks)
     probability(ci_prob, "ci_prob")
     name, library = chosen_library(backend)
     return plot_ecdf_pit(
         ranks,
-        group=groups[0],
+        group=group,
         envelope_prob=ci_prob,
         coverage=coverage,
         backend=name,

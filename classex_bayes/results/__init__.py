@@ -8,6 +8,7 @@ from classex_bayes.results.draws import (
     DrawsTable,
     RoundTo,
     Tabulated,
+    interval_columns,
     interval_of,
     interval_settings,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Tabulated",
     "distinct_names",
     "expected_accuracy",
+    "interval_columns",
     "interval_label",
     "interval_name",
     "interval_of",

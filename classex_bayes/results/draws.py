@@ -40,6 +40,11 @@ def interval_of(
     return (eti if kind == "eti" else hdi)(draws, prob=prob, dim=SAMPLE_DIMS)
 
 
+def interval_columns(ci_prob: float, ci_kind: str) -> tuple[str, str]:
+    """Return the names of the limits in tables: "eti89_lb" and "eti89_ub"."""
+    return f"{ci_kind}{100 * ci_prob:g}_lb", f"{ci_kind}{100 * ci_prob:g}_ub"
+
+
 class Tabulated(Shown):
     """A result that is summarised by a table of draws."""
 
@@ -224,14 +229,13 @@ class DrawsTable:
             Columns "mean", "sd" and the limits ("eti89_lb", "eti89_ub"), indexed by k.
         """
         prob, kind = interval_settings(ci_prob, ci_kind)
-        bounds, label = interval_of(draws, prob, kind), f"{kind}{100 * prob:g}"
+        bounds, columns = interval_of(draws, prob, kind), interval_columns(prob, kind)
         numbers = {
             "mean": draws.mean(SAMPLE_DIMS).values,
             "sd": draws.std(SAMPLE_DIMS, ddof=1).values,
         }
         errors = {name: _errors(draws, name) for name in numbers}
         limits = bounds.sel(ci_bound=["lower", "upper"]).transpose("ci_bound", "k")
-        columns = [f"{label}_lb", f"{label}_ub"]
         numbers |= dict(zip(columns, limits.values, strict=True))
         errors |= dict(zip(columns, _errors_of_limits(draws, limits, prob, kind), strict=True))
         index = pd.Index(draws["k"].values, name="k")

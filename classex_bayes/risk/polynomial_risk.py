@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from classex_bayes.arguments import class_count, class_counts, number, one_of
-from classex_bayes.estimators.base import PointEstimator, note_where
+from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import RISK, Estimand
 from classex_bayes.risk.average_test_risk import cost_matrix, task_costs
@@ -20,7 +20,6 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Covariate = Literal["calibrated", "u_statistic"]
-_ROUNDING = 1e-9
 # Powers with a larger condition number leave predictions fewer than 5 digits.
 _LARGEST_CONDITION = 1e10
 
@@ -40,8 +39,7 @@ class LinearRisk(PointEstimator):
         return self._moments(k) @ self.coef_
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
-        outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
-        return note_where(outside, k, "outside [0, 1]", "nothing bounds the predictions")
+        return note_outside(values, k, "nothing bounds the predictions")
 
     def standard_error(self, k: ClassCounts) -> FloatArray:
         r"""Standard error of the predicted risk from sampling classes and instances.

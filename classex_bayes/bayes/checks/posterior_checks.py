@@ -20,7 +20,7 @@ from classex_bayes.bayes.idata import task_sizes
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
-from classex_bayes.results import SAMPLE_DIMS, interval_of, interval_settings
+from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -241,12 +241,11 @@ def _row(observed: Any, draws: FloatArray, level: float) -> dict[str, Any]:
     prob, kind = interval_settings(None, None)
     lower, upper = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), prob, kind).values
     tail = above if is_distance else 2 * min(above, 1 - above)
-    label = f"{kind}{100 * prob:g}"
+    columns = interval_columns(prob, kind)
     return {
         "observed": float(np.mean(observed)),
         "mean": float(draws.mean()),
-        f"{label}_lb": float(lower),
-        f"{label}_ub": float(upper),
+        **dict(zip(columns, (float(lower), float(upper)), strict=True)),
         "p_value": above,
         "unusual": bool(tail < level),
     }

@@ -6,7 +6,7 @@ import numpy as np
 
 from classex_bayes.arguments import class_counts, one_of, truth_value
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
+from classex_bayes.estimators.base import PointEstimator, note_outside, sizes_text
 from classex_bayes.estimators.classexreg.basis_regression import (
     Atom,
     basis_accuracy,
@@ -29,7 +29,6 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Outside these limits the basis has a thousand near-equal elements, or one.
 _NARROWEST, _WIDEST = 0.01, 10.0
-_ROUNDING = 1e-9
 
 
 class ClassExReg(PointEstimator):
@@ -174,8 +173,7 @@ class ClassExReg(PointEstimator):
         return response(self._columns(k) @ self.coef_, self._atom)
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
-        outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
-        return note_where(outside, k, "outside [0, 1]", "the coefficients need not sum to 1")
+        return note_outside(values, k, "the coefficients need not sum to 1")
 
     @property
     def coef_cov_(self) -> FloatArray:
