@@ -14,7 +14,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from classex_bayes.arguments import as_array, class_counts, shares
-from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.results import Extrapolation
@@ -247,25 +246,6 @@ def favorability_curve(log_favorability: FloatArray, weight: FloatArray, k: IntA
     values = [weight @ np.exp((size - 1.0) * log_favorability) for size in k]
     # Weights sum to 1 up to rounding.
     return np.minimum(values, 1.0)
-
-
-def require_scores(task: SourceTask, user: str) -> ScoreSource:
-    """Scores of a task, or an error that names what needs them."""
-    if task.source is None:
-        raise DataError(
-            f"task: it was made from {task.kind} and has no scores, which {user} needs; make it "
-            "with from_scores or from_embeddings"
-        )
-    return task.source
-
-
-def require_ranks(task: SourceTask, user: str, remedy: str) -> None:
-    """Raise where only accuracies of a task are known, and name what needs ranks."""
-    if task.kind == "accuracies":
-        raise DataError(
-            f"task: it was made from accuracies alone and has no ranks, which {user} needs; "
-            f"{remedy}"
-        )
 
 
 def get_parameters(estimator: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from classex_bayes.core.ranks.losses import loss_blocks, row_groups
-from classex_bayes.estimators.base import require_scores
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import IntArray, NumberArray
 
 

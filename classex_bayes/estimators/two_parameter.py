@@ -10,11 +10,12 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from classex_bayes.arguments import class_counts, one_of
 from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator, require_ranks, sizes_text
+from classex_bayes.estimators.base import LawEstimator, sizes_text
 from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import no_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]
@@ -100,7 +101,8 @@ class TwoParameter(LawEstimator):
         else:
             if self.k is not None:
                 raise DataError("k: the pseudolikelihood takes all ranks; leave k out")
-            require_ranks(task, "the pseudolikelihood", "pass method='least_squares'")
+            if task.kind == "accuracies":
+                raise no_ranks("the pseudolikelihood", "pass method='least_squares'")
             self.mean_, self.sd_ = _likeliest(task)
 
     def _curve(self, k: IntArray) -> FloatArray:

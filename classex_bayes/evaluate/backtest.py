@@ -16,7 +16,7 @@ from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
+from classex_bayes.task.validation import FEWEST_CLASSES, no_ranks, source_task
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)
@@ -162,7 +162,7 @@ def backtest(
             "the largest pilots"
         )
     if task.kind == "accuracies":
-        raise DataError("task: it was made from accuracies alone, and pilots need instances")
+        raise no_ranks("a back-test")
     try:
         trials = run_trials(
             estimators,

@@ -23,7 +23,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
+from classex_bayes.task.validation import WITH_RANKS, no_ranks, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -282,11 +282,8 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
     remedy = "pass paired=False for classifiers tested on different instances"
     for name, task in tasks.items():
         if task.kind == "accuracies":
-            raise DataError(
-                f"tasks: {name!r} was made from accuracies alone, which cannot be paired; make it "
-                "with from_scores, from_embeddings or from_ranks, or pass paired=False"
-            )
-    (first_name, first), *others = tasks.items()
+            raise no_ranks("pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
+    (one, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"
         if task.n_classes != first.n_classes:

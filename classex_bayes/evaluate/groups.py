@@ -16,7 +16,7 @@ from classex_bayes.formatting import Display
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
+from classex_bayes.task.validation import FEWEST_CLASSES, no_ranks, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -178,10 +178,7 @@ def extrapolate_groups(
     source_task(task)
     checked_model(model)
     if task.kind == "accuracies":
-        raise DataError(
-            "task: it was made from accuracies alone and has no instances to group; make it with "
-            "from_scores, from_embeddings or from_ranks"
-        )
+        raise no_ranks("a curve for each group")
     rows = _rows_of_groups(groups, task.n_test)
     tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
     pilot_mix = {name: float(task.instance_weight[places].sum()) for name, places in rows.items()}

@@ -10,12 +10,11 @@ from classex_bayes.arguments import as_matrix, class_counts
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
-from classex_bayes.estimators.base import require_scores
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk.costs_by_rank import average_risk, costs_by_rank
 from classex_bayes.risk.covariance import ByRank, StreamedCosts, risk_by_rank, stream_costs
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
+from classex_bayes.task.validation import require_scores, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray
 
 

@@ -25,7 +25,7 @@ from classex_bayes.score_informed.margin_regression import (
 )
 from classex_bayes.score_informed.margins import measure_margins
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
+from classex_bayes.task.validation import WITH_SCORES, require_scores, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _FEWEST_CLASSES = 50
@@ -341,13 +341,8 @@ class ScoreInformedExtrapolator(FittedModel):
 
 def _scores_of(task: SourceTask) -> ScoreSource:
     """Scores of a task, or a DataError where it has none."""
-    if task.source is None:
-        raise DataError(
-            f"task: it was made from {task.kind} and has no scores, or has let go of them; "
-            "ScoreInformedExtrapolator needs them: use from_scores or from_embeddings, or "
-            "BayesianExtrapolator, which needs none"
-        )
-    return task.source
+    remedy = f"{WITH_SCORES}, or use BayesianExtrapolator"
+    return require_scores(task, "ScoreInformedExtrapolator", remedy)
 
 
 def _observed_group(margin: FloatArray, losses: IntArray) -> xr.Dataset:

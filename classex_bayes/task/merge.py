@@ -10,7 +10,7 @@ from classex_bayes.core.sharded_influence import Shard, join_statistics, split_c
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.evidence import LossEvidence, MadeFrom, instance_weights
-from classex_bayes.task.validation import source_task
+from classex_bayes.task.validation import no_ranks, source_task
 from classex_bayes.typing import FloatArray, IntArray
 
 _SAME = 1e-9  # relative difference of weights that rounding explains
@@ -31,10 +31,7 @@ def merged(
             raise DataError(f"parts: part {number} is part {earlier.index(True)} once more")
         source_task(task, f"parts[{number}]")
         if task.kind == "accuracies":
-            raise DataError(
-                f"parts: part {number} was made from accuracies alone and has no ranks; make it "
-                "with from_scores, from_embeddings or from_ranks"
-            )
+            raise no_ranks(name=f"parts[{number}]")
         for what in ("n_classes", "classes", "ties"):
             _same(what, getattr(task, what), getattr(tasks[0], what), number)
     classes, kinds = tasks[0].classes, {task.kind for task in tasks}

@@ -24,7 +24,7 @@ from classex_bayes.task.score_arguments import (
     read_scores,
 )
 from classex_bayes.task.task_facts import task_facts
-from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
+from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, no_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
@@ -357,10 +357,7 @@ class SourceTask:
     def evidence(self) -> LossEvidence:
         """What the ranks and scores tell; refused if only accuracies are known."""
         if isinstance(self._evidence, AccuracyCurve):
-            raise DataError(
-                "task: it was made from accuracies alone and has no ranks; make it with "
-                "from_scores, from_embeddings or from_ranks"
-            )
+            raise no_ranks()
         return self._evidence
 
     @property
@@ -462,10 +459,7 @@ class SourceTask:
         if chosen == Accuracy():
             return self.accuracy(k)
         if isinstance(self._evidence, AccuracyCurve):
-            raise DataError(
-                f"metric: found {metric!r}, expected 'accuracy'; the task was made from accuracies "
-                "alone and has no ranks; make it with from_scores, from_embeddings or from_ranks"
-            )
+            raise no_ranks(f"the metric {metric!r}")
         counts, evidence = class_counts(k, largest=self.n_classes), self._evidence
         return chosen.average(evidence.losses, self.n_classes, counts, evidence.instance_weight)
 

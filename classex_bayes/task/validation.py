@@ -1,4 +1,4 @@
-"""What scores, embeddings and tasks must be: matrices of finite numbers on 3 classes or more."""
+"""What scores, embeddings and tasks must be, and errors where a task lacks what is needed."""
 
 from typing import Any
 
@@ -7,9 +7,12 @@ import numpy as np
 from classex_bayes import frames
 from classex_bayes.arguments import as_matrix, as_numeric, finite_rows
 from classex_bayes.core.ranks.array_access import is_on_device, read_rows, row_slices
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 
 FEWEST_CLASSES = 3
+WITH_SCORES = "make it with from_scores or from_embeddings"
+WITH_RANKS = "make it with from_scores, from_embeddings or from_ranks"
 
 
 def is_lazy(values: Any) -> bool:
@@ -54,6 +57,25 @@ def enough_classes(n_classes: int, name: str) -> None:
             f"{name}: found {n_classes} class{'' if n_classes == 1 else 'es'}, expected at least "
             f"{FEWEST_CLASSES}; extrapolation needs wrong answers to differ"
         )
+
+
+def no_ranks(user: str = "", remedy: str = WITH_RANKS, name: str = "task") -> DataError:
+    """Error where only accuracies of a task are known, and `user` needs ranks."""
+    needed = f", which {user} needs" if user else ""
+    return DataError(
+        f"{name}: it was made from accuracies alone and has no ranks{needed}; {remedy}"
+    )
+
+
+def require_scores(task: Any, user: str, remedy: str = WITH_SCORES) -> ScoreSource:
+    """Scores of a task, or an error that names what needs them."""
+    if task.source is None:
+        gone = "let go of its" if task.kind in ("scores", "embeddings") else "no"
+        raise DataError(
+            f"task: it was made from {task.kind} and has {gone} scores, which {user} needs; "
+            f"{remedy}"
+        )
+    return task.source
 
 
 def source_task(task: Any, name: str = "task") -> None:

@@ -12,11 +12,12 @@ from scipy.special import expit, logit
 
 from classex_bayes.arguments import as_array, number, seed_sequence, truth_value
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.estimators.base import PointEstimator, favorability_curve, require_scores
+from classex_bayes.estimators.base import PointEstimator, favorability_curve
 from classex_bayes.estimators.cleanex.network import Adam, Network
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # About 16 MB of scores, or of powers of the favorability, in double precision at a time.

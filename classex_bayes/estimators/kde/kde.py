@@ -8,10 +8,11 @@ from scipy.special import ndtr
 
 from classex_bayes.arguments import one_of
 from classex_bayes.core.ranks.sources import split_scores
-from classex_bayes.estimators.base import PointEstimator, favorability_curve, require_scores
+from classex_bayes.estimators.base import PointEstimator, favorability_curve
 from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import FloatArray, IntArray
 
 # About 4 MB of scores in double precision at a time and thread; they take a dozen times as much.

@@ -10,11 +10,12 @@ from scipy.special import betainc, xlog1py, xlogy
 
 from classex_bayes.arguments import class_counts, truth_value
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator, require_ranks
+from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import WITH_RANKS, no_ranks
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 # Points of the grid: so many to a standard deviation of V / (k1 - 1), and so many in all.
@@ -120,11 +121,8 @@ class PseudoLikelihood(LawEstimator):
     def _fit(self, task: SourceTask) -> None:
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
-        require_ranks(
-            task,
-            "PseudoLikelihood",
-            "make it with from_scores, from_embeddings or from_ranks, or use MixedExponential",
-        )
+        if task.kind == "accuracies":
+            raise no_ranks("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
         losses, share = loss_shares(task)
         laws = _Laws(_grid(task.n_classes), monotone)
         log_chance = laws.log_probabilities(losses, task.n_classes)
