@@ -132,10 +132,10 @@ def probability(value: Any, name: str) -> float:
 
 def share(value: Any, name: str) -> float:
     """Return a number in [0, 1]."""
-    found = number(value, name, 0, whole=False)
-    if found > 1:
+    fraction = number(value, name, 0, whole=False)
+    if fraction > 1:
         raise DataError(f"{name}: expected a number in [0, 1], found {value}")
-    return found
+    return fraction
 
 
 def shares(values: Any, name: str) -> FloatArray:

@@ -113,8 +113,8 @@ class TaskReport:
 
     @property
     def _header(self) -> str:
-        n = len(self.warnings)
-        verdict = f"{n} warning{'s' if n > 1 else ''}" if n else "nothing found"
+        number = len(self.warnings)
+        verdict = f"{number} warning{'s' if number > 1 else ''}" if number else "nothing found"
         return f"{self.title}: {verdict}"
 
     def __repr__(self) -> str:

@@ -189,11 +189,11 @@ class BayesianExtrapolator(MixtureModel):
         return self._sample(tasks, prior, data, tree, settings, seeds)
 
     @classmethod
-    def _stored_parameters(cls, tree: xr.DataTree) -> dict[str, Any]:
+    def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
         return {"likelihood": tree.attrs["likelihood"]}
 
     @classmethod
-    def _stored_data(cls, tree: xr.DataTree) -> LikelihoodData:
+    def _data_of(cls, tree: xr.DataTree) -> LikelihoodData:
         return data_of(tree)
 
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:

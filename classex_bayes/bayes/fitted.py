@@ -345,19 +345,19 @@ class MixtureModel(FittedModel):
             raise DataError("prior: its knots are not those of the model in the file")
         if any(idata["posterior"].sizes[dim] != weights.sizes[dim] for dim in ("chain", "draw")):
             raise DataError("idata: posterior and mixture have different numbers of draws")
-        model = cls(**{"prior": fitted_prior, **cls._stored_parameters(idata)})
-        model._keep_draws(idata, cls._stored_data(idata))
+        model = cls(**{"prior": fitted_prior, **cls._parameters_of(idata)})
+        model._keep_draws(idata, cls._data_of(idata))
         model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
         return model
 
     @classmethod
     @abstractmethod
-    def _stored_parameters(cls, tree: xr.DataTree) -> dict[str, Any]:
+    def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
         """Parameters of the constructor, but for the prior."""
 
     @classmethod
     @abstractmethod
-    def _stored_data(cls, tree: xr.DataTree) -> Any:
+    def _data_of(cls, tree: xr.DataTree) -> Any:
         """Data of the likelihood."""
 
     def _refuse_unreadable(self) -> None:

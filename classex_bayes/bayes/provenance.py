@@ -93,9 +93,11 @@ def prior_of(description: str, given: Any = None) -> Prior:
     fields = json.loads(description)
     name = fields.pop("type")
     if given is not None:
-        found = json.loads(describe_prior(checked_prior(given)))
-        if found != {"type": name, **fields}:
-            raise DataError(f"prior: found {found}, but the model was fitted with {description}")
+        described = json.loads(describe_prior(checked_prior(given)))
+        if described != {"type": name, **fields}:
+            raise DataError(
+                f"prior: found {described}, but the model was fitted with {description}"
+            )
         return given
     if name not in PRIORS:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())

@@ -144,11 +144,11 @@ def density(small: bool) -> list[Measurement]:
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
     gradient = np.empty(point.size)
     mode = "FAST_COMPILE" if small else None
-    theirs = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
-    theirs.set_extra_values({})
+    pymc_function = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
+    pymc_function.set_extra_values({})
     number = range(3 if small else 20_000)
     ratio = time_ratio(
-        lambda: [theirs(point) for _ in number],
+        lambda: [pymc_function(point) for _ in number],
         lambda: [log_density(point, packed, gradient) for _ in number],
     )
     return [Measurement("log density with gradient, called from Python", ratio, 1, "x PyMC's rate")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import Screen, ready_folder
+from classex_bayes.cli.console import Terminal, ready_folder
 from classex_bayes.cli.options import DataOptions, FitOptions
 from classex_bayes.exceptions import Interrupted
 from classex_bayes.report.document import document
@@ -75,20 +75,20 @@ def point_estimators(which: References, seed: int) -> list[Any]:
     return usual_references(seed) if which == "usual" else []
 
 
-def read(files: list[Path], screen: Screen, options: DataOptions, seed: int) -> Any:
+def read(files: list[Path], terminal: Terminal, options: DataOptions, seed: int) -> Any:
     """The task in one file, or in the parts that several files hold."""
     arguments = asdict(options)
     distances = arguments.pop("distances")
-    with screen.warnings_as_notes(), screen.reading():
+    with terminal.warnings_as_notes(), terminal.reading():
         from classex_bayes.io import read_task
 
         task = read_task(
             files, higher_is_better=False if distances else None, random_seed=seed, **arguments
         )
-    screen.aside(str(task))
+    terminal.aside(str(task))
     warning = _guessing_warning(task, distances)
     if warning:
-        screen.aside(f"note: {warning}")
+        terminal.aside(f"note: {warning}")
     return task
 
 
@@ -101,16 +101,16 @@ def _guessing_warning(task: Any, distances: bool) -> str:
     return WARNINGS.get(place, "") + (f" ({remedy})" if place == "below" else "")
 
 
-def _fit(task: Any, screen: Screen, options: FitOptions) -> tuple[Any, str]:
+def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:
     """A fitted model, and what interrupted the fit."""
-    screen.aside("Sampling (the first run on a machine compiles for some seconds) ...")
+    terminal.aside("Sampling (the first run on a machine compiles for some seconds) ...")
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 
     model = BayesianExtrapolator()
     try:
         model.fit(
             task, draws=options.draws, chains=options.chains, random_seed=options.seed,
-            progressbar=screen.shows_progress,
+            progressbar=terminal.shows_progress,
         )  # fmt: skip
     except Interrupted as stop:
         if stop.partial is None:
@@ -160,7 +160,7 @@ def _table(comparison: Any, title: str, ci_prob: float) -> Table:
 def analyse(
     task: Any,
     counts: list[int],
-    screen: Screen,
+    terminal: Terminal,
     product: Product,
     fit: FitOptions,
     *,
@@ -169,16 +169,16 @@ def analyse(
     target: float | None = None,
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well."""
-    with screen.warnings_as_notes():
-        model, interruption = _fit(task, screen, fit)
+    with terminal.warnings_as_notes():
+        model, interruption = _fit(task, terminal, fit)
         files, failures = _save(model, product)
-        from classex_bayes.report.findings import find
+        from classex_bayes.report.findings import findings_of
 
         try:
             beside = [] if interruption else point_estimators(references, fit.seed)
-            findings = find(
+            findings = findings_of(
                 model, beside, task, counts, truth=truth, ci_prob=fit.ci_prob, target=target,
-                random_seed=fit.seed, progressbar=screen.shows_progress,
+                random_seed=fit.seed, progressbar=terminal.shows_progress,
             )  # fmt: skip
         except Interrupted as stop:
             if stop.partial is None:
@@ -193,15 +193,15 @@ def analyse(
             failures.append(f"the {product.what} could not be written ({error})")
     comparison = findings.comparison
     for note in comparison.notes:
-        screen.aside(note)
+        terminal.aside(note)
     lines = [f"{what} written to {where}" for what, where in files.items()]
     if target is not None:
         lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
     title = f"Expected accuracy, from {task.n_classes} source classes"
     numbers = {**document(findings), "files": files}
-    screen.result(_table(comparison, title, findings.ci_prob), lines, numbers)
+    terminal.result(_table(comparison, title, findings.ci_prob), lines, numbers)
     for failure in failures:
-        screen.error(failure)
+        terminal.error(failure)
     if interruption:
         raise Interrupted(f"{interruption}; what was finished is above")
     if failures:

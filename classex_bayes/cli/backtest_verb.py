@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from classex_bayes.cli.analysis import References, name_of, point_estimators, read
-from classex_bayes.cli.console import Screen, flat_table, parse_counts, ready_folder
+from classex_bayes.cli.console import Terminal, flat_table, parse_counts, ready_folder
 from classex_bayes.cli.options import (
     RESULTS,
     DataOptions,
@@ -56,11 +56,11 @@ def backtest(
     Finished pilots are kept in a .csv in the folder: a back-test that was interrupted goes on from
     there when it is begun again.
     """
-    screen = Screen(output.quiet, output.as_json)
+    terminal = Terminal(output.quiet, output.as_json)
     sizes = parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)
     ready_folder(out)
-    task = read(files, screen, data, fit.seed)
+    task = read(files, terminal, data, fit.seed)
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
     from classex_bayes.results import interval_settings
@@ -69,7 +69,7 @@ def backtest(
     store = out / f"{name_of(files)}-backtest.csv"
     interruption = ""
     ci_prob, _ = interval_settings(fit.ci_prob, "eti")
-    with screen.warnings_as_notes():
+    with terminal.warnings_as_notes():
         try:
             result = run(
                 [BayesianExtrapolator(), *point_estimators(which, fit.seed)],
@@ -83,7 +83,7 @@ def backtest(
                 sampler={"draws": fit.draws, "tune": fit.draws, "chains": fit.chains},
                 n_jobs=jobs,
                 store=store,
-                progressbar=screen.shows_progress,
+                progressbar=terminal.shows_progress,
             )
         except Interrupted as stop:
             if stop.partial is None:
@@ -97,7 +97,7 @@ def backtest(
     except KeyboardInterrupt:
         interruption = interruption or "interrupted while figures were drawn"
     title = f"Back-test on {task.n_classes} classes"
-    screen.result(
+    terminal.result(
         flat_table(title, _compact(result.scores, level)),
         [f"{what} written to {where}" for what, where in files_written.items()],
         {"title": title, "rows": records(result.scores), "files": files_written},

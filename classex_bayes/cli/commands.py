@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from classex_bayes.cli.analysis import References, analyse, figure, name_of, page, read
-from classex_bayes.cli.console import Screen, parse_counts, warn_of_thousands
+from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
 from classex_bayes.cli.options import (
     RESULTS,
     Counts,
@@ -75,13 +75,13 @@ def demo(
     """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth."""
     from classex_bayes.task.glyphs import load_glyphs
 
-    screen = Screen(output.quiet, output.as_json)
-    screen.aside("Scoring 8895 probes against 2965 characters ...")
+    terminal = Terminal(output.quiet, output.as_json)
+    terminal.aside("Scoring 8895 probes against 2965 characters ...")
     everything = load_glyphs().task()
     pilot = everything.subsample(n_classes, random_seed=fit.seed)
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
     product = figure(out, "demo", everything)
-    analyse(pilot, counts, screen, product, fit, truth=everything, references="usual")
+    analyse(pilot, counts, terminal, product, fit, truth=everything, references="usual")
 
 
 @app.command(
@@ -103,11 +103,11 @@ def extrapolate(
     output: OutputOptions,
 ) -> None:
     """Predict the accuracy on K classes, with credible intervals."""
-    screen, counts = Screen(output.quiet, output.as_json), parse_counts(k)
+    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, name_of(files))
-    task = read(files, screen, data, fit.seed)
-    warn_of_thousands(k, counts, task.n_classes, screen)
-    analyse(task, counts, screen, product, fit, target=target)
+    task = read(files, terminal, data, fit.seed)
+    warn_of_thousands(k, counts, task.n_classes, terminal)
+    analyse(task, counts, terminal, product, fit, target=target)
 
 
 @app.command(
@@ -129,12 +129,12 @@ def compare(
     output: OutputOptions,
 ) -> None:
     """Put the posterior beside the point estimates of the literature, in one table."""
-    screen, counts = Screen(output.quiet, output.as_json), parse_counts(k)
+    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, f"{name_of(files)}-comparison")
-    task = read(files, screen, data, fit.seed)
-    warn_of_thousands(k, counts, task.n_classes, screen)
+    task = read(files, terminal, data, fit.seed)
+    warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "slow" if slow else "all" if every else "usual"
-    analyse(task, counts, screen, product, fit, references=references)
+    analyse(task, counts, terminal, product, fit, references=references)
 
 
 @app.command(
@@ -156,8 +156,8 @@ def report(
     output: OutputOptions,
 ) -> None:
     """Write prediction, checks, method and record as one HTML page that needs no network."""
-    screen, counts = Screen(output.quiet, output.as_json), parse_counts(k)
+    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = page(out, ", ".join(file.name for file in files))
-    task = read(files, screen, data, fit.seed)
-    warn_of_thousands(k, counts, task.n_classes, screen)
-    analyse(task, counts, screen, product, fit, references="usual", target=target)
+    task = read(files, terminal, data, fit.seed)
+    warn_of_thousands(k, counts, task.n_classes, terminal)
+    analyse(task, counts, terminal, product, fit, references="usual", target=target)

@@ -21,7 +21,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None or context.resilient_parsing:
         return path
     settings_of = dict(_verbs(context.find_root().command))
-    mine = settings_of[_name(context)]
+    options = settings_of[_name(context)]
     chosen: dict[str, Any] = {}
     for table, settings in _tables(_read(path)):
         if table and table not in settings_of:
@@ -30,11 +30,11 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         for name in settings:
             if name not in names:
                 where = f" in [{table}]" if table else ""
-                raise _unknown(path, f"{name!r}{where}", settings_of[table] if table else mine)
-        if not table or settings_of[table] is mine:
-            chosen.update({name: settings[name] for name in settings if name in mine})
+                raise _unknown(path, f"{name!r}{where}", settings_of[table] if table else options)
+        if not table or settings_of[table] is options:
+            chosen.update({name: settings[name] for name in settings if name in options})
     context.default_map = {
-        mine[name].name: _as_typed(f"{path}: {name}", mine[name], value)
+        options[name].name: _as_typed(f"{path}: {name}", options[name], value)
         for name, value in chosen.items()
     }
     return path

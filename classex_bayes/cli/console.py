@@ -19,7 +19,7 @@ _WIDTH = 200
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 
 
-class Screen:
+class Terminal:
     """Where words go: results to standard output, everything else to standard error."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
@@ -126,10 +126,10 @@ def _whole(text: str) -> int:
         return int(number)
 
 
-def warn_of_thousands(text: str, counts: list[int], n_classes: int, screen: Screen) -> None:
+def warn_of_thousands(text: str, counts: list[int], n_classes: int, terminal: Terminal) -> None:
     """Tell that --k 2,965 is 2 and 965."""
     if _THOUSANDS.fullmatch(text) and min(counts) < n_classes:
-        screen.aside(
+        terminal.aside(
             f"note: --k {text} is {' and '.join(map(str, counts))} classes; one number is written "
             f"{text.replace(',', '')}"
         )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import Screen, flat_table, ready_folder
+from classex_bayes.cli.console import Terminal, flat_table, ready_folder
 from classex_bayes.cli.options import (
     Jobs,
     OutputOptions,
@@ -56,7 +56,7 @@ def table1(
         rmse_table,
     )
 
-    screen = Screen(output.quiet, output.as_json)
+    terminal = Terminal(output.quiet, output.as_json)
     ready_folder(out)
     places = np.unique(np.rint(np.linspace(0, len(NOISE_VARIANCES) - 1, levels)).astype(int))
     store = out / f"table1-k{k1}-seed{seed}.csv"
@@ -68,7 +68,7 @@ def table1(
         random_seed=seed,
         n_jobs=jobs,
         store=store,
-        progressbar=screen.shows_progress,
+        progressbar=terminal.shows_progress,
     )
     table = rmse_table(trials)
     title = (
@@ -82,7 +82,7 @@ def table1(
         wide["failed"] = table["failed"].groupby(level="estimator").max()
     document = {"title": title, "rows": records(table), "trials": str(store)}
     lines = [f"every prediction is in {store}"]
-    screen.result(flat_table(title, wide.reset_index()), lines, document)
+    terminal.result(flat_table(title, wide.reset_index()), lines, document)
 
 
 @studies.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
@@ -98,15 +98,15 @@ def table3(
     """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
     from classex_bayes.studies.telugu import side_by_side, telugu_table
 
-    screen = Screen(output.quiet, output.as_json)
+    terminal = Terminal(output.quiet, output.as_json)
     ready_folder(out)
     table = telugu_table(
-        data, _estimators(slow), random_seed=seed, progressbar=screen.shows_progress
+        data, _estimators(slow), random_seed=seed, progressbar=terminal.shows_progress
     )
     path = out / "table3.csv"
     table.to_csv(path)
     title = "Telugu characters: predicted accuracy, from and to numbers of classes"
-    screen.result(
+    terminal.result(
         flat_table(title, side_by_side(table).reset_index()),
         [f"table written to {path}"],
         {"title": title, "rows": records(table)},
@@ -131,7 +131,7 @@ def zoo(
     """
     from classex_bayes.studies.zoo import zoo_table, zoo_trials
 
-    screen = Screen(output.quiet, output.as_json)
+    terminal = Terminal(output.quiet, output.as_json)
     ready_folder(out)
     store = out / f"zoo-k{k1}-seed{seed}.csv"
     trials = zoo_trials(
@@ -141,14 +141,14 @@ def zoo(
         random_seed=seed,
         n_jobs=jobs,
         store=store,
-        progressbar=screen.shows_progress,
+        progressbar=terminal.shows_progress,
     )
     table = zoo_table(trials, k1)
     title = f"Zoo of favorability laws, {n_simulations} tasks each, {k1} source classes"
     columns = ["truth", "rmse", "rmse_se", "bias", "coverage90", "width", "identifiable"]
     document = {"title": title, "rows": records(table), "trials": str(store)}
     lines = [f"every prediction is in {store}"]
-    screen.result(flat_table(title, table[columns].reset_index()), lines, document)
+    terminal.result(flat_table(title, table[columns].reset_index()), lines, document)
 
 
 @studies.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
@@ -165,7 +165,7 @@ def figures(
     from classex_bayes.evaluate.trial_store import read_trials
     from classex_bayes.plots import paper_figures as papers
 
-    screen = Screen(output.quiet, output.as_json)
+    terminal = Terminal(output.quiet, output.as_json)
     ready_folder(out)
     drawn = {
         "figure4": papers.figure4(random_seed=seed),
@@ -185,4 +185,4 @@ def figures(
     table = Table("figure", "file")
     for name, path in files.items():
         table.add_row(name, path)
-    screen.result(table, [], {"files": files})
+    terminal.result(table, [], {"files": files})

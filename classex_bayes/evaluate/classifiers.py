@@ -283,7 +283,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
     for name, task in tasks.items():
         if task.kind == "accuracies":
             raise no_ranks("pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
-    (one, first), *others = tasks.items()
+    (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"
         if task.n_classes != first.n_classes:

@@ -12,7 +12,7 @@ from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.arguments import one_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.libraries import LIBRARIES, Arrays, wrapped
+from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary, wrapped
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
 from classex_bayes.typing import FloatArray, NumberArray
 
@@ -40,7 +40,7 @@ def require_type(value: Any, expected: type, name: str, made_by: str = "") -> No
         raise DataError(f"{name}: expected {wanted}, found {type(value).__name__}")
 
 
-def chosen_library(backend: str | None) -> tuple[str, Arrays]:
+def chosen_library(backend: str | None) -> tuple[str, PlotLibrary]:
     """Return the name of the library, by default that of ArviZ's rcParams, and its particulars.
 
     Raises
@@ -239,7 +239,7 @@ class Chart:
         library.legend(collection, {series: marks for series, marks in drawn.items() if marks})
         return collection
 
-    def _looks(self, library: Arrays) -> dict[str, dict[str, str]]:
+    def _looks(self, library: PlotLibrary) -> dict[str, dict[str, str]]:
         """Colour, line style and marker of every series."""
         palette, looks, place = library.palette(), {}, 0
         for series, color in self._colors.items():
@@ -255,7 +255,7 @@ class Chart:
             looks[series] = {"color": color, "linestyle": f"C{dash}", "marker": marker}
         return looks
 
-    def _label_axes(self, collection: PlotCollection, library: Arrays) -> None:
+    def _label_axes(self, collection: PlotCollection, library: PlotLibrary) -> None:
         if self._log_x:
             collection.map(visuals.set_xscale, "scale", scale="log", store_artist=False)
         collection.map(visuals.labelled_x, "labelled_x", text=self.x_label)
@@ -272,7 +272,9 @@ class Chart:
                 library.count_axis(target.item(), smallest, largest)
 
 
-def _draw(collection: PlotCollection, library: Arrays, mark: Mark, looks: Mapping[str, str]) -> Any:
+def _draw(
+    collection: PlotCollection, library: PlotLibrary, mark: Mark, looks: Mapping[str, str]
+) -> Any:
     """Draw a mark and return its artist; visuals find the axes along the dimension `along`."""
     color = {"color": looks["color"]}
     along, axes = "plot_axis", ["x", "y"]

@@ -23,7 +23,7 @@ _FRAME = 320  # pixels inside the axes; the width is that of the page
 _LARGEST_COUNT = 10**7  # to here counts are written out, beyond as powers of 10
 
 
-class Arrays:
+class PlotLibrary:
     """No library: what would be drawn is kept as arrays."""
 
     point: ClassVar[dict[str, Any]] = {}
@@ -56,7 +56,7 @@ class Arrays:
         """Add a legend with the marks as they are drawn."""
 
 
-class _Matplotlib(Arrays):
+class _Matplotlib(PlotLibrary):
     """Sizes, colours and frames yield to rcParams that were changed."""
 
     point: ClassVar[dict[str, Any]] = {"size": 28}
@@ -118,7 +118,7 @@ class _Matplotlib(Arrays):
         )
 
 
-class _Plotly(Arrays):
+class _Plotly(PlotLibrary):
     """Figures as wide as the page; colours of the template."""
 
     point: ClassVar[dict[str, Any]] = {"size": 49}
@@ -173,7 +173,7 @@ class _Plotly(Arrays):
         )
 
 
-class _Bokeh(Arrays):
+class _Bokeh(PlotLibrary):
     """Figures as wide as the page; colours of the document's theme."""
 
     point: ClassVar[dict[str, Any]] = {"size": 7}
@@ -228,11 +228,11 @@ class _Bokeh(Arrays):
         plots[0].add_layout(legend, "below")
 
 
-LIBRARIES: Mapping[str, Arrays] = {
+LIBRARIES: Mapping[str, PlotLibrary] = {
     "matplotlib": _Matplotlib(),
     "plotly": _Plotly(),
     "bokeh": _Bokeh(),
-    "none": Arrays(),
+    "none": PlotLibrary(),
 }
 
 

@@ -53,11 +53,11 @@ def prob_at_least_chart(
     """Return the chart of `plot_prob_at_least`."""
     require_type(prediction, Extrapolation, "prediction", "predict(k)")
     levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
-    found = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
-    if not levels or len(found) < len(levels):
+    probabilities = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
+    if not levels or len(probabilities) < len(levels):
         raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
-    chart = Chart(dict.fromkeys(found))
-    for name, probability in found.items():
+    chart = Chart(dict.fromkeys(probabilities))
+    for name, probability in probabilities.items():
         ordered = probability.sort_index()
         chart.line(name, ordered.index.to_numpy(), ordered.to_numpy())
     title = f"{prediction.estimator}: {prediction.description}"

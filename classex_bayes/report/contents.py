@@ -143,10 +143,10 @@ def fingerprint(task: SourceTask) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of this package and of what its numbers rest on."""
-    found = {"classex_bayes": __version__, "Python": platform.python_version()}
+    installed = {"classex_bayes": __version__, "Python": platform.python_version()}
     for name in _VERSIONS:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:  # packaged under another name
             continue
-    return found
+    return installed

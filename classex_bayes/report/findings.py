@@ -61,7 +61,7 @@ class Findings:
             return [estimator.predict(grid) for estimator in self.comparison.estimators]
 
 
-def find(
+def findings_of(
     model: BayesianExtrapolator,
     references: Sequence[Estimator],
     task: SourceTask,

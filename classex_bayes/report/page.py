@@ -13,7 +13,7 @@ from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.report.contents import contents
-from classex_bayes.report.findings import Findings, find, usual_references
+from classex_bayes.report.findings import Findings, findings_of, usual_references
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
@@ -112,7 +112,7 @@ def write_report(
         raise DataError(f"references: expected a list of estimators, found {references!r}")
     for reference in references:
         require_estimator(reference, "references")
-    findings = find(
+    findings = findings_of(
         model, references, task, counts, ci_prob=ci_prob, target=wanted, random_seed=seeds
     )
     return write_page(findings, where, source=source, date=date)

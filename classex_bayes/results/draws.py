@@ -300,14 +300,14 @@ class DrawsTable:
 
 def _places(error: float) -> int | None:
     """Decimals that a standard error leaves; None where there is none."""
-    known = np.isfinite(error) and error > ROUNDING
-    return max(-math.floor(math.log10(2 * error)), 0) if known else None
+    has_error = np.isfinite(error) and error > ROUNDING
+    return max(-math.floor(math.log10(2 * error)), 0) if has_error else None
 
 
 def _errors(draws: xr.DataArray, method: str) -> FloatArray:
     """Monte Carlo standard errors of a mean or an sd; 0 where all draws are the same."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _known(mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values, draws)
+        return _with_fallback(mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values, draws)
 
 
 def _errors_of_limits(
@@ -335,10 +335,10 @@ def _errors_of_limits(
         array = xr.DataArray(parts, dims=("k", "part", "draw"))
         spread = hdi(array, prob=prob, dim="draw").std("part", ddof=1)
         errors = np.fmax(errors, spread.transpose("ci_bound", "k").values)
-    return _known(errors, draws)
+    return _with_fallback(errors, draws)
 
 
-def _known(errors: FloatArray, draws: xr.DataArray) -> FloatArray:
+def _with_fallback(errors: FloatArray, draws: xr.DataArray) -> FloatArray:
     """The errors; where draws are too few for any, that of a mean of so many independent draws."""
     size = math.prod(draws.sizes[dim] for dim in SAMPLE_DIMS)
     few = draws.std(SAMPLE_DIMS, ddof=1).values / math.sqrt(size)

@@ -154,12 +154,12 @@ class BayesianRisk(MixtureModel):
         return self._sample((task,), prior, data, tree, settings, seed_sequence(random_seed))
 
     @classmethod
-    def _stored_parameters(cls, tree: xr.DataTree) -> dict[str, Any]:
+    def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
         monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
         return {"cost": tree["constant_data"]["cost"].values, "monotone": monotone}
 
     @classmethod
-    def _stored_data(cls, tree: xr.DataTree) -> RiskData | MonotoneRiskData:
+    def _data_of(cls, tree: xr.DataTree) -> RiskData | MonotoneRiskData:
         monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
         kind: Any = MonotoneRiskData if monotone else RiskData
         arrays = tree["likelihood_data"].to_dataset().data_vars

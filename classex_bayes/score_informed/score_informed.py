@@ -355,7 +355,7 @@ class _ScorePosterior:
 
     theta: FloatArray
     weight: FloatArray  # (draws, n_tested), over repeats
-    known: Regressors
+    regressors: Regressors
     tested: IntArray  # place of each instance's class among the tested ones
     margin: FloatArray
     pareto_k: float
@@ -369,7 +369,7 @@ class _ScorePosterior:
         }
         regressors = {
             name: ("instance", values)
-            for name, values in self.known._asdict().items()
+            for name, values in self.regressors._asdict().items()
             if name not in ("losses", "n_rivals")
         }
         tree = xr.DataTree.from_dict(
@@ -378,10 +378,10 @@ class _ScorePosterior:
                 "class_weights": xr.Dataset(
                     {"weight": ((*SAMPLE_DIMS, "tested_class"), self.weight[None])}, draws
                 ),
-                "observed_data": _observed_group(self.margin, self.known.losses),
+                "observed_data": _observed_group(self.margin, self.regressors.losses),
                 "constant_data": xr.Dataset(
                     {**regressors, "tested": ("instance", self.tested)},
-                    attrs={"n_rivals": self.known.n_rivals},
+                    attrs={"n_rivals": self.regressors.n_rivals},
                 ),
             }
         )
@@ -393,7 +393,7 @@ class _ScorePosterior:
         """Inverse of `groups`."""
         names = "posterior", "class_weights", "observed_data", "constant_data"
         posterior, weights, observed, constant = (tree[name].to_dataset() for name in names)
-        known = Regressors(
+        regressors = Regressors(
             losses=observed["losses"].values,
             n_rivals=int(constant.attrs["n_rivals"]),
             **{
@@ -405,7 +405,7 @@ class _ScorePosterior:
         return cls(
             np.stack([posterior[name].values[0] for name in PARAMETERS], axis=-1),
             weights["weight"].values[0],
-            known,
+            regressors,
             constant["tested"].values,
             observed["margin"].values,
             float(tree.attrs["pareto_k"]),
@@ -425,7 +425,7 @@ class _ScorePosterior:
     def accuracy(self, counts: IntArray) -> FloatArray:
         """Draws of the accuracy: shape (draws, n_k)."""
         values = [
-            accuracy_given_margin(theta, self.known, counts) @ weight[self.tested]
+            accuracy_given_margin(theta, self.regressors, counts) @ weight[self.tested]
             for theta, weight in zip(self.theta, self.weight, strict=True)
         ]
         # Weights sum to 1 up to rounding.
@@ -437,16 +437,16 @@ def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _Sco
     source = _scores_of(task)
     margins = measure_margins(source, task.y)
     instance_weight = task.n_test * task.instance_weight
-    known = Regressors.of(margins, task.evidence.losses, instance_weight, task.n_classes)
+    regressors = Regressors.of(margins, task.evidence.losses, instance_weight, task.n_classes)
     telling = np.flatnonzero(margins.margin > -ndtri(_share_of_interest(task.n_classes)))
     theta, pareto_k = draw_posterior(
-        known.select(telling), priors(margins.unevenness), task.design_effect(), draws, rng
+        regressors.select(telling), priors(margins.unevenness), task.design_effect(), draws, rng
     )
     classes, tested, repeats = np.unique(task.y, return_inverse=True, return_counts=True)
     shape = 1 / task.evidence.competitor_effect
     weight = _resampled(task.class_weight[classes], shape, draws, rng) / repeats
     advice = _note_on_probabilities(source)
-    return _ScorePosterior(theta, weight, known, tested, margins.margin, pareto_k, advice)
+    return _ScorePosterior(theta, weight, regressors, tested, margins.margin, pareto_k, advice)
 
 
 def _resampled(

@@ -104,9 +104,9 @@ def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
     for estimator in table.index.unique("estimator"):
         rows[estimator] = table["predicted"].xs(estimator, level="estimator")
     for column in ("printed", "recomputed"):
-        values = table[column].dropna()
-        for estimator in values.index.unique("estimator"):
-            rows[f"{estimator}, {column}"] = values.xs(estimator, level="estimator")
+        published = table[column].dropna()
+        for estimator in published.index.unique("estimator"):
+            rows[f"{estimator}, {column}"] = published.xs(estimator, level="estimator")
     wide = pd.DataFrame(rows).reindex(truth.index).T
     wide.columns = ["{} {}-{}".format(*place) for place in wide.columns]
     return wide.rename_axis("estimator")

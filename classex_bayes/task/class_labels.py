@@ -59,21 +59,23 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
 
 def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
     """Names of the classes of a frame, which `classes` may replace but not put in disorder."""
-    own = list(columns)
+    labels = list(columns)
     if classes is None:
-        return _column_classes(own, as_vector(y, "y").dtype.kind in "iuf")
-    return _names_in_order(own, class_names(classes, len(own)) or own, "column", "scores")
+        return _column_classes(labels, as_vector(y, "y").dtype.kind in "iuf")
+    return _names_in_order(labels, class_names(classes, len(labels)) or labels, "column", "scores")
 
 
 def row_names(gallery: Any, classes: Any, y: Any) -> Any:
     """Names of the classes of a gallery with one row for each, from `classes` or its index."""
     if not isinstance(gallery, pd.DataFrame):
         return classes
-    own = gallery.index.tolist()
+    labels = gallery.index.tolist()
     if classes is not None:
-        if own == list(range(len(own))):
+        if labels == list(range(len(labels))):
             return classes
-        return _names_in_order(own, class_names(classes, len(own)) or own, "row", "gallery")
+        return _names_in_order(
+            labels, class_names(classes, len(labels)) or labels, "row", "gallery"
+        )
     names = _row_classes(gallery.index, as_vector(y, "y"))
     if names is not None and not gallery.index.is_unique:
         twice = gallery.index[gallery.index.duplicated()][0]
@@ -84,13 +86,15 @@ def row_names(gallery: Any, classes: Any, y: Any) -> Any:
     return names
 
 
-def _names_in_order(own: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
+def _names_in_order(labels: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
     """Names given for the columns or rows of a frame, which must not be its own in disorder."""
-    if given != own and set(given) == set(own):
-        place = next(j for j, pair in enumerate(zip(own, given, strict=True)) if pair[0] != pair[1])
+    if given != labels and set(given) == set(labels):
+        place = next(
+            j for j, pair in enumerate(zip(labels, given, strict=True)) if pair[0] != pair[1]
+        )
         raise DataError(
             f"classes: the {kind}s of {name} have the same names in another order; {kind} {place} "
-            f"is {own[place]!r}, found {given[place]!r}; leave classes out"
+            f"is {labels[place]!r}, found {given[place]!r}; leave classes out"
         )
     return given
 
@@ -211,17 +215,17 @@ def class_weights(
     return weight / weight.sum()
 
 
-def _column_classes(own: list[Any], y_holds_numbers: bool) -> list[Any] | None:
+def _column_classes(frame_names: list[Any], y_holds_numbers: bool) -> list[Any] | None:
     """Names of the classes that a frame's columns give, or None where they are positions.
 
     Columns numbered from 0 are positions. Beside labels that are numbers, so are columns with
     names of text, unless these look like other numbers.
     """
-    if own == list(range(len(own))):
+    if frame_names == list(range(len(frame_names))):
         return None
-    if not (y_holds_numbers and _are_text(own)):
-        return own
-    _refuse_other_numbers(own, "column {} of scores", "scores.to_numpy()")
+    if not (y_holds_numbers and _are_text(frame_names)):
+        return frame_names
+    _refuse_other_numbers(frame_names, "column {} of scores", "scores.to_numpy()")
     return None
 
 
@@ -231,17 +235,17 @@ def _row_classes(index: pd.Index, labels: Any) -> list[Any] | None:
     An index of text is read like the columns of scores. One of numbers names the classes if `y`
     holds nothing else; numbers that could as well be positions are refused.
     """
-    own = index.tolist()
+    frame_names = index.tolist()
     numbers = labels.dtype.kind in "iuf"
-    if own == list(range(len(own))):
+    if frame_names == list(range(len(frame_names))):
         return None
-    if _are_text(own):
+    if _are_text(frame_names):
         if not numbers:
-            return own
-        _refuse_other_numbers(own, "row {} of gallery", "gallery.reset_index(drop=True)")
-    elif numbers and index.dtype.kind in "iuf" and np.isin(labels, own).all():
-        if not np.isin(labels, np.arange(len(own))).all():
-            return own
+            return frame_names
+        _refuse_other_numbers(frame_names, "row {} of gallery", "gallery.reset_index(drop=True)")
+    elif numbers and index.dtype.kind in "iuf" and np.isin(labels, frame_names).all():
+        if not np.isin(labels, np.arange(len(frame_names))).all():
+            return frame_names
         raise DataError(
             "y: the index of gallery has these numbers in another order than its rows: are they "
             "positions or names? Pass gallery.reset_index(drop=True) if they are positions, "
@@ -262,9 +266,10 @@ def _refuse_other_numbers(names: Sequence[str], place: str, remedy: str) -> None
     number at their end, where these numbers have no gaps and are in disorder ("c1", "c0", "c2").
     """
     bad = next((j for j, name in enumerate(names) if _is_other_number(name, j)), None)
-    found = _numbers_at_end(names)
-    if bad is None and found and sorted(found) == list(range(min(found), min(found) + len(found))):
-        bad = next((j for j, number in enumerate(found) if number != min(found) + j), None)
+    numbers = _numbers_at_end(names)
+    in_order = sorted(numbers)
+    if bad is None and numbers and in_order == list(range(in_order[0], in_order[-1] + 1)):
+        bad = next((j for j, number in enumerate(numbers) if number != in_order[j]), None)
     if bad is not None:
         raise DataError(
             f"y: found numbers, and {place.format(bad)} is named {names[bad]!r}: are the numbers "

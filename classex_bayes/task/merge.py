@@ -40,10 +40,10 @@ def merged(
     return evidence, kind, classes
 
 
-def _same(what: str, found: Any, expected: Any, number: int) -> None:
-    if found != expected:
+def _same(what: str, value: Any, expected: Any, number: int) -> None:
+    if value != expected:
         raise DataError(
-            f"parts: {what} of part {number} is {_short(found)}, that of part 0 is "
+            f"parts: {what} of part {number} is {_short(value)}, that of part 0 is "
             f"{_short(expected)}; expected the same in all parts"
         )
 

@@ -143,15 +143,19 @@ def _refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
     """
     if not all(isinstance(item, pd.DataFrame | pd.Series) for item in (values, labels)):
         return
-    name, own = names
-    one, other = values.index, labels.index
-    if len(one) == len(other) and not one.equals(other) and set(one) == set(other):
-        pairs = enumerate(zip(one.tolist(), other.tolist(), strict=True))
+    name, labels_name = names
+    index, labels_index = values.index, labels.index
+    if (
+        len(index) == len(labels_index)
+        and not index.equals(labels_index)
+        and set(index) == set(labels_index)
+    ):
+        pairs = enumerate(zip(index.tolist(), labels_index.tolist(), strict=True))
         row, (there, here) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         raise DataError(
-            f"{own}: the index has the entries of that of {name} in another order; row {row} is "
-            f"{here!r}, in {name} {there!r}; pass {own}.loc[{name}.index], or "
-            f"{own}.to_numpy() if the rows are in order"
+            f"{labels_name}: the index has the entries of that of {name} in another order; row "
+            f"{row} is {here!r}, in {name} {there!r}; pass {labels_name}.loc[{name}.index], or "
+            f"{labels_name}.to_numpy() if the rows are in order"
         )
 
 

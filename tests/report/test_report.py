@@ -16,7 +16,7 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.report import page_charts
-from classex_bayes.report.findings import find
+from classex_bayes.report.findings import findings_of
 from classex_bayes.report.page import write_report
 from classex_bayes.report.verdicts import convergence_sentence
 
@@ -245,7 +245,7 @@ def test_convergence_in_a_sentence(small_task, fit):
 
 def test_many_references_are_told_apart(fitted, pilot):
     references = [ClassExReg(share) for share in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
-    findings = find(fitted, references, pilot.task, [500], ci_prob=0.9)
+    findings = findings_of(fitted, references, pilot.task, [500], ci_prob=0.9)
     chart = page_charts.accuracy(findings, findings.curves(5))
     styles = {(s.color, s.dash) for s in chart.legend if s.key.startswith("reference")}
     assert len(styles) == len(references)

@@ -16,7 +16,7 @@ def is_on_device(array: Any) -> bool:
     return not isinstance(array, np.ndarray) and array_api_compat.is_array_api_obj(array)
 
 
-def is_stored(array: Any) -> bool:
+def is_on_disk(array: Any) -> bool:
     """Whether an array is read on demand (HDF5, Zarr), so that the order of reading matters."""
     return not isinstance(array, np.ndarray) and not is_on_device(array)
 
@@ -55,7 +55,7 @@ def on_device_of(array: Any, values: NumberArray) -> Any:
 
 def read_rows(array: Any, rows: IntArray) -> NumberArray:
     """Rows of an array; from a store in slices, each row once and in ascending order."""
-    if not is_stored(array):
+    if not is_on_disk(array):
         return to_host(take(array, rows))
     wanted, place = np.unique(rows, return_inverse=True)
     runs = np.split(wanted, np.flatnonzero(np.diff(wanted) > 1) + 1)

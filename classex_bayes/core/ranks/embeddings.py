@@ -12,7 +12,7 @@ from classex_bayes.core.ranks import array_backends, tiles
 from classex_bayes.core.ranks.array_access import (
     compilable,
     is_on_device,
-    is_stored,
+    is_on_disk,
     on_device_of,
     read_rows,
     row_slices,
@@ -94,7 +94,7 @@ class EmbeddingScores:
     @property
     def in_order(self) -> bool:
         """Whether the probes are read on demand."""
-        return is_stored(self.probes)
+        return is_on_disk(self.probes)
 
     def block(self, rows: IntArray, y: IntArray) -> "EmbeddingBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""

@@ -15,7 +15,7 @@ from classex_bayes.core.ranks import array_backends, tiles
 from classex_bayes.core.ranks.array_access import (
     compilable,
     is_on_device,
-    is_stored,
+    is_on_disk,
     numpy_dtype,
     read_rows,
     row_slices,
@@ -105,7 +105,7 @@ class ScoreMatrix:
     @property
     def in_order(self) -> bool:
         """Whether the matrix is read on demand."""
-        return is_stored(self.matrix)
+        return is_on_disk(self.matrix)
 
     def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
