@@ -147,6 +147,32 @@ def test_no_circles():
     assert {module: targets & arrow.keys() for module, targets in arrow.items()} == {}
 
 
+OTHERS = {"_asdict", "_fields", "_json", "_make", "_meta", "_replace"}  # of libraries
+
+
+def test_private_attributes_stay_in_their_modules():
+    touched = []
+    for file in FILES:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        at_home = {"self", "cls"}
+        own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} | {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in at_home
+        }
+        touched += [
+            f"{file.relative_to(PACKAGE)}:{node.lineno} {ast.unparse(node)}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+            and node.attr not in own | OTHERS
+            and getattr(node.value, "id", "") not in at_home
+            and ast.unparse(node.value) != "super()"
+        ]
+    assert touched == []
+
+
 def test_no_file_is_long():
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
     assert {str(file): length for file, length in lines.items() if length > 600} == {}
