@@ -417,5 +417,5 @@ def test_metrics_are_checked(metric):
 def test_bare_curves_know_accuracy_alone():
     curve = SourceTask.from_accuracies([2, 10], [0.9, 0.7], n_test=50, n_classes=10)
     assert curve.metric("accuracy", [2, 10]).tolist() == [0.9, 0.7]
-    with pytest.raises(DataError, match=r"metric: found 'accuracy@2'.*accuracies alone"):
+    with pytest.raises(DataError, match=r"accuracies alone.*the metric 'accuracy@2' needs"):
         curve.metric("accuracy@2", 10)
