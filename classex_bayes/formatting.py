@@ -33,16 +33,16 @@ _FEWEST_POINTS = 3
 
 @dataclass(frozen=True)
 class Display:
-    """What is shown of a result.
+    """Parts of a result that are shown.
 
     Attributes
     ----------
     header : str
-        What it is.
+        Title.
     table : DataFrame or None
         Numbers, shown with so many `decimals`, or text, shown as it is.
     notes : tuple of str
-        What the reader must know; below the table.
+        Notes for the reader, below the table.
     decimals : int
         Of the numbers in the table.
     index : bool
@@ -95,7 +95,7 @@ class Shown(ABC):
 
     @abstractmethod
     def _display(self) -> Display:
-        """What is shown."""
+        """Return the parts that are shown."""
 
     def __repr__(self) -> str:
         """Header, table and notes as plain text."""
@@ -135,7 +135,7 @@ def brief(value: Any) -> str:
 
 
 def call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """What makes an object: its class with those arguments that are not at their defaults."""
+    """Call that makes an object: its class with those arguments that are not at their defaults."""
     changed = (
         f"{argument}={brief(value)}"
         for argument, value in values.items()

@@ -147,7 +147,7 @@ def _class_errors(task: SourceTask, facts: ScoreFacts) -> ClassErrors:
 
 
 def few_classes(task: SourceTask) -> Check:
-    r"""How far k1 classes reach, extrapolating by a straight line in log k.
+    r"""Reach of k1 classes, extrapolating by a straight line in log k.
 
     With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the
     variance :math:`Var(A) + 2 t\,Cov(A, b) + t^2 Var(b)`, t = log f. The factor f is the largest

@@ -99,7 +99,7 @@ class DriftPrior:
 
 @dataclass(frozen=True)
 class DriftPosterior:
-    """What measurements leave open of a drift; made by `DriftPrior.given`."""
+    """Posterior of a drift given measurements; made by `DriftPrior.given`."""
 
     prior: DriftPrior
     x: FloatArray  # (m,): log(k / k1) of the measurements

@@ -1,4 +1,4 @@
-"""What the checks need to know of the scores, in one pass over blocks of rows."""
+"""Facts about the scores for the checks, from one pass over blocks of rows."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ _CLOSE = 0.1  # share of the classes; an instance that more classes beat tells n
 
 
 class ScoreFacts(NamedTuple):
-    """What one pass over the scores leaves behind, in O(k1 + n) memory."""
+    """Facts from one pass over the scores, in O(k1 + n) memory."""
 
     as_competitor: FloatArray  # (k1,): weight of the instances that the class beats
     edges: IntArray  # (n_edges, 2): test class, competitor that beat one of its instances

@@ -1,4 +1,4 @@
-"""What a diagnosis says: checks with a sentence each, gathered in a report."""
+"""Report of a diagnosis: checks with a sentence each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class ClassErrors:
-    """What every class has to do with the errors, for plots; arrays of shape (n_classes,)."""
+    """Part of every class in the errors, for plots; arrays of shape (n_classes,)."""
 
     missed: FloatArray  # share of the class's instances that are wrong at k1; 0 without instances
     beaten: FloatArray  # share of the other classes' instances that it beats as a competitor

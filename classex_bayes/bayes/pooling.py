@@ -188,7 +188,7 @@ def pooled_dependence(tasks: Sequence[SourceTask]) -> AnswerDependence:
 
 
 def pool_notes(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) -> list[str]:
-    """What the reader of a pooled prediction must know."""
+    """Notes for the reader of a pooled prediction."""
     sizes = ", ".join(str(task.n_classes) for task in tasks)
     if shared != "nothing":
         shares = ", ".join(f"{share:.2f}" for share in weight)

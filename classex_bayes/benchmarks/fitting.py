@@ -1,4 +1,4 @@
-"""How long a user waits for an answer: the first run, later ones, and a fit in a warm process."""
+"""Waiting times of a user: the first run, later ones, and a fit in a warm process."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a benchmark is, the list of all, and how two pieces of work are timed against each other."""
+"""Benchmarks: their list, their results, and the timing of two pieces of work side by side."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ References = Literal["none", "usual", "all", "slow"]
 
 @dataclass(frozen=True)
 class Product:
-    """What a command makes of its findings and writes beside the posterior."""
+    """A file that a command makes of its findings and writes beside the posterior."""
 
     what: str
     path: Path

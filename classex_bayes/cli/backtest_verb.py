@@ -107,7 +107,7 @@ def backtest(
 
 
 def _compact(scores: Any, level: str) -> Any:
-    """What fits on a terminal; all scores are in the JSON."""
+    """Columns that fit on a terminal; all scores are in the JSON."""
     table = scores[["n", "truth"]].rename(columns={"n": "pilots"})
     text = {name: scores[name].map("{:.3f}".format) for name in ("rmse", "rmse_se")}
     table["RMSE (se)"] = text["rmse"] + " (" + text["rmse_se"] + ")"

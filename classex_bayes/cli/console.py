@@ -1,4 +1,4 @@
-"""Where words go, and what is checked before long work."""
+"""Output of the shell, and checks before long work."""
 
 import json
 import math
@@ -20,7 +20,7 @@ _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 
 
 class Terminal:
-    """Where words go: results to standard output, everything else to standard error."""
+    """Streams of the shell: results to standard output, everything else to standard error."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json = quiet, as_json

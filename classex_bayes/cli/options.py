@@ -108,7 +108,7 @@ RESULTS = Path("classex-bayes-results")
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How files with instances are read."""
+    """Options for reading files with instances."""
 
     labels: Annotated[
         Path | None, typer.Option(help="Labels (.npy) of scores in .npy.", rich_help_panel=_DATA)
@@ -133,7 +133,7 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class TaskOptions(DataOptions):
-    """How any file is read, accuracy curves included."""
+    """Options for reading any file, accuracy curves included."""
 
     n_test: Annotated[
         int | None,
@@ -166,7 +166,7 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is printed, and where settings come from."""
+    """Options for printing, and the file of settings."""
 
     as_json: Annotated[
         bool,

@@ -21,7 +21,7 @@ _TYPICAL_COMPETITOR, _COMPETITOR_SD = 0.08, 0.15
 
 @dataclass(frozen=True)
 class AnswerDependence:
-    r"""How alike the answers of one test are, taken to be the same at every number of classes.
+    r"""Dependence between the answers of one test, the same at every number of classes.
 
     For k classes with r instances each,
 

@@ -1,4 +1,4 @@
-"""What leaving a class out does to a mean over test instances, and the covariances made from it.
+"""Influence of leaving a class out on a mean over test instances, and covariances made from it.
 
 A class takes part as a test class and as a competitor. Leaving out one class at a time shows both
 parts but counts every pair (test class, competitor) twice; the dyadic estimate takes the pairs

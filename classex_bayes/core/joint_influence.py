@@ -24,7 +24,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 
 class ScoredClasses(Protocol):
-    """What a joint covariance needs to know of a task."""
+    """A task as a joint covariance needs it."""
 
     @property
     def n_classes(self) -> int:
@@ -48,7 +48,7 @@ class ScoredClasses(Protocol):
 
     @property
     def ties(self) -> Ties:
-        """How equal scores are ordered."""
+        """Rule for equal scores."""
 
     @property
     def tie_seed(self) -> int:

@@ -1,4 +1,4 @@
-"""Laws of the favorability U*: what every question about more classes is asked of."""
+"""Laws of the favorability U*: every prediction for more classes is an expectation under one."""
 
 from dataclasses import dataclass
 

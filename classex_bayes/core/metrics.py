@@ -35,11 +35,11 @@ class Metric(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What selects the metric, such as "accuracy@5"."""
+        """Name that selects the metric, such as "accuracy@5"."""
 
     @property
     def label(self) -> str:
-        """What axes and headers call the metric."""
+        """Name of the metric on axes and in headers."""
         return self.name
 
     @abstractmethod

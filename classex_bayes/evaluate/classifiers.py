@@ -71,7 +71,7 @@ class ClassifierComparison(Tabulated):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of the numbers must know."""
+        """Notes for the reader of the numbers."""
         return notes_of(self.predictions)
 
     def difference(self, first: str, second: str) -> AccuracyDifference:

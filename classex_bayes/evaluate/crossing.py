@@ -57,7 +57,7 @@ class Crossing(CountDraws):
         return float(((self.k.values >= low) & (self.k.values <= high)).mean())
 
     def outcomes(self) -> pd.DataFrame:
-        """What can happen, with the probability of each.
+        """The four orders of the curves, with the probability of each.
 
         Returns
         -------

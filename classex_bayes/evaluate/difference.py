@@ -1,4 +1,4 @@
-"""How much better one classifier is than another."""
+"""Difference of the accuracies of two classifiers."""
 
 from dataclasses import dataclass
 

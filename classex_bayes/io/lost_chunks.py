@@ -49,7 +49,7 @@ def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
 
 
 def _number_of_chunks(array: Any) -> int:
-    """How many chunks a whole array is stored in; of Zarr, shards if it has them."""
+    """Number of chunks of a whole array; of Zarr, shards if it has them."""
     sizes = getattr(array, "shards", None) or array.chunks
     return math.prod(math.ceil(n / size) for n, size in zip(array.shape, sizes, strict=True))
 

@@ -94,7 +94,7 @@ def _difference(first: Any, second: Any) -> str | None:
 
 
 def _differ(first: Any, second: Any) -> Any:
-    """Where values differ; NaN in both is no difference, and is refused later on."""
+    """Whether values differ; NaN in both is no difference, and is refused later on."""
     return (first != second) & ((first == first) | (second == second))
 
 
@@ -128,7 +128,7 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
 
 
 def place_in_files(message: str, rows: Sequence[int], files: Sequence[Path]) -> str:
-    """Where the row that an error names is in the files, to be appended to its message.
+    """Place in the files of the row that an error names, to be appended to its message.
 
     `rows` are the numbers of test instances in the files.
     """

@@ -99,7 +99,7 @@ class Ribbon:
 
 @dataclass(frozen=True)
 class Mark:
-    """What one call draws: a line, points, or a band between two values.
+    """The drawing of one call: a line, points, or a band between two values.
 
     Attributes
     ----------

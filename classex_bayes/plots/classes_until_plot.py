@@ -1,4 +1,4 @@
-"""How many classes keep an accuracy."""
+"""Posterior of the number of classes that keep an accuracy."""
 
 import numpy as np
 from arviz_plots import PlotCollection

@@ -1,4 +1,4 @@
-"""What differs between the plotting libraries: colours, sizes, counts on an axis and legends."""
+"""Differences between the plotting libraries: colours, sizes, counts on an axis and legends."""
 
 import math
 from collections.abc import Mapping

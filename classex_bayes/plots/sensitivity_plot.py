@@ -1,4 +1,4 @@
-"""How predictions move as prior or likelihood is raised to a power."""
+"""Predictions with the prior or the likelihood raised to some powers."""
 
 from collections.abc import Sequence
 

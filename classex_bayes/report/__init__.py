@@ -1,1 +1,1 @@
-"""What a fitted model found, as numbers for programs and as one page for people."""
+"""Results of a fitted model as one JSON document and as one HTML page."""

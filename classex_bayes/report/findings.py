@@ -21,7 +21,7 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Predictions of a fitted model and of references, and what was asked for.
+    """Predictions of a fitted model and of references, the target and the level of intervals.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Findings:
 
     @property
     def prediction(self) -> Extrapolation:
-        """What the model predicts."""
+        """Prediction of the model."""
         return self.comparison.predictions[0]
 
     def grid(self, n_points: int) -> IntArray:

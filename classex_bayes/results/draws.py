@@ -1,4 +1,4 @@
-"""What results say of their draws: moments, intervals, probabilities and rounded tables."""
+"""Summaries of draws: moments, intervals, probabilities and rounded tables."""
 
 import math
 from abc import abstractmethod

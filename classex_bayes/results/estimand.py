@@ -11,7 +11,7 @@ EstimandKind = Literal["expected", "observed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Estimand:
-    """What a prediction is of; as the arguments of `BayesianExtrapolator.predict`.
+    """The predicted quantity, described by the arguments of `BayesianExtrapolator.predict`.
 
     Attributes
     ----------

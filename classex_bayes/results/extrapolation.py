@@ -161,7 +161,7 @@ class Extrapolation(CurveDraws):
 
     @property
     def quantity(self) -> str:
-        """What is predicted: "accuracy" (whatever its m), "risk" or the name of another metric."""
+        """The predicted metric without its m: "accuracy", "risk" or another name."""
         return self.estimand.quantity
 
     @property

@@ -1,4 +1,4 @@
-"""What predictions in one table or figure must agree on, and how they are told apart."""
+"""Common metric and distinct names of the predictions in one table or figure."""
 
 from collections.abc import Sequence
 

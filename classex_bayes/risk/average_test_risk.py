@@ -1,4 +1,4 @@
-"""Average test risk of a source task: what its confusions cost, and how precisely that is known."""
+"""Average test risk of a source task, the mean cost of its confusions, and its covariance."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -41,7 +41,7 @@ def risk_by_rank(n_classes: int, k: IntArray) -> ByRank:
 
 
 class StreamedCosts(NamedTuple):
-    """What one pass over the scores leaves behind, for n_c cost matrices and m statistics."""
+    """Results of one pass over the scores, for n_c cost matrices and m statistics."""
 
     cost_by_rank: FloatArray  # (n_c, k1 - 1)
     covariance: FloatArray  # (n_c m, n_c m), dyadic, costs outermost; need not be PSD

@@ -1,4 +1,4 @@
-"""What the model of the risk is told about a task, and how likely it is."""
+"""Data of a task for the model of the risk, and their likelihood."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self

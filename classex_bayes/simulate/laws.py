@@ -1,4 +1,4 @@
-"""What a law of the favorability offers, and the law that is given by its favorability alone."""
+"""Laws of the favorability: their common methods, and the law given by its favorability alone."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

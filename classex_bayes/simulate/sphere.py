@@ -149,7 +149,7 @@ class VonMisesFisher(_UniformCentres):
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Where the density of s is above e^-45 times its peak."""
+        """Range of s in which the density is above e^-45 times its peak."""
         a, kappa = self.dim - 1, self.concentration
         peak = float(np.arctanh(-2 * kappa / (a + np.hypot(a, 2 * kappa))))
         floor = self._log_density(np.array(peak)) - _TAIL

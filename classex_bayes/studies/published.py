@@ -1,4 +1,4 @@
-"""What the papers print, and what the R package ClassEx gives where that differs."""
+"""Published numbers: of the papers, and of the R package ClassEx where they differ."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What one worker does at a time, where a pass is cut into row blocks x ranges of classes.
+"""The work of one worker at a time: a pass is cut into row blocks x ranges of classes.
 
 No task sees more than one block of instances and one range of the classes, and each is a pure
 function of its arguments, so that a scheduler may run it anywhere and again. Row blocks hold whole
@@ -43,7 +43,7 @@ class ClassRange:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How scores are made and compared."""
+    """Settings by which scores are made and compared."""
 
     ties: Ties
     seed: int
@@ -129,7 +129,7 @@ def count_defeats(defeats: Defeats) -> tuple[IntArray, int]:
 
 
 class RowSums(NamedTuple):
-    """What a row block adds to the statistics without regard to who beat it."""
+    """Part of a row block in the statistics that does not depend on who beat it."""
 
     losses: IntArray  # (n,)
     tied: int
@@ -150,14 +150,14 @@ def sum_rows(rows: RowBlock, n_classes: int, k: IntArray, *counts: tuple[IntArra
 
 
 class CompetitorSums(NamedTuple):
-    """What the classes of a range add to the statistics as competitors."""
+    """Part of the classes of a range in the statistics, as competitors."""
 
     as_competitor: FloatArray  # (width, n_k)
     pair_sum: FloatArray  # (n_k, n_k)
 
 
 def sum_competitors(defeats: Defeats, rows: RowBlock, row_sums: RowSums) -> CompetitorSums:
-    """What the classes of a range add as competitors of a row block."""
+    """Sums of the classes of a range as competitors of a row block."""
     losses, gain = defeats.losses, row_sums.gain
     erring = np.flatnonzero(losses)
     as_competitor = np.zeros((defeats.width, gain.shape[1]))
@@ -173,5 +173,5 @@ def add_competitors(*parts: CompetitorSums) -> CompetitorSums:
 
 
 def without_gain(row_sums: RowSums) -> RowSums:
-    """What of a row block's sums is of interest once its competitors are done."""
+    """Sums of a row block that are still needed once its competitors are done."""
     return row_sums._replace(gain=row_sums.gain[:0])

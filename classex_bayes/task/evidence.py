@@ -1,4 +1,4 @@
-"""What the test instances say about ATA_k, and how precisely."""
+"""Evidence of a test: average test accuracies, their covariance and the design effect."""
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -32,7 +32,7 @@ FEWEST_ERRING_CLASSES = 5
 
 @dataclass(frozen=True, eq=False)
 class LossEvidence:
-    """What a fit needs: losses, the classes they belong to and the scores, if these are known.
+    """Data of a fit: losses, the classes they belong to and the scores, if these are known.
 
     Losses are ranks less 1: how many wrong classes are above the true one.
 
@@ -172,7 +172,7 @@ class LossEvidence:
 
     @cached_property
     def dependence(self) -> AnswerDependence:
-        """How the right answers at k1 hang together."""
+        """Dependence between the right answers at k1."""
         # From ranks alone, the part of shared competitors is unknown.
         scored = self.statistics is not None
         variance = float(self.covariance(self.grid())[-1, -1]) if scored else None

@@ -355,7 +355,7 @@ class SourceTask:
 
     @property
     def evidence(self) -> LossEvidence:
-        """What the ranks and scores tell; refused if only accuracies are known."""
+        """Labels, weights, losses and scores; `DataError` if only accuracies are known."""
         if isinstance(self._evidence, AccuracyCurve):
             raise no_ranks()
         return self._evidence
@@ -382,12 +382,12 @@ class SourceTask:
 
     @property
     def source(self) -> ScoreSource | None:
-        """Where the scores come from; None if they are not known."""
+        """Source of the scores; None if they are not known."""
         return self._evidence.source
 
     @property
     def ties(self) -> Ties:
-        """How competitors with the true class's score were ordered."""
+        """Rule for competitors with the score of the true class."""
         return self.evidence.ties
 
     @property
@@ -506,7 +506,7 @@ class SourceTask:
 
     @property
     def dependence(self) -> AnswerDependence:
-        """How the right answers at k1 hang together, as far as the task tells."""
+        """Dependence between the right answers at k1, estimated from the task."""
         return self._evidence.dependence
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:

@@ -1,4 +1,4 @@
-"""What scores, embeddings and tasks must be, and errors where a task lacks what is needed."""
+"""Checks of scores, embeddings and tasks; errors where a task lacks ranks or scores."""
 
 from typing import Any
 

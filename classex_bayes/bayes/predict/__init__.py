@@ -1,1 +1,1 @@
-"""What a posterior predicts."""
+"""Predictions from a posterior."""

@@ -1,4 +1,4 @@
-"""Where scores come from: what every source of scores offers, and the source that is a matrix.
+"""Sources of scores: the protocol that all follow, and the source that is a matrix.
 
 A source compares test instances with all classes part by part. A competitor whose score lies
 above a band around the true class's is certainly better, one below is certainly worse; the
@@ -55,7 +55,7 @@ class ScoreBlock(Protocol):
 
 
 class ScoreSource(Protocol):
-    """What the losses, their covariance and KDE need to know about scores."""
+    """Scores as the losses, their covariance and KDE need them."""
 
     @property
     def shape(self) -> tuple[int, int]:
