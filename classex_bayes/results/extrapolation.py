@@ -175,9 +175,11 @@ class Extrapolation(CurveDraws):
         return self.draws["k"].values
 
     def prob_at_least(self, accuracy: float) -> pd.Series:
-        """Posterior probability that the accuracy is at least `accuracy`, at each k."""
+        """Posterior probability that the accuracy, or another metric, is at least so high."""
         level = probability(accuracy, "accuracy")
-        return self._probability(self.accuracy >= level)
+        if self.quantity == RISK:
+            raise DataError(f"{self.estimator} predicts risk; ask .prob_at_most(risk)")
+        return self._probability(self.draws >= level)
 
     def prob_at_most(self, risk: float) -> pd.Series:
         """Posterior probability that the risk is at most `risk`, at each k."""

@@ -174,9 +174,10 @@ def test_tables_of_risks_mirror_those_of_accuracies(risky, drawn):
 
 
 def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
-    for wrong in (lambda: risky.accuracy, lambda: risky.prob_at_least(0.5)):
-        with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
-            wrong()
+    with pytest.raises(DataError, match=r"risky predicts risk; ask \.prob_at_most"):
+        risky.prob_at_least(0.5)
+    with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
+        risky.accuracy  # noqa: B018
     for wrong in (lambda: drawn.risk, lambda: drawn.prob_at_most(0.5)):
         with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
             wrong()
