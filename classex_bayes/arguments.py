@@ -24,6 +24,7 @@ _LARGEST_COORDINATE = 1e140
 def as_array(values: Any, name: str) -> Any:
     """Array of anything with rows of equal lengths."""
     frames.refuse_unread(values, name)
+    frames.refuse_masked(values, name)
     if frames.is_frame(values):
         return frames.from_frame(values, name)
     if frames.is_series(values):

@@ -30,6 +30,16 @@ def refuse_unread(values: Any, name: str) -> None:
         raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
 
 
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise where entries of an array are masked, whose values NumPy would otherwise take."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        place = tuple(np.argwhere(np.ma.getmaskarray(values))[0].tolist())
+        raise DataError(
+            f"{name}: found a masked value at {place}, expected none; drop these rows, or pass "
+            f"{name}.data if the values below the mask are meant"
+        )
+
+
 def is_series(values: Any) -> bool:
     """Whether values are one column of pandas or polars, with or without a name."""
     columns = pd.Series | pd.Index | pd.api.extensions.ExtensionArray

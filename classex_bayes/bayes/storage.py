@@ -110,7 +110,7 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
         return kind.from_idata(tree, prior)
     except DataError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
 
 

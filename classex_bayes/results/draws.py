@@ -12,7 +12,7 @@ import xarray as xr
 from arviz_base import rcParams
 from arviz_stats import eti, hdi, mcse
 
-from classex_bayes.arguments import one_of, probability
+from classex_bayes.arguments import number, one_of, probability
 from classex_bayes.formatting import ROUNDING, Shown
 from classex_bayes.results.sentences import interval_label
 from classex_bayes.typing import FloatArray
@@ -174,6 +174,8 @@ class CountDraws(Shown):
 
     def prob_at_least(self, k: float) -> float:
         """Posterior probability that the number of classes is at least `k`."""
+        if not (isinstance(k, float) and k == np.inf):
+            number(k, "k", 0, whole=False)
         return float((self.k.values >= k).mean())
 
     def _interval_text(self, ci_prob: float | None = None) -> tuple[str, str]:

@@ -305,6 +305,15 @@ def test_damaged_files(models, tmp_path, name):
             cb.load(tmp_path / "model.nc", prior=GIVEN.get(name))
 
 
+@pytest.mark.parametrize("attribute", ["task_kind", "prior"])
+def test_an_attribute_of_another_type(models, tmp_path, attribute):
+    tree = models["ranks"].idata.copy()
+    tree.attrs[attribute] = [1, 2]
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match="is damaged"):
+        cb.load(tmp_path / "model.nc")
+
+
 def test_an_estimator_of_a_later_version(models, tmp_path):
     tree = models["ranks"].idata.copy()
     tree.attrs["estimator"] = "KDE"

@@ -208,6 +208,13 @@ def test_up_to_a_hundred_times_is_not_far():
 # Number of classes until
 
 
+@pytest.mark.parametrize("k", [None, "100", np.nan, [100], -1, True])
+def test_a_number_of_classes_that_is_none_is_refused(k):
+    draws = xr.DataArray([[1.0, 10.0]], dims=("chain", "draw"))
+    with pytest.raises(DataError, match="k: "):
+        ClassesUntil(0.9, draws, 10**12).prob_at_least(k)
+
+
 def test_classes_until_may_be_infinite():
     draws = xr.DataArray([[1, 10, 20, np.inf, np.inf]], dims=("chain", "draw"))
     until = ClassesUntil(0.9, draws, 10**12)

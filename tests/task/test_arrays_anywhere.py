@@ -106,6 +106,13 @@ def test_stored_scores_are_read_once_in_order(grouped, constants):
         assert reads[-1][1] == len(scores)
 
 
+def test_masked_rows_of_a_stored_array_are_refused():
+    scores = np.ma.array(np.eye(5) + np.arange(5))
+    scores[3, 1] = np.ma.masked
+    with pytest.raises(DataError, match="masked"):
+        SourceTask.from_scores(Recorder(scores), range(5))
+
+
 @settings(max_examples=30, deadline=None)
 @given(rows=st.lists(st.integers(0, 11), min_size=1, max_size=12))
 def test_any_rows_can_be_read_from_a_disk(rows):

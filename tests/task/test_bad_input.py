@@ -35,6 +35,13 @@ def from_accuracies(k=(2, 3, 4), accuracy=(0.9, 0.8, 0.7), n_test=50, n_classes=
     return SourceTask.from_accuracies(k, accuracy, n_test=n_test, n_classes=n_classes, **options)
 
 
+def masked(values):
+    """An array whose first entry is missing, with a value below the mask that would do."""
+    array = np.ma.array(values)
+    array[(0,) * array.ndim] = np.ma.masked
+    return array
+
+
 def accuracy_at(k):
     return lambda: from_scores().accuracy(k)
 
@@ -259,6 +266,14 @@ CASES = {
     "design effect nan": (lambda: from_accuracies(design_effect=NAN), "design_effect: .*nan"),
     "design effect is a word": (lambda: from_accuracies(design_effect="2"), "design_effect: "),
     "several design effects": (lambda: from_accuracies(design_effect=[2, 2]), "design_effect: "),
+    # Masked arrays
+    "masked scores": (lambda: from_scores(masked(SCORES)), r"scores: .*masked value at \(0, 0\)"),
+    "masked labels": (lambda: from_scores(y=masked(Y)), "y: .*masked"),
+    "masked weights": (lambda: from_scores(class_weight=masked([1, 1, 1, 1])), "class_w.*masked"),
+    "masked ranks": (lambda: from_ranks(masked([1, 2, 1, 3, 1])), "ranks: .*masked"),
+    "masked probes": (lambda: from_embeddings(masked(SCORES)), "probes: .*masked"),
+    "masked accuracies": (lambda: from_accuracies(accuracy=masked([0.9, 0.8, 0.7])), "acc.*masked"),
+    "accuracy at masked k": (accuracy_at(masked([2, 3])), "k: .*masked"),
     # Numbers of classes
     "accuracy at 1": (accuracy_at(1), "k: .*found 1"),
     "accuracy beyond k1": (accuracy_at([2, 5]), "k: .*found 5"),
@@ -298,6 +313,7 @@ def test_odd_but_valid_arguments():
     for seed in seeds:
         from_scores(random_seed=seed)
     from_scores(np.ones((5, 4)))
+    from_scores(np.ma.array(SCORES), np.ma.array(Y))
     from_scores(put(SCORES, (0, 1), -np.inf))
     from_scores(pd.DataFrame(SCORES), pd.Series(Y, index=list("vwxyz")))
     from_scores(y=np.array(Y, dtype=float), higher_is_better=np.True_)

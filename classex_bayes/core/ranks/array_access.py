@@ -5,6 +5,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
+from classex_bayes.exceptions import DataError
 from classex_bayes.typing import IntArray, NumberArray
 
 # Elements read from a store at a time.
@@ -29,6 +30,8 @@ def to_host(array: Any) -> NumberArray:
         array = array.get()
     elif is_on_device(array) and not hasattr(array, "__array__"):
         array = np.from_dlpack(array)
+    if np.ma.is_masked(array):  # variables of netCDF4 mask what is missing
+        raise DataError("found masked values in the rows of an array, expected none; fill them in")
     return np.asarray(array)
 
 
@@ -59,7 +62,7 @@ def read_rows(array: Any, rows: IntArray) -> NumberArray:
         return to_host(take(array, rows))
     wanted, place = np.unique(rows, return_inverse=True)
     runs = np.split(wanted, np.flatnonzero(np.diff(wanted) > 1) + 1)
-    parts = [np.asarray(array[int(run[0]) : int(run[-1]) + 1]) for run in runs if run.size]
+    parts = [to_host(array[int(run[0]) : int(run[-1]) + 1]) for run in runs if run.size]
     if len(parts) == 1 and rows.size == wanted.size and np.array_equal(rows, wanted):
         return parts[0]
     return np.concatenate(parts)[place] if parts else np.asarray(array[:0])
