@@ -93,7 +93,7 @@ def test_an_interruption_while_convergence_is_judged(pilot, monkeypatch):
 
     model = BayesianExtrapolator()
     with monkeypatch.context() as patched:
-        patched.setattr(fitted, "diagnose", stop)
+        patched.setattr(fitted, "convergence_of", stop)
         with pytest.raises(Interrupted, match="after the last draw") as interruption:
             model.fit(pilot.task, **SHORT)
     assert interruption.value.partial is model
