@@ -33,22 +33,9 @@ _FEWEST_POINTS = 3
 
 @dataclass(frozen=True)
 class Display:
-    """Parts of a result that are shown.
+    """Parts of a result that are shown: a header, the HTML of a `picture`, a table and notes below it.
 
-    Attributes
-    ----------
-    header : str
-        Title.
-    table : DataFrame or None
-        Numbers, shown with so many `decimals`, or text, shown as it is.
-    notes : tuple of str
-        Notes for the reader, below the table.
-    decimals : int
-        Of the numbers in the table.
-    index : bool
-        Whether the index of the table is shown.
-    picture : str
-        HTML between header and table.
+    Numbers in the table have `decimals` digits, text is shown as it is; `index` shows the index.
     """
 
     header: str

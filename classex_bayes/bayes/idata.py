@@ -71,19 +71,9 @@ def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
 
 
 def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
-    """Part of one task of a pooled fit in observed_data, a predictive group and their like.
+    """Rows of one task in a group of a pooled fit, as of a fit to that task alone.
 
-    Parameters
-    ----------
-    group : Dataset
-        A group of `idata`.
-    number : int
-        Position of the task in the list that was fitted.
-
-    Returns
-    -------
-    Dataset
-        As of a model fitted to that task alone; all of it where tasks are not numbered.
+    A group whose tasks are not numbered is returned whole.
     """
     for dim in sorted(ROWS & {*group.dims}):
         if f"{dim}_task" in group.coords:

@@ -72,24 +72,7 @@ def describe_prior(prior: Prior) -> str:
 
 
 def prior_of(description: str, given: Any = None) -> Prior:
-    """Inverse of `describe_prior`.
-
-    Parameters
-    ----------
-    description : str
-        As of `describe_prior`.
-    given : Prior, optional
-        The prior itself; needed unless it is one of this package.
-
-    Returns
-    -------
-    Prior
-
-    Raises
-    ------
-    DataError
-        No prior is given and it is not one of this package; or another one is given.
-    """
+    """Inverse of `describe_prior`; a prior that is not of this package must be `given`."""
     fields = json.loads(description)
     name = fields.pop("type")
     if given is not None:

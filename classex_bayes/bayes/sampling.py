@@ -67,30 +67,12 @@ def sampler_settings(value: Any) -> dict[str, Any]:
 def sample_posterior(
     prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
 ) -> xr.DataTree:
-    """Posterior draws of the parameters and weights.
+    """Posterior draws: a tree with the groups posterior, mixture (the weights) and sample_stats.
 
-    Parameters
-    ----------
-    prior : Prior
-        Prior on the mixture weights.
-    data : BernsteinData, PooledData or PowerData
-        Data of the tasks.
-    settings : SamplerSettings
-        Settings of the sampler. With nutpie the priors of this package are compiled once on a
-        machine, other priors once in a process for each shape; other samplers compile at every fit.
-    seed : int
-        Seed; the same seed gives the same draws.
-
-    Returns
-    -------
-    DataTree
-        Groups posterior, mixture (the weights) and sample_stats.
-
-    Raises
-    ------
-    Interrupted
-        By the keyboard. Its `partial` holds the draws so far, with their number in the attribute
-        "interrupted", or is None before the first draw.
+    With nutpie the priors of this package are compiled once on a machine, other priors once in a
+    process for each shape; other samplers compile at every fit. The `partial` of an `Interrupted`
+    holds the draws so far, with their number in the attribute "interrupted", or is None before the
+    first draw.
     """
     if settings.nuts_sampler == "nutpie":
         tree, interrupted = draw_by_nutpie(prior, data, settings, seed)

@@ -20,17 +20,9 @@ def examples(*lines: str) -> str:
 
 
 def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command all options of some groups, with the values of the groups as defaults.
+    """Give a command the fields of some dataclasses as options, with their values as defaults.
 
-    Parameters
-    ----------
-    **groups
-        Dataclasses of options, by the name of the command's parameter that takes the group.
-
-    Returns
-    -------
-    callable
-        A decorator.
+    `groups` has them by the name of the command's parameter that takes the dataclass.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -272,22 +272,12 @@ def fitted_copy(
 def named_estimators(
     estimators: Sequence[Estimator] | Mapping[str, Estimator],
 ) -> dict[str, Estimator]:
-    """Estimators by the names they have in tables.
-
-    Parameters
-    ----------
-    estimators : sequence of estimators, or mapping from names to estimators
-        Those in a sequence have their own names.
-
-    Returns
-    -------
-    dict from str to estimator
-
-    Raises
-    ------
-    DataError
-        Something else than estimators, none, or two of one name.
-    """
+    """Estimators by the names they have in tables; those in a sequence have their own names."""
+    if isinstance(estimators, SourceTask):
+        raise DataError(
+            "estimators: found a SourceTask; the arguments look swapped, estimators come first and "
+            "the task second"
+        )
     if isinstance(estimators, str) or not isinstance(estimators, Mapping | Sequence):
         raise DataError(
             "estimators: expected a list of estimators or a mapping from names to estimators, "

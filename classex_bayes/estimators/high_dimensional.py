@@ -112,22 +112,12 @@ def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve
 
 
 def fit_signal(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Signals whose accuracy curves are nearest to given ones.
+    r"""Signals c (n_curves,) whose accuracy curves are nearest to given ones.
 
     The global minimum of :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0, for each curve a
     of `accuracy` (n_k,) or (n_curves, n_k): the best of a fine grid, and between its neighbours the
-    root of the derivative. A single accuracy is inverted. The signals c, of shape (n_curves,), are
-    0 where guessing is nearest and infinite where all accuracies are 1.
-
-    References
-    ----------
-    Zheng, thesis (2017), section 5.4, in the information :math:`c^2 / 2`.
-
-    Examples
-    --------
-    >>> k = np.array([2, 10, 50])
-    >>> fit_signal(k, signal_accuracy(2.5, k).T, np.ones(3)).round(9).tolist()
-    [2.5]
+    root of the derivative. A single accuracy is inverted. The signal is 0 if guessing is nearest
+    and infinite if all accuracies are 1. Zheng, thesis (2017), section 5.4, in :math:`c^2 / 2`.
     """
     accuracy = np.atleast_2d(accuracy)
     perfect = (accuracy > 1 - ROUNDING).all(axis=1)

@@ -16,12 +16,6 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
     :math:`L_{is} = \sum_j W_{ij} c_{js}` with :math:`W_{ij} = 1` where competitor j beats instance
     i, as in the task's own losses, ties included, and `copies` c (n_classes, n_sets), whole
     numbers: how often each class takes part in each set. One pass over the scores serves all sets.
-
-    Examples
-    --------
-    >>> task = SourceTask.from_scores([[3, 1, 2], [3, 1, 2], [3, 1, 2]], [0, 1, 2])
-    >>> losses_among(task, np.array([[1, 2], [1, 0], [1, 1]])).tolist()
-    [[0, 0], [2, 3], [1, 2]]
     """
     source = require_scores(task, "counting losses among other competitors")
     groups = row_groups(task.y, task.n_classes)
@@ -37,17 +31,9 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
 def subtasks(
     task: SourceTask, subsets: Iterable[IntArray], rng: np.random.Generator
 ) -> list[SourceTask]:
-    """Tasks on some of the classes, with ranks alone.
+    """Tasks on some of the classes, each given by their positions, with ranks alone.
 
-    `subsets` holds the positions of the classes of each task. Without scores the losses are thinned
-    by `rng` (`SourceTask.subsample`), after each subset is taken.
-
-    Examples
-    --------
-    >>> task = SourceTask.from_scores(np.eye(4), [0, 1, 2, 3])
-    >>> rng = np.random.default_rng(1)
-    >>> [part.n_classes for part in subtasks(task, [np.array([0, 1, 3])], rng)]
-    [3]
+    Without scores, `rng` thins the losses (`SourceTask.subsample`).
     """
     if task.source is None:
         return [task.select(kept, rng) for kept in subsets]
@@ -78,12 +64,6 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
 
     A drawn class brings its instances with the ranks that they have, and its weight; each copy
     is a test class of its own. The competitors stay as they are.
-
-    Examples
-    --------
-    >>> task = SourceTask.from_ranks([1, 4, 2, 1], [0, 1, 2, 3], n_classes=4)
-    >>> redraw_test_classes(task, np.random.default_rng(1)).ranks.tolist()
-    [4, 2, 1, 1]
     """
     tested = np.flatnonzero(task.class_weight)
     drawn = tested[:1]

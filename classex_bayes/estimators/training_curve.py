@@ -19,17 +19,9 @@ _COVARIANCE_SIZES = 60
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """Average test accuracies to fit, and their weights in the sum of squares.
+    """Average test accuracies ATA_k (n_k,) to fit, with their weights in the sum of squares.
 
-    Attributes
-    ----------
-    k : int array of shape (n_k,)
-        Numbers of classes.
-    weight : array of shape (n_k,)
-        Positive weights: how many numbers of classes each one stands for, times the weights w_k
-        where some were given.
-    accuracy : array of shape (n_k,)
-        Average test accuracy ATA_k; 1 at k = 1.
+    A weight is the number of class counts that its k stands for, times w_k if weights were given.
     """
 
     k: IntArray
@@ -40,24 +32,11 @@ class TrainingCurve:
 def training_curve(
     task: SourceTask, k: IntArray | None = None, weights: FloatArray | None = None
 ) -> TrainingCurve:
-    """Average test accuracies of a task at `k`, by default at 2..k1.
+    """Average test accuracies of a task at `k`, by default at 2..k1 or the known k of a bare curve.
 
-    Parameters
-    ----------
-    task : SourceTask
-        Made in any way.
-    k : int array, optional
-        Numbers of classes, 1 or more; those above k1 are left out. By default 2..k1, or the known
-        ones of a bare curve; for more than 500 classes fewer, log-spaced numbers, weighted to
-        stand for all of 2..k1.
-    weights : array, optional
-        Weight w_k of each number in `k`, or of each in 2, 3, ... (at least to k1), or of each
-        known one of a bare curve; equal by default (thesis 2017, section 3.4).
-
-    Raises
-    ------
-    DataError
-        Fewer than 2 numbers of classes are left.
+    Numbers above k1 are left out. By default, for more than 500 classes, fewer, log-spaced
+    numbers are weighted to stand for all of 2..k1. `weights` w_k are those of
+    `training_weights`, equal by default (thesis 2017, section 3.4).
     """
     sizes, weight, place = _sizes(task, k)
     if weights is not None:
@@ -87,11 +66,7 @@ def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, 
 
 
 def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) -> FloatArray:
-    """Return weights for `training_curve` after checking them.
-
-    Expected is a positive number for each one in `k`, by default for each of 2..k1 or for each
-    known one of a bare curve.
-    """
+    """Weights for `training_curve`: a positive number for each k that it would train on."""
     if k is not None:
         size, meaning = k.size, "one for each number in k"
     elif task.kind == "accuracies":

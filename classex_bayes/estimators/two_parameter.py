@@ -220,14 +220,6 @@ def log_pseudolikelihood(
     The function maps mean and sd (from 0.05 on) to the pseudolikelihood of distinct losses (m,)
     with weights w and to its derivatives in mean and sd. The relative error of each probability
     above 1e-12 is below 1e-9 for k1 up to 1e6, and below 1e-5 up to 1e9.
-
-    Examples
-    --------
-    The favorability is uniform at mean 0 and sd 1, so every loss has probability 1 / k1.
-
-    >>> value, _, _ = log_pseudolikelihood(np.array([0, 3]), np.ones(2), 10)(0.0, 1.0)
-    >>> round(np.exp(value / 2), 9)
-    np.float64(0.1)
     """
     n_wrong = n_classes - 1
     inner = (losses > 0) & (losses < n_wrong)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, probability
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
@@ -144,6 +144,7 @@ def backtest(
     >>> result.scores["rmse"].round(3).tolist()
     [0.049, 0.073, 0.119]
     """
+    named = named_estimators(estimators)
     source_task(task)
     pilots = how_many(n_pilots, "n_pilots")
     prob, _ = interval_settings(ci_prob, "eti")
@@ -165,7 +166,7 @@ def backtest(
         raise no_ranks("a back-test")
     try:
         trials = run_trials(
-            estimators,
+            named,
             Pilots(task, tuple(counts)),
             sizes,
             counts,

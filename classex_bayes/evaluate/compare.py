@@ -127,8 +127,8 @@ def compare(
     >>> compare([KDE("ucv"), KDE("bcv")], task, [100, 1000]).table.shape
     (4, 2)
     """
-    source_task(task)
     named = named_estimators(estimators)
+    source_task(task)
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
     seed_sequence(random_seed)

@@ -52,25 +52,13 @@ def interval_score(
 def score_trials(
     trials: pd.DataFrame, ci_prob: float | None = None, levels: Sequence[float] = LEVELS
 ) -> pd.DataFrame:
-    """Average the errors and scores of trials, each with its Monte Carlo standard error.
+    """Average errors and scores of `run_trials`, each with its Monte Carlo standard error.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        Of `classex_bayes.evaluate.trials.run_trials`.
-    ci_prob : float, optional
-        Level of the intervals in it; ArviZ's rcParams by default.
-    levels : sequence of float
-        Levels at which the coverage of equal-tailed intervals is wanted.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by (cell, estimator, k): "truth" (mean), "n" trials, "failed" (how many more could
-        not be fitted), then "bias", "rmse", "crps", "interval_score" and "coverage50", ..., each
-        followed by its standard error ("bias_se", ...), and "width", the mean width of the
-        intervals. Missing for point estimates where draws are needed; their CRPS is the mean
-        absolute error.
+    Indexed by (cell, estimator, k): "truth" (mean), "n" trials, "failed" (how many more could not
+    be fitted), then "bias", "rmse", "crps", "interval_score" and "coverage50", ..., of the
+    equal-tailed intervals at `levels`, each followed by its error ("bias_se", ...), and "width",
+    the mean width of the intervals at `ci_prob`. Missing for point estimates where draws are
+    needed; their CRPS is the mean absolute error.
     """
     prob, _ = interval_settings(ci_prob, "eti")
     for level in levels:

@@ -78,40 +78,22 @@ def run_trials(
 ) -> pd.DataFrame:
     """Fit every estimator to many tasks and set its predictions beside the truth.
 
-    Parameters
-    ----------
-    estimators, k, ci_prob, sampler, n_jobs, progressbar
-        As in `classex_bayes.backtest`. Estimators without a seed of their own take one from the
-        trial.
-    draw : callable
-        ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1.
-    cells : sequence
-        Settings to draw from, numbers or strings.
-    n_simulations : int
-        Tasks in each cell.
-    random_seed : int
-        The seed of a task and of its fits depends on this number, the cell and the number of the
-        simulation alone, so the table is the same for any ``n_jobs``, and more simulations add
-        to it.
-    store : path, optional
-        A .csv that grows with every finished task. Estimators that have a row in it for a task
-        are not fitted to it again, so an interrupted study goes on where it stopped. It holds
-        one study: the same draws, `k`, `random_seed`, `ci_prob` and `sampler`. Draws are the
-        same if the function has the same name and arguments.
+    ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1. The other
+    arguments are those of `classex_bayes.backtest`, with `n_simulations` tasks in each of `cells`
+    (numbers or strings). The seed of a task and of its fits depends on `random_seed`, the cell and
+    the number of the simulation alone, so the table is the same for any ``n_jobs``, and more
+    simulations add to it.
 
-    Returns
-    -------
-    DataFrame
-        One row for each cell, simulation, estimator and k: "truth", "mean", "lower" and "upper"
-        (missing for point estimates), "crps" and "pit" (missing for point estimates; see
-        `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
-        estimator could not be fitted ("mean" is missing then), or what is wrong with its draws.
+    `store` is a .csv that grows with every finished task. Estimators that have a row in it for a
+    task are not fitted to it again, so an interrupted study resumes. It holds one study: the same
+    draws, `k`, `random_seed`, `ci_prob` and `sampler`. Draws are the same if the function has the
+    same name and arguments.
 
-    Raises
-    ------
-    Interrupted
-        A `KeyboardInterrupt`, or a process that was lost; its `partial` is the table of the tasks
-        so far.
+    The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
+    "upper" (missing for point estimates), "crps" and "pit" (missing for point estimates; see
+    `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
+    estimator could not be fitted ("mean" is missing then), or what is wrong with its draws. It is
+    also the `partial` of an `Interrupted`.
     """
     counts = class_counts(k)
     simulations = how_many(n_simulations, "n_simulations")

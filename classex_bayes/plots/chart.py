@@ -41,15 +41,7 @@ def require_type(value: Any, expected: type, name: str, made_by: str = "") -> No
 
 
 def chosen_library(backend: str | None) -> tuple[str, PlotLibrary]:
-    """Return the name of the library, by default that of ArviZ's rcParams, and its particulars.
-
-    Raises
-    ------
-    DataError
-        No such backend.
-    ImportError
-        A library that is not installed.
-    """
+    """Name of the library, by default that of ArviZ's rcParams, and its particulars."""
     name = rcParams["plot.backend"] if backend is None else backend
     one_of(name, tuple(LIBRARIES), "backend")
     try:
@@ -99,20 +91,10 @@ class Ribbon:
 
 @dataclass(frozen=True)
 class Mark:
-    """The drawing of one call: a line, points, or a band between two values.
+    """The drawing of one call in a panel: a line, points, or a band between two values.
 
-    Attributes
-    ----------
-    kind : {"line", "points", "band"}
-        The form.
-    series, panel : str
-        Where it belongs.
-    x : array of shape (n,)
-        Places.
-    y : tuple of arrays of shape (n,)
-        Values; of a band the lower ones and the upper ones.
-    style : mapping
-        Arguments for the library instead of the looks of the series.
+    `y` has the values (n,) at `x`, of a band the lower and the upper ones; `style` replaces the
+    looks of the series.
     """
 
     kind: Literal["line", "points", "band"]
@@ -126,24 +108,9 @@ class Mark:
 class Chart:
     """Panels side by side with named series; nothing is drawn before `draw`.
 
-    Series of the palette differ in colour, line style and marker.
-
-    Parameters
-    ----------
-    series : mapping from str to str or None
-        Names in the legend with their colours: None takes the next of the palette, "C<n>" one of
-        it, `INK` the colour of the style's text.
-    panels : sequence of str
-        Names of the panels.
-    log_x : bool
-        Whether x is a number on a logarithmic axis.
-
-    Attributes
-    ----------
-    marks : list of Mark
-        In the order in which they are drawn.
-    title, x_label, y_labels : str and tuple of str
-        As `labelled` set them.
+    Series of the palette differ in colour, line style and marker. `series` maps the names in the
+    legend to colours: None takes the next of the palette, "C<n>" one of it, `INK` the colour of
+    the style's text. `marks` are in the order in which they are drawn.
     """
 
     def __init__(
@@ -211,17 +178,7 @@ class Chart:
         return self
 
     def draw(self, backend: str | None = None) -> PlotCollection:
-        """Draw the chart.
-
-        Parameters
-        ----------
-        backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-            ArviZ's ``rcParams["plot.backend"]`` by default.
-
-        Returns
-        -------
-        PlotCollection
-        """
+        """Draw the chart by a library, by default that of ArviZ's ``rcParams["plot.backend"]``."""
         name, library = chosen_library(backend)
         collection = PlotCollection.wrap(
             xr.Dataset(dict.fromkeys(self._panels, 0.0)),

@@ -34,25 +34,10 @@ def _style(place: int) -> dict[str, Any]:
 
 
 def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
-    r"""Draw the distribution of the accuracy :math:`GA_k` of random label sets, k = 2..10.
+    """Draw the distribution of the accuracy :math:`GA_k` of `n_sets` random label sets, k = 2..10.
 
     Bivariate normal with correlation 0.7; points are means of the drawn sets, the line is the
     exact average :math:`AGA_k`.
-
-    Parameters
-    ----------
-    n_sets : int
-        Label sets to draw at each k.
-    random_seed : int, SeedSequence or None
-        Seed of the label sets.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Figure 4.
     """
     n = how_many(n_sets, "n_sets", 2)
     rng = np.random.default_rng(seed_sequence(random_seed))
@@ -70,16 +55,7 @@ def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
 
 
 def figure5() -> Any:
-    """Draw the favorability U_x(y) and its distribution function D(u), for correlation 0.7.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Figure 5.
-    """
+    """Draw the favorability U_x(y) and its distribution function D(u), for correlation 0.7."""
     law = BivariateNormal(_RHO)
     grid = np.linspace(-3, 3, 241)
     x, y = np.meshgrid(grid, grid)
@@ -94,16 +70,7 @@ def figure5() -> Any:
 
 
 def figure6() -> Any:
-    """Draw AGA_k and D(u) for correlations 0.3, 0.5, 0.7 and 0.9.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Figure 6.
-    """
+    """Draw AGA_k and D(u) for correlations 0.3, 0.5, 0.7 and 0.9."""
     figure, (left, right) = _axes(1, 2, 10.0, 4.5)
     k, u = np.arange(2, _LARGEST_K + 1), np.linspace(0, 1, 400)
     for place, rho in enumerate(_RHOS):
@@ -119,40 +86,14 @@ def figure6() -> Any:
 def figure7(trials: pd.DataFrame) -> Any:
     """Draw the root mean square error of every estimator against the true accuracy.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        Of `classex_bayes.studies.gaussian_simulation.gaussian_trials`, for one k1.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel for each target number of classes.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Figure 7.
+    `trials` are of `classex_bayes.studies.gaussian_simulation.gaussian_trials` for one k1; one
+    panel for each target number of classes.
     """
     return _against_truth(trials, "rmse", "root mean square error")
 
 
 def figure8(trials: pd.DataFrame) -> Any:
-    """Draw the bias of every estimator against the true accuracy.
-
-    Parameters
-    ----------
-    trials : DataFrame
-        As in `figure7`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel for each target number of classes.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Figure 8.
-    """
+    """Draw the bias of every estimator against the true accuracy, as in `figure7`."""
     return _against_truth(trials, "bias", "mean predicted minus true accuracy")
 
 

@@ -9,17 +9,7 @@ if TYPE_CHECKING:  # the command line starts without what a fit needs
 
 
 def document(findings: "Findings") -> dict[str, Any]:
-    """Everything a run found, in the types of JSON; numbers that are not finite are null.
-
-    Parameters
-    ----------
-    findings : Findings
-        A fitted model beside its references.
-
-    Returns
-    -------
-    dict
-    """
+    """All findings in the types of JSON; numbers that are not finite are null."""
     model, comparison = findings.model, findings.comparison
     attributes = model.idata.attrs
     numbers: dict[str, Any] = {

@@ -21,21 +21,7 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Predictions of a fitted model and of references, the target and the level of intervals.
-
-    Attributes
-    ----------
-    model : BayesianExtrapolator
-        The fitted model.
-    task : SourceTask
-        What it was fitted to.
-    comparison : Comparison
-        Predictions, those of the model first.
-    ci_prob : float
-        Level of the intervals.
-    target : float or None
-        Accuracy wanted.
-    """
+    """Predictions of a fitted model and of references, those of the model first, and the target."""
 
     model: BayesianExtrapolator
     task: SourceTask
@@ -75,36 +61,8 @@ def findings_of(
 ) -> Findings:
     """Predict with a fitted model, and with references fitted to its task.
 
-    Parameters
-    ----------
-    model : BayesianExtrapolator
-        A model fitted to the task.
-    references : sequence of estimators
-        Copies are fitted; what cannot be fitted is left out, with the reason.
-    task : SourceTask
-        The tested classes.
-    k : int or array-like of int
-        Numbers of classes.
-    truth : SourceTask or mapping from k to accuracy, optional
-        Known accuracy.
-    ci_prob : float, optional
-        Level of the intervals; ArviZ's rcParams by default.
-    target : float, optional
-        Accuracy wanted.
-    random_seed : int, SeedSequence or None
-        Seed of the references without a seed of their own.
-    progressbar : bool
-        Show progress on a terminal.
-
-    Returns
-    -------
-    Findings
-
-    Raises
-    ------
-    Interrupted
-        A `KeyboardInterrupt`; its `partial` are the findings without the references that were not
-        fitted yet.
+    Arguments are those of `compare`; `target` is the accuracy wanted. The `partial` of an
+    `Interrupted` are the findings without the references that were not fitted yet.
     """
     level, _ = interval_settings(ci_prob, None)
     try:

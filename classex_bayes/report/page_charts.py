@@ -47,20 +47,9 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class PageChart:
-    """One chart.
+    """Chart for plotly.js, with its id in the page and a description for readers who do not see it.
 
-    Attributes
-    ----------
-    key : str
-        Its id in the page.
-    label : str
-        A description for readers who do not see it.
-    traces, layout : list and dict
-        For plotly.js.
-    legend : tuple of LegendEntry
-        In the order of the page.
-    columns, rows : tuple of str and sequence of tuples of str
-        Some of its numbers, as text.
+    `columns` and `rows` are some of its numbers as text.
     """
 
     key: str

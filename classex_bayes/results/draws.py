@@ -187,20 +187,12 @@ class CountDraws(Shown):
 
 @dataclass(frozen=True, eq=False)
 class DrawsTable:
-    r"""Numbers and their Monte Carlo standard errors.
+    r"""Numbers and a table of the same form with their Monte Carlo standard errors.
 
-    Attributes
-    ----------
-    numbers : DataFrame
-        With all digits.
-    errors : DataFrame
-        Of the same form; 0 or NaN for numbers that have none. Two or three draws tell no error;
-        they are rounded as if they were independent.
-
-    Notes
-    -----
     A number with the error s has :math:`-\lfloor\log_{10}(2 s)\rfloor` decimals, the first digit
-    that may change with other draws being the last, as in the tables of ArviZ.
+    that may change with other draws being the last, as in the tables of ArviZ. Errors are 0 or NaN
+    for numbers that have none. Two or three draws give no error; they are rounded as if
+    independent.
     """
 
     numbers: pd.DataFrame
@@ -216,20 +208,7 @@ class DrawsTable:
     def of_draws(
         cls, draws: xr.DataArray, ci_prob: float | None = None, ci_kind: str | None = None
     ) -> "DrawsTable":
-        """Mean, sd and limits of draws with dimensions (chain, draw, k).
-
-        Parameters
-        ----------
-        draws : DataArray
-            The draws.
-        ci_prob, ci_kind : optional
-            Level and kind of the interval; ArviZ's rcParams by default.
-
-        Returns
-        -------
-        DrawsTable
-            Columns "mean", "sd" and the limits ("eti89_lb", "eti89_ub"), indexed by k.
-        """
+        """Mean, sd and limits (such as "eti89_lb") of draws (chain, draw, k), indexed by k."""
         prob, kind = interval_settings(ci_prob, ci_kind)
         bounds, columns = interval_of(draws, prob, kind), interval_columns(prob, kind)
         numbers = {

@@ -13,14 +13,10 @@ from classex_bayes.typing import IntArray
 
 
 def reference_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
-    """Return the reference accuracy at those of `k` where there is one, indexed by k.
+    """Reference accuracy indexed by k, at those of `k` (None: all) where there is one.
 
-    Parameters
-    ----------
-    truth : SourceTask or mapping from k to accuracy or Series indexed by k
-        A task on more classes, whose average test accuracy is taken, or numbers.
-    k : int array of shape (n_k,) or None
-        Numbers of classes asked for; None for all that a mapping has.
+    `truth` is a task on more classes, whose average test accuracy is taken, or a mapping from k
+    to accuracy or a Series.
     """
     if isinstance(truth, SourceTask):
         k = truth.grid(60) if k is None else k

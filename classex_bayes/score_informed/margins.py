@@ -35,19 +35,14 @@ LARGEST_MARGIN = 5.2
 
 
 class Margins(NamedTuple):
-    """Margins of the test instances and what their law says.
+    """Margins of the test instances (n,) and what their law says.
 
-    Attributes
-    ----------
-    margin : array of shape (n,)
-        Normal score of the share of all pairs (instance, wrong class) that stand out less: an
-        instance like all others is beaten by a competitor with probability Phi(-margin).
-    slope : array of shape (n,)
-        Derivative of the log density of the margins, at each margin.
-    unevenness : float
-        Squared coefficient of variation between instances of the share of wrong classes that
-        stand out by 2.6: 0 where all instances have tails of one shape. Posterior mean plus
-        standard deviation, so that a small pilot counts as uneven until it shows otherwise.
+    `margin` is the normal score of the share of all pairs (instance, wrong class) that stand out
+    less: an instance like all others is beaten by a competitor with probability Phi(-margin).
+    `slope` is the derivative of the log density of the margins. `unevenness` is the squared
+    coefficient of variation between instances of the share of wrong classes that stand out by
+    2.6, 0 if all tails have one shape: posterior mean plus standard deviation, so that a small
+    pilot counts as uneven until it shows otherwise.
     """
 
     margin: FloatArray

@@ -46,15 +46,7 @@ class DelayedRange(NamedTuple):
 
 
 class DaskSource(ABC):
-    """Scores behind Dask arrays, read by the pass over them and nothing else.
-
-    Parameters
-    ----------
-    rows : dask array of shape (n, m)
-        Scores or probes, all columns in one chunk.
-    n_classes : int
-        k1.
-    """
+    """Scores behind Dask arrays (n, m), all columns in one chunk, read by the pass over them."""
 
     def __init__(self, rows: Any, n_classes: int) -> None:
         self.rows = rows

@@ -32,26 +32,11 @@ FEWEST_ERRING_CLASSES = 5
 
 @dataclass(frozen=True, eq=False)
 class LossEvidence:
-    """Data of a fit: losses, the classes they belong to and the scores, if these are known.
+    """Data of a fit: losses (n,), the classes they belong to and the scores, if these are known.
 
-    Losses are ranks less 1: how many wrong classes are above the true one.
-
-    Parameters
-    ----------
-    y : int array of shape (n,)
-        Positions of the true classes.
-    class_weight : array of shape (k1,)
-        Weights of the test classes, summing to 1.
-    losses : int array of shape (n,)
-        Losses of the test instances.
-    source : ScoreSource, optional
-        Scores that the losses come from.
-    ties : {"random", "pessimistic", "optimistic"}
-        How equal scores are ordered.
-    tie_seed : int
-        Seed of the tie-breaking noise.
-    statistics : LossStatistics, optional
-        Losses and the influence of the classes on ATA_k on `grid`, from a pass over the scores.
+    Losses are ranks less 1: the number of wrong classes above the true one. `y` (n,) holds the
+    positions of the true classes; `class_weight` (k1,) sums to 1. `statistics` are the losses and
+    the influence of the classes on ATA_k on `grid`, from a pass over the scores.
     """
 
     y: IntArray

@@ -13,22 +13,9 @@ WARNINGS = {
 
 
 def compared_with_guessing(task: SourceTask) -> Literal["below", "at", "above"]:
-    """Compare the accuracy among two classes with 1/2, which guessing reaches.
+    """Whether the accuracy among two classes is below, at or above the 1/2 that guessing reaches.
 
-    Parameters
-    ----------
-    task : SourceTask
-        The task; a bare accuracy curve counts as above.
-
-    Returns
-    -------
-    {"below", "at", "above"}
-        At, if the accuracy is within 3 standard errors of 1/2.
-
-    Examples
-    --------
-    >>> compared_with_guessing(SourceTask.from_ranks([40] * 40, range(40), n_classes=40))
-    'below'
+    "at" is within 3 standard errors of 1/2. A bare accuracy curve counts as above.
     """
     if task.kind == "accuracies":
         return "above"

@@ -11,6 +11,7 @@ from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.results import Estimand, Extrapolation
@@ -148,6 +149,12 @@ def test_seed(pilot):
 def test_what_is_not_a_list_of_estimators(pilot, estimators):
     with pytest.raises(DataError, match="estimators: "):
         compare(estimators, pilot.task, K)
+
+
+@pytest.mark.parametrize("verb", [compare, backtest])
+def test_swapped_arguments_are_called_so(pilot, verb):
+    with pytest.raises(DataError, match="arguments look swapped"):
+        verb(pilot.task, [ClassExReg()], 50)
 
 
 def test_estimators_that_cannot_be_fitted_are_left_out(pilot):

@@ -19,15 +19,10 @@ Atom = Literal[0, 1] | None
 
 
 def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
-    r"""Knots of the R package for k1 classes, increasing: array of shape (m,).
+    r"""Knots of the R package for k1 classes, increasing, (m,).
 
     :math:`\lceil T / h \rceil` equally spaced values from 0 to :math:`T = \Phi^{-1}(1 - 1/k_1^2)`
     and their negatives, for bandwidth h; the spacing is larger than h.
-
-    Examples
-    --------
-    >>> regular_knots(100, 1.0).round(3).tolist()
-    [-3.719, -2.479, -1.24, 0.0, 1.24, 2.479, 3.719]
     """
     largest = -ndtri(1 / n_classes**2)
     positive = np.linspace(0.0, largest, int(np.ceil(largest / bandwidth)))

@@ -26,39 +26,11 @@ BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 def halve(
     task: SourceTask, n_resamples: int = 25, subsets: Any = None, random_seed: RandomSeed = None
 ) -> list[SourceTask]:
-    """Tasks on halves of the classes, drawn without replacement, or on given subsets of them.
+    """`n_resamples` tasks on random halves of the classes, or on given `subsets`, with ranks alone.
 
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores, embeddings or ranks; halves need at least 4 classes.
-    n_resamples : int
-        Number of random halves. A half has half of the classes, rounded down but at least 3, and
-        is drawn again where fewer than two of them were tested.
-    subsets : int array-like of shape (n_resamples, k0), optional
-        Positions of the classes of each subset, 3 <= k0 < k1, in place of random halves.
-    random_seed : int, SeedSequence or None
-        Seed of the draws, and of the thinning of ranks whose scores are unknown.
-
-    Returns
-    -------
-    list of SourceTask
-        With ranks alone.
-
-    Raises
-    ------
-    DataError
-        A bare accuracy curve, fewer than 4 classes, or `n_resamples` below 1; positions that are
-        not whole, out of range or repeated; a subset with fewer than 2 tested classes of positive
-        weight.
-
-    Examples
-    --------
-    >>> task = SourceTask.from_ranks([1, 1, 2, 1, 3, 1, 1, 2], np.arange(8), n_classes=8)
-    >>> [half.n_classes for half in halve(task, 3, random_seed=1)]
-    [4, 4, 4]
-    >>> [part.n_classes for part in halve(task, subsets=[[0, 1, 2], [5, 6, 7]], random_seed=1)]
-    [3, 3]
+    A half has half of the classes, rounded down but at least 3, and is drawn again if fewer than
+    two of them were tested. `subsets` (n_resamples, k0) holds positions of classes,
+    3 <= k0 < k1. The seed also thins ranks whose scores are unknown.
     """
     n_halves = how_many(n_resamples, "n_resamples")
     if task.kind == "accuracies":
@@ -111,19 +83,10 @@ def choose_bandwidth(
     atom: Atom = 1,
     weights: FloatArray | None = None,
 ) -> float:
-    """Bandwidth with the smallest root mean square error from the halves to all the classes.
+    """First bandwidth with the smallest root mean square error from the halves to all the classes.
 
-    The first wins where several are equally good. Arguments are those of `extrapolate_halves`.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4.
-
-    Examples
-    --------
-    >>> task = SourceTask.from_ranks([1, 1, 2, 1, 3, 1, 1, 2], np.arange(8), n_classes=8)
-    >>> choose_bandwidth(task, halve(task, 10, random_seed=1)) in BANDWIDTHS
-    True
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4. Arguments are those of
+    `extrapolate_halves`.
     """
     predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights)
     squared_error = (predicted - task.accuracy(task.n_classes)) ** 2
@@ -138,15 +101,10 @@ def extrapolate_halves(
     atom: Atom = 1,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Accuracy on all classes that each half predicts with each bandwidth.
+    """Accuracy (n_halves, n_bandwidths) on all classes, as each half predicts it.
 
-    An array of shape (n_halves, n_bandwidths). The knots are those of all the classes, as in the R
-    package. `k`, `atom` and `weights` are those of `ClassExReg`; a half takes the part that it has.
-
-    Raises
-    ------
-    DataError
-        Fewer than 2 of the numbers in `k` are left for a half.
+    The knots are those of all the classes, as in the R package. `k`, `atom` and `weights` are those
+    of `ClassExReg`; a half uses the part up to its number of classes.
     """
     predicted = []
     for half in halves:

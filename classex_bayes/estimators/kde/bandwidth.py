@@ -25,46 +25,26 @@ _OVERSMOOTHED = 1.144
 
 
 def select(rule: str, samples: Any) -> FloatArray:
-    r"""Bandwidth of a normal kernel for each of several samples: its standard deviation.
+    r"""Bandwidth h of a normal kernel, its standard deviation, for each of `samples` (..., n).
 
     With n points, standard deviation s and interquartile range IQR of a sample, and over the
     pairs p of its points at distance :math:`\delta_p`, :math:`D_p = (\delta_p/h)^2`:
 
-    - "nrd0", Silverman's rule of thumb: :math:`h = 0.9 \min(s, IQR / 1.34) n^{-1/5}`.
-    - "ucv", unbiased (least-squares) cross-validation: minimises
+    - "nrd0", Silverman, Density Estimation (1986), (3.31):
+      :math:`h = 0.9 \min(s, IQR / 1.34) n^{-1/5}`.
+    - "ucv", unbiased cross-validation (Rudemo, Scand. J. Statist. 9, 1982): minimises
       :math:`\frac{1}{2 n h \sqrt\pi} + \frac{1}{n^2 h \sqrt\pi} \sum_p
       \left(e^{-D_p/4} - \sqrt 8 e^{-D_p/2}\right)` on [0.1 H, H],
       :math:`H = 1.144 s n^{-1/5}`, to within 0.01 H as R does.
-    - "bcv", biased cross-validation: minimises on the same range
+    - "bcv", biased cross-validation (Scott and Terrell, JASA 82, 1987): minimises on the same range
       :math:`\frac{1}{2 n h \sqrt\pi} + \frac{1}{64 n^2 h \sqrt\pi} \sum_p
       e^{-D_p/4} (D_p^2 - 12 D_p + 12)`.
-    - "sj", Sheather and Jones: solves
+    - "sj", Sheather and Jones (JRSS B 53, 1991): solves
       :math:`h = \{2 \sqrt\pi\, n\, \hat S(\alpha(h))\}^{-1/5}` with
       :math:`\hat S(\alpha)` the kernel estimate of the integrated squared second derivative of
       the density, :math:`\hat T` that of the third, and
       :math:`\alpha(h) = 1.357 \{\hat S(a) / \hat T(b)\}^{1/7} h^{5/7}`. The root has full
       precision; R stops within 1% of H.
-
-    Parameters
-    ----------
-    rule : {"ucv", "bcv", "sj", "nrd0"}
-        How to select it.
-    samples : array-like of shape (n,) or (n_samples, n)
-        One sample, or one in each row, with at least two different finite numbers.
-
-    Returns
-    -------
-    array of shape () or (n_samples,)
-
-    References
-    ----------
-    Silverman, Density Estimation (1986), (3.31); Rudemo, Scand. J. Statist. 9 (1982) and Bowman,
-    Biometrika 71 (1984); Scott and Terrell, JASA 82 (1987); Sheather and Jones, JRSS B 53 (1991).
-
-    Examples
-    --------
-    >>> [round(select(rule, [1.0, 2.0, 3.0, 5.0, 8.0]).item(), 4) for rule in RULES]
-    [2.2865, 2.2903, 1.6297, 1.4604]
     """
     array = np.asarray(samples, dtype=float)
     rows = np.atleast_2d(array)
@@ -75,22 +55,7 @@ def select(rule: str, samples: Any) -> FloatArray:
 
 
 def check_sample(sample: Any) -> FloatArray:
-    """Return a sample that determines a bandwidth.
-
-    Parameters
-    ----------
-    sample : array-like of shape (n,)
-        At least two different finite numbers.
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Raises
-    ------
-    DataError
-        The sample has fewer than two points, is constant or not finite.
-    """
+    """Sample (n,) as numbers, if it determines a bandwidth: two different finite ones or more."""
     x = np.asarray(as_numeric(sample, "sample"), dtype=float)
     if x.ndim != 1 or x.size < 2:
         raise DataError(f"sample: found shape {x.shape}, expected at least two numbers in a row")
@@ -102,29 +67,7 @@ def check_sample(sample: Any) -> FloatArray:
 
 
 def positive_bandwidth(bandwidth: Any, smallest: float = 0.0, largest: float = np.inf) -> float:
-    """Return a bandwidth given as a number.
-
-    Parameters
-    ----------
-    bandwidth : positive float
-        The number.
-    smallest, largest : float
-        Limits, included.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    DataError
-        Not a number, not positive and finite, or outside the limits.
-
-    Examples
-    --------
-    >>> positive_bandwidth(1)
-    1.0
-    """
+    """Bandwidth given as a positive number, from `smallest` to `largest`."""
     real = isinstance(bandwidth, int | float | np.integer | np.floating)
     real = real and not isinstance(bandwidth, bool)
     if not (real and 0 < bandwidth < np.inf and smallest <= bandwidth <= largest):

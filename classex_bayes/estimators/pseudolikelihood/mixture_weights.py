@@ -18,28 +18,16 @@ _PENALTY, _MOST_SHIFTS = 1e2, 10
 def likeliest_weights(
     chance: FloatArray, share: FloatArray, excess: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Weights w that maximise :math:`\sum_v n_v \log (P w)_v`, with b'w = 0, on the simplex.
+    r"""Weights w (m,) that maximise :math:`\sum_v n_v \log (P w)_v`, with b'w = 0, on the simplex.
 
-    Where all of `excess` (b) has one sign, b'w is as near 0 as can be. Each step maximises a
-    quadratic model over the simplex, by nonnegative least squares, and goes as far towards its
-    maximum as the likelihood rises. The least squares find few columns out of many and are exact
-    on them.
+    P is `chance` (n_losses, m), n `share` (n_losses,) of sum 1, b `excess` (m,), zeros for no
+    constraint. If all of b has one sign, b'w is as near 0 as can be. Each step maximises a
+    quadratic model over the simplex by nonnegative least squares, which find few columns out of
+    many and are exact on them, and goes as far towards its maximum as the likelihood rises.
 
-    Parameters
-    ----------
-    chance : array of shape (n_losses, m)
-        Matrix P, nonnegative.
-    share : array of shape (n_losses,)
-        Shares n, positive, sum 1.
-    excess : array of shape (m,)
-        Vector b; zeros for no constraint.
-
-    Returns
-    -------
-    weights : array of shape (m,)
-    slope : array of shape (m,)
-        Derivative of the Lagrangian by each weight: nowhere above 1 at the maximum, and 1 where
-        weights are positive. Its excess over 1 bounds how far the maximum is, as log x <= x - 1.
+    Also returns the derivative (m,) of the Lagrangian by each weight: at the maximum at most 1,
+    and 1 at positive weights. Its excess over 1 bounds the distance from the maximum, as
+    log x <= x - 1.
     """
     nearest = np.clip(0.0, excess.min(), excess.max())
     if min(excess.max(), -excess.min()) <= ROUNDING:
