@@ -110,7 +110,7 @@ def number(value: Any, name: str, smallest: float, whole: bool) -> float:
     """Return one finite number of at least `smallest`."""
     if isinstance(value, np.floating):
         value = float(value)  # the largest of doubles has no place in narrower kinds
-    real = _is_real(value) and smallest <= value <= sys.float_info.max
+    real = is_real(value) and smallest <= value <= sys.float_info.max
     if not (real and (not whole or value == int(value))):
         kind = "whole number" if whole else "number"
         raise DataError(f"{name}: expected a {kind} >= {smallest}, found {value!r}")
@@ -126,7 +126,7 @@ def how_many(value: Any, name: str, smallest: int = 1) -> int:
 
 def probability(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1."""
-    if not (_is_real(value) and 0 < value < 1):
+    if not (is_real(value) and 0 < value < 1):
         raise DataError(f"{name}: expected a number between 0 and 1, found {value!r}")
     return float(value)
 
@@ -231,6 +231,7 @@ def positive(value: Any, name: str) -> float:
     return numbers([value], name, "a positive number", lambda x: x > 0, 1).item()
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
+    """Whether a value is a real number; True and False are none."""
     kinds = int | float | np.integer | np.floating
     return isinstance(value, kinds) and not isinstance(value, bool)

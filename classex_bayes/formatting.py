@@ -144,8 +144,6 @@ def same(value: Any, default: Any) -> bool:
 def percent(share: float, digits: int = 0) -> str:
     """Return a share as text, with at least `digits` decimals and never rounded to 0% or 100%.
 
-    Examples
-    --------
     >>> percent(0.712), percent(0.9996), percent(1.0), percent(0.9, 1), percent(1e-9)
     ('71%', '99.96%', '100%', '90.0%', 'under 0.01%')
     """
@@ -177,8 +175,6 @@ def percent_decimals(width: float) -> int:
 def chance(probability: float) -> str:
     """Return a probability from draws, which cannot tell 0 and 1 from what is nearer than 0.1%.
 
-    Examples
-    --------
     >>> chance(0.0), chance(0.004), chance(0.25), chance(1.0)
     ('below 0.1%', '0.4%', '25%', 'above 99.9%')
     """
@@ -192,8 +188,6 @@ def chance(probability: float) -> str:
 def count(k: float, largest: float) -> str:
     """Return a number of classes, which may be infinite (beyond the largest searched) or below 2.
 
-    Examples
-    --------
     >>> count(1234.5, 1e12), count(1.0, 1e12), count(math.inf, 1e12)
     ('1,234', 'fewer than 2', 'more than 10^12')
     """
@@ -205,8 +199,6 @@ def count(k: float, largest: float) -> str:
 def capitalized(text: str) -> str:
     """Return the text with a capital, unless it begins with a symbol.
 
-    Examples
-    --------
     >>> capitalized("no pair is tied"), capitalized("k = 9 is far")
     ('No pair is tied', 'k = 9 is far')
     """
@@ -216,8 +208,6 @@ def capitalized(text: str) -> str:
 def with_error(value: float, error: float) -> str:
     """A number with its standard error, which has two digits.
 
-    Examples
-    --------
     >>> with_error(0.73123, 0.02149), with_error(0.5, 0.0)
     ('0.731 (se 0.021)', '0.5000')
     """

@@ -61,19 +61,9 @@ def diagnosed_classes(n_classes: int) -> IntArray:
 
 
 def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
-    """Convergence diagnostics.
+    """Convergence of `quantities` (chain, draw, ...), by default of all parameters.
 
-    Parameters
-    ----------
-    tree : DataTree
-        Groups posterior and sample_stats.
-    quantities : Dataset with dimensions chain, draw, ..., optional
-        Quantities that must have converged. By default all parameters. Parameters need not converge
-        if several of their values describe one law.
-
-    Returns
-    -------
-    Diagnosis
+    Parameters need not converge if several of their values describe one law.
     """
     if quantities is None:
         quantities = tree["posterior"].to_dataset()

@@ -69,19 +69,9 @@ class FittedModel(Parameters, ABC):
     @classmethod
     @abstractmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make the fitted model that groups describe: the inverse of `idata`.
+        """Make the fitted model, without a task, that groups describe: the inverse of `idata`.
 
-        Parameters
-        ----------
-        idata : DataTree
-            Groups and attributes of a fitted model of this class.
-        prior : Prior or mapping from str to Prior, optional
-            As for `classex_bayes.load`.
-
-        Returns
-        -------
-        FittedModel
-            Without a task.
+        `prior` is as for `classex_bayes.load`.
         """
 
     @abstractmethod

@@ -248,11 +248,6 @@ def favorability_curve(log_favorability: FloatArray, weight: FloatArray, k: IntA
     return np.minimum(values, 1.0)
 
 
-def get_parameters(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments of an estimator that has `get_params`."""
-    return estimator.get_params() if hasattr(estimator, "get_params") else {}
-
-
 def fitted_copy(
     estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **sampler: Any
 ) -> Estimator:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.arguments import is_real
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import CurveDraws, DrawsTable
@@ -31,7 +31,7 @@ class AccuracyDifference(CurveDraws):
 
     def prob_above(self, margin: float = 0.0) -> pd.Series:
         """Posterior probability that the first is better by more than `margin`, at each k."""
-        if isinstance(margin, bool) or not isinstance(margin, int | float | np.number):
+        if not is_real(margin):
             raise DataError(f"margin: expected a number, found {margin!r}")
         if not -1 <= margin <= 1:
             raise DataError(f"margin: expected a difference of accuracies, found {margin}")

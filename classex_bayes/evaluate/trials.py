@@ -19,7 +19,6 @@ from classex_bayes.estimators.base import (
     FIT_ERRORS,
     Estimator,
     fitted_copy,
-    get_parameters,
     named_estimators,
 )
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
@@ -140,8 +139,9 @@ def run_trials(
 
 def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:
     """The same in later processes for the same study and parameters, and hardly for others."""
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     try:
-        return joblib.hash((study, type(estimator), get_parameters(estimator)))
+        return joblib.hash((study, type(estimator), parameters))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise DataError(
             "store: draw and estimators must be such that they can be pickled, not functions "

@@ -173,10 +173,8 @@ def identification_task(
 
 def _whitened(responses: Any, predictions: Any, covariance: Any) -> tuple[FloatArray, FloatArray]:
     """Responses and predictions in the coordinates of `whiten`."""
-    measured, predicted = (
-        finite_matrix(responses, "responses"),
-        finite_matrix(predictions, "predictions"),
-    )
+    measured = finite_matrix(responses, "responses")
+    predicted = finite_matrix(predictions, "predictions")
     if measured.shape[1] != predicted.shape[1]:
         raise DataError(
             f"responses, predictions: found {measured.shape[1]} and {predicted.shape[1]} columns, "

@@ -257,18 +257,18 @@ class DrawsTable:
         one_of(round_to, ("auto", "none", None), "round_to")
         if round_to != "auto":
             return self.numbers
-        return self._each(
+        return self._by_cell(
             lambda number, places: number if places is None else round(number, places)
         )
 
     def text(self) -> pd.DataFrame:
         """The rounded numbers as text; those without an error have 4 decimals."""
         usual = _USUAL_PLACES
-        return self._each(
+        return self._by_cell(
             lambda number, places: f"{number:.{usual if places is None else places}f}"
         )
 
-    def _each(self, cell: Callable[[float, int | None], Any]) -> pd.DataFrame:
+    def _by_cell(self, cell: Callable[[float, int | None], Any]) -> pd.DataFrame:
         columns = {
             name: [
                 cell(float(number), _places(error))
@@ -296,11 +296,10 @@ def _errors_of_limits(
 ) -> FloatArray:
     """Monte Carlo standard errors of limits, (ci_bound, k), of intervals of this level and kind.
 
-    Those of the quantiles that the limits are. Highest density intervals slide besides, as far as
-    the density is about the same at both ends, whence their limits are known less well than any
-    quantile: at best the error falls with the cube root of the number of draws, at a flat density
-    not at all (Grübel 1988). The error is therefore at least the spread of the limits over parts
-    of the draws, as if all of them told no more than a part.
+    The errors are those of the quantiles that the limits are. Limits of highest density intervals
+    vary more, as the interval can slide where the density is about the same at both ends: at best
+    the error falls with the cube root of the number of draws, at a flat density not at all (Grübel
+    1988). The error is therefore at least the spread of the limits over parts of the draws.
     """
     values = draws.transpose("k", *SAMPLE_DIMS).values
     below = (values <= limits.values[..., None, None]).mean((-2, -1))

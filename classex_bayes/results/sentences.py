@@ -23,8 +23,6 @@ def interval_label(ci_prob: float, ci_kind: str, of: str = "credible") -> str:
 def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) -> str:
     """Return the accuracy on k classes and its interval in one sentence.
 
-    Examples
-    --------
     >>> headline(10_000, 0.7123, 0.6312, 0.7799, 0.9)
     'On 10,000 classes: 71.2%, 90% interval 63.1 to 78.0%'
     """
@@ -35,8 +33,6 @@ def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) ->
 def pilot_sentence(task: SourceTask) -> str:
     """Return the size and the accuracy of a pilot in one sentence.
 
-    Examples
-    --------
     >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-47:]
     'got 50.0% right, all classes weighing the same.'
     """
@@ -61,8 +57,6 @@ def pilot_sentence(task: SourceTask) -> str:
 def errors_sentence(task: SourceTask) -> str:
     """Return how few classes carry 40% of the errors among all k1 classes.
 
-    Examples
-    --------
     >>> task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], [0, 1, 1, 2, 2, 3], n_classes=4)
     >>> errors_sentence(task)
     'One class carries 67% of the 3 errors: 1.'

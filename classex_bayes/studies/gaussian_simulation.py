@@ -57,38 +57,13 @@ def gaussian_trials(
     store: str | Path | None = None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
-    """Extrapolate from many simulated tasks of the paper's Table 1.
+    """Extrapolate from `n_simulations` tasks for each noise variance of the paper's Table 1.
 
     Class centres are N(0, I) in 10 dimensions, one template and one probe a class are
     N(centre, s2 I), and the nearest template wins (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
-    section 4).
-
-    Parameters
-    ----------
-    n_classes : int
-        k1; the paper has 500 and 5000.
-    factors : sequence of int
-        Target numbers of classes as multiples of k1.
-    noise_variances : sequence of float
-        The s2; the paper has 50 of them up to 0.5.
-    n_simulations : int
-        Tasks for each noise variance.
-    estimators, random_seed, sampler, n_jobs, store, progressbar
-        As in `classex_bayes.evaluate.trials.run_trials`.
-
-    Returns
-    -------
-    DataFrame
-        The long table of `run_trials`; a cell is a noise variance.
-
-    Examples
-    --------
-    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-    >>> trials = gaussian_trials(
-    ...     [ClassExReg(0.5)], n_classes=20, noise_variances=[0.1, 0.3], n_simulations=3
-    ... )
-    >>> rmse_table(trials).shape
-    (4, 6)
+    section 4); the paper has 500 and 5000 classes and 50 values of s2 up to 0.5. Targets are
+    `factors` times k1. Other arguments and the table are those of
+    `classex_bayes.evaluate.trials.run_trials`; a cell is a noise variance.
     """
     many = class_count(n_classes, "n_classes", smallest=3)
     k = tuple(many * factor for factor in factors)

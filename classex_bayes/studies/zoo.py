@@ -52,33 +52,10 @@ def zoo_trials(
     store: str | Path | None = None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
-    """Extrapolate from tasks of every law of `classex_bayes.simulate.zoo`.
+    """Extrapolate from `n_simulations` tasks of every law of `classex_bayes.simulate.zoo`.
 
-    Parameters
-    ----------
-    n_classes : int
-        k1; three test instances for each class.
-    factors : sequence of int
-        Target numbers of classes as multiples of k1.
-    laws : sequence of str, optional
-        Names of laws; all by default.
-    n_simulations : int
-        Tasks for each law.
-    estimators, random_seed, sampler, n_jobs, store, progressbar
-        As in `classex_bayes.evaluate.trials.run_trials`.
-
-    Returns
-    -------
-    DataFrame
-        The long table of `run_trials`; a cell is a law.
-
-    Examples
-    --------
-    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-    >>> laws = ["normal", "beta"]
-    >>> trials = zoo_trials([ClassExReg(0.5)], n_classes=30, laws=laws, n_simulations=2)
-    >>> zoo_table(trials, 30).shape[0]
-    8
+    Each of the k1 classes has three test instances; targets are `factors` times k1. Other arguments
+    and the table are those of `classex_bayes.evaluate.trials.run_trials`; a cell is a law.
     """
     k = class_counts([n_classes * factor for factor in factors]).tolist()
     return run_trials(

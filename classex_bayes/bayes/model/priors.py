@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from classex_bayes.arguments import how_many, truth_value
+from classex_bayes.arguments import how_many, is_real, truth_value
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import call
@@ -358,8 +358,7 @@ def _numbers(prior: Any, *names: str, positive: bool = False) -> None:
     """Make fields plain floats (which files can hold), or say what is wrong with them."""
     for name in names:
         value = getattr(prior, name)
-        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not -np.inf < value < np.inf or (positive and value <= 0):
+        if not is_real(value) or not -np.inf < value < np.inf or (positive and value <= 0):
             kind = "a positive" if positive else "a finite"
             raise DataError(f"{name}: expected {kind} number, found {value!r}")
         object.__setattr__(prior, name, float(value))

@@ -20,11 +20,6 @@ def prior_accuracy(
 
     The model need not be fitted. `task` (the fitted one by default) decides which k are far beyond
     its classes. Without `random_seed` the seed is that of the fit, if there is one.
-
-    >>> task = SourceTask.from_ranks([1, 2, 1, 3], range(4), n_classes=4)
-    >>> prior = prior_accuracy(BayesianExtrapolator(), [4, 400], task, random_seed=1)
-    >>> bool(prior.mean[400] < prior.mean[4]), bool(prior.prob_at_least(0.9)[400] > 0.05)
-    (True, True)
     """
     checked_model(model)
     counts = class_counts(k)

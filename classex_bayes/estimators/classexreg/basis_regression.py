@@ -60,8 +60,6 @@ def least_squares(
 ) -> FloatArray:
     """Coefficients (m,) that minimise the weighted sum of squares of `values` (n_k,).
 
-    Examples
-    --------
     >>> least_squares(np.eye(2), np.array([1.0, -1.0]), np.ones(2), nonnegative=True).tolist()
     [1.0, 0.0]
     """

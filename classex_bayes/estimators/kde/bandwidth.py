@@ -13,7 +13,7 @@ import numpy as np
 from scipy.fft import irfft, rfft
 from scipy.optimize import brentq, minimize_scalar
 
-from classex_bayes.arguments import as_numeric
+from classex_bayes.arguments import as_numeric, is_real
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
@@ -68,9 +68,7 @@ def check_sample(sample: Any) -> FloatArray:
 
 def positive_bandwidth(bandwidth: Any, smallest: float = 0.0, largest: float = np.inf) -> float:
     """Bandwidth given as a positive number, from `smallest` to `largest`."""
-    real = isinstance(bandwidth, int | float | np.integer | np.floating)
-    real = real and not isinstance(bandwidth, bool)
-    if not (real and 0 < bandwidth < np.inf and smallest <= bandwidth <= largest):
+    if not (is_real(bandwidth) and 0 < bandwidth < np.inf and smallest <= bandwidth <= largest):
         limits = "" if np.isinf(largest) else f" in {smallest:g}..{largest:g}"
         raise DataError(f"bandwidth: found {bandwidth!r}, expected a positive number{limits}")
     return float(bandwidth)
