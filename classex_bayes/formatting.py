@@ -33,7 +33,7 @@ _FEWEST_POINTS = 3
 
 @dataclass(frozen=True)
 class Display:
-    """Parts of a result that are shown: a header, the HTML of a `picture`, a table and notes below it.
+    """Parts of a result that are shown: header, HTML of a `picture`, table and notes below it.
 
     Numbers in the table have `decimals` digits, text is shown as it is; `index` shows the index.
     """
