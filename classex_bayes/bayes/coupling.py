@@ -17,7 +17,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.estimators.base import fitted_copy
+from classex_bayes.estimators.estimator import fitted_copy
 from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES

@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
-from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
+from classex_bayes.estimators.estimator import Estimator, fitted_copy, require_estimator
 from classex_bayes.estimators.resampling import redraw_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning

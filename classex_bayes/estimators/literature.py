@@ -1,9 +1,9 @@
 """All point estimators of the literature, ready to be compared."""
 
 from classex_bayes.arguments import truth_value
-from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex.cleanex import CleaneX
+from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.high_dimensional import HighDimensional
 from classex_bayes.estimators.kde.kde import KDE

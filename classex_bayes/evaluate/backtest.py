@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, probability
-from classex_bayes.estimators.base import Estimator, named_estimators
+from classex_bayes.estimators.estimator import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted

@@ -8,7 +8,7 @@ import pandas as pd
 
 from classex_bayes.arguments import class_counts, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.estimators.base import FIT_ERRORS, Estimator, fitted_copy, named_estimators
+from classex_bayes.estimators.estimator import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.evaluate.parallel import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown

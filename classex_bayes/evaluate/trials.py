@@ -15,12 +15,7 @@ import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.estimators.base import (
-    FIT_ERRORS,
-    Estimator,
-    fitted_copy,
-    named_estimators,
-)
+from classex_bayes.estimators.estimator import FIT_ERRORS, Estimator, fitted_copy, named_estimators
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore

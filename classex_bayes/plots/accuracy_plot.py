@@ -8,7 +8,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import probability
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.base import Estimator, require_estimator
+from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import (
     INK,

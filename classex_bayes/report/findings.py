@@ -9,8 +9,8 @@ import numpy as np
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import ExtrapolationWarning, Interrupted

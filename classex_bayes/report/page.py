@@ -9,7 +9,7 @@ from classex_bayes import formatting
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.provenance import seeds_of
-from classex_bayes.estimators.base import Estimator, require_estimator
+from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.report.contents import contents

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 from classex_bayes.arguments import class_count, seed_sequence
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.studies.published import CI_PROB, FACTORS

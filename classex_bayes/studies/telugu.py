@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError
 from classex_bayes.studies.published import CI_PROB, table3

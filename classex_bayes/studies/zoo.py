@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.simulate import identifiable, zoo
