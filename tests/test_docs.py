@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import json
+import pydoc
 import re
 import typing
 from pathlib import Path
@@ -64,6 +65,12 @@ def test_dead_links_are_seen(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A title, long\n[a](#a-title-long) [b](#none) [c](none.md) ![d](none.png)\n")
     assert list(dead_links(page)) == ["#none", "none.md", "none.png"]
+
+
+def test_every_name_of_the_reference_exists():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/api").glob("*.md"))
+    names = re.findall(r"^\.\. auto\w+:: (classex_bayes\.[\w.]+)$", text, re.MULTILINE)
+    assert len(names) > 50 and [name for name in names if pydoc.locate(name) is None] == []
 
 
 def test_every_public_name_is_in_the_reference():
