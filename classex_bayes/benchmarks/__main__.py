@@ -3,6 +3,7 @@
 import inspect
 import os
 import platform
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from classex_bayes._version import __version__
 from classex_bayes.benchmarks import fitting, ranking  # noqa: F401  (enter their benchmarks)
 from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement
 
@@ -40,7 +42,8 @@ def main(
     if markdown is not None:
         lines = [_HEADER, ("---",) * len(_HEADER), *rows]
         text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        intro = f"# Benchmarks\n\n`{_COMMAND}` on {machine}, all in one run."
+        when = f"on {date.today():%Y-%m-%d} with version {__version__}, all in one run"
+        intro = f"# Benchmarks\n\n`{_COMMAND}` measured these numbers on {machine}, {when}."
         about = "\n".join(f"- `{name}`: {inspect.getdoc(BENCHMARKS[name])}" for name in names)
         markdown.write_text(f"{intro}\n\n{text}\n\n{about}\n", "utf-8")
 
