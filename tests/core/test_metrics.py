@@ -213,7 +213,11 @@ def test_expectation_rises_with_top_and_the_knot_and_falls_with_k(basis, k):
 
 
 @pytest.mark.parametrize(
-    ("name", "m"), [("accuracy", 1), ("accuracy@1", 1), ("accuracy@5", 5), ("recall@12", 12)]
+    ("name", "m"),
+    [
+        *(("accuracy", 1), ("accuracy@1", 1), ("accuracy@5", 5), ("recall@12", 12)),
+        (f"accuracy@{10**12 - 1}", 10**12 - 1),
+    ],
 )
 def test_metric_of_a_name(name, m):
     assert named_metric(name) == Accuracy(m)
@@ -227,7 +231,7 @@ def test_metric_of_a_name(name, m):
         *(
             "accuracy@²",
             "accuracy @5",
-            f"accuracy@{10**13}",
+            f"accuracy@{10**12}",
             None,
             5,
             True,
