@@ -43,6 +43,10 @@ def interrupted_whole(what: str) -> Iterator[None]:
         raise Interrupted(f"{what} was interrupted before it was finished") from None
 
 
+class DataWarning(UserWarning):
+    """The data of a fit are probably not what they should be, such as scores of the wrong sign."""
+
+
 class ExtrapolationWarning(UserWarning):
     """A prediction lies so far beyond the observed classes that the prior decides it."""
 

@@ -1,6 +1,7 @@
 """Tasks and comparisons that tests in several files need."""
 
 import numpy as np
+import pytest
 
 from classex_bayes.task.source_task import SourceTask
 
@@ -62,3 +63,7 @@ def assert_same_task(found, expected, classes=None, rtol=0.0):
 def marks(plot, name):
     """Arrays of something drawn without a library."""
     return plot.viz[name]["panel"].item()
+
+
+# Of laws that no classifier has, such as random ranks, fits warn.
+unsound_data = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")

@@ -13,17 +13,23 @@ import numpy as np
 from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
-from classex_bayes.assumptions.task_report import Check, ClassErrors, TaskReport, participation
-from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
+from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
+from classex_bayes.task.doubts import (
+    FEWEST_CLASSES,
+    Check,
+    better_than_chance,
+    concentrated_errors,
+    few_errors,
+    participation,
+    ties,
+)
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
-FEWEST_CLASSES, CLASSES_PER_FACTOR, FARTHEST = 20, 5.0, 100.0
+CLASSES_PER_FACTOR, FARTHEST = 5.0, 100.0
 TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
-FEWEST_ERRORS = 10
-MOST_TIES, MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.05, 0.01, 0.005
-FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
+MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.01, 0.005
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _SAME_COLUMN = 1e-6
 _NEED_RANKS = ("few errors", "ties")
@@ -93,11 +99,7 @@ def diagnose(
     """
     source_task(task)
     n_draws = how_many(n_permutations, "n_permutations", 99)
-    first = int(task.grid()[0])
-    checks = [
-        few_classes(task),
-        better_than_chance(float(task.accuracy(first)[0]), first),
-    ]
+    checks = [few_classes(task), better_than_chance(task)]
     title = f"{task.n_classes} classes, {task.n_test} test instances from {task.kind}"
     if task.kind == "accuracies":
         reason = "the task was made from accuracies alone and has no ranks"
@@ -108,27 +110,24 @@ def diagnose(
         reason = "the task was made from ranks and has no scores"
         checks.extend(_unknown(("ties", *_NEED_SCORES), reason))
         return TaskReport(tuple(checks), title)
-    checks.append(ties(task.n_tied, task.evidence.losses, task.ties))
+    checks.append(ties(task.evidence))
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = facts_of_scores(task, rng)
     errors = _class_errors(task, facts)
-    checks.extend(_of_scores(task, facts, errors, n_draws, rng))
+    checks.extend(_of_scores(task, facts, n_draws, rng))
     return TaskReport(tuple(checks), title, errors)
 
 
 def _of_scores(
     task: SourceTask,
     facts: ScoreFacts,
-    errors: ClassErrors,
     n_draws: int,
     rng: np.random.Generator,
 ) -> list[Check]:
-    n_errors = int((task.ranks > 1).sum())
-    effective = errors.n_classes_effective
     return [
         duplicated_instances(facts.row_hash, facts.distinctive),
         duplicated_classes(facts.sketch, task.classes),
-        concentrated_errors(effective, errors.influence, n_errors, task.classes),
+        concentrated_errors(task.evidence, task.classes),
         grouped_confusions(facts.edges, n_draws, rng),
         normalised_scores(facts.sums_to_one, facts.log_sums_to_one),
     ]
@@ -177,43 +176,6 @@ def few_classes(task: SourceTask) -> Check:
     return Check("few classes", passed, sentence + advice, factor, 2.0)
 
 
-def few_errors(losses: IntArray, y: IntArray) -> Check:
-    """Whether 10 instances are wrong, in 5 classes; the fewer, the more the prior decides."""
-    erring = np.unique(y[losses > 0]).size
-    n = int((losses > 0).sum())
-    passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
-    sentence = f"{n} instances of {erring} classes lost to some competitor"
-    if not passed:
-        sentence += (
-            "; with so few the decline is known by its upper limit alone and the prior decides"
-        )
-    return Check("few errors", passed, sentence, float(n), float(FEWEST_ERRORS))
-
-
-def ties(n_tied: int, losses: IntArray, rule: str) -> Check:
-    """Share of tied pairs among tied and lost ones: how much the rule for ties decides."""
-    lost = int(losses.sum())
-    value = n_tied / max(n_tied + lost, 1)
-    passed = value <= MOST_TIES
-    sentence = f"{n_tied} tied pairs beside {lost} pairs won by the wrong class (rule: {rule})"
-    if not passed:
-        sentence += (
-            "; the rule decides much of the accuracy: compare 'optimistic' with 'pessimistic', or "
-            "give scores with more digits"
-        )
-    return Check("ties", passed, sentence, value, MOST_TIES)
-
-
-def better_than_chance(accuracy: float, k: int) -> Check:
-    """Whether the accuracy among the fewest classes is at least that of guessing, 1 / k."""
-    passed = accuracy >= 1 / k
-    sentence = f"accuracy {accuracy:.3f} among {k} classes, {1 / k:.3g} by guessing"
-    if not passed:
-        sentence += "; the sign of the scores is probably reversed (higher_is_better), or y is"
-        sentence += " in another order than the scores"
-    return Check("better than chance", passed, sentence, accuracy, 1 / k)
-
-
 def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
     """Share of instances whose scores equal an earlier instance's, among rows of many values."""
     name = "duplicated instances"
@@ -243,38 +205,6 @@ def duplicated_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check
     if not passed:
         sentence += "; they cannot be told apart: merge them, or accuracy falls too fast"
     return Check("duplicated classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
-
-
-def concentrated_errors(
-    effective: float, influence: FloatArray, n_errors: int, names: Sequence[Any] | None
-) -> Check:
-    r"""Whether a few classes make up the sampling error of ATA at k = k1.
-
-    The effective number of classes is the participation number
-    :math:`(\sum_j \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Below 7 the covariance
-    rests on a handful of classes. That classes differ is normal: on sound tasks of 100 classes it
-    is 10 to 40, and grows with k1.
-    """
-    name = "concentrated errors"
-    n_classes = influence.size
-    if n_classes < FEWEST_FOR_CONCENTRATION or n_errors < ERRORS_FOR_CONCENTRATION:
-        return Check(
-            name,
-            None,
-            f"needs {FEWEST_FOR_CONCENTRATION} classes and {ERRORS_FOR_CONCENTRATION} instances "
-            f"with errors, found {n_classes} and {n_errors}",
-        )
-    passed = effective >= FEWEST_EFFECTIVE
-    sentence = f"the sampling error is that of {effective:.1f} equally important classes"
-    if not passed:
-        top = np.argsort(-influence)[:5]
-        named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
-        share = float(influence[top].sum())
-        sentence += (
-            f"; {100 * share:.0f}% is due to classes {named}: look at them (mislabelled? one "
-            "template that wins everywhere?), and expect the standard errors to be off"
-        )
-    return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
 
 
 def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Generator) -> Check:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from classex_bayes.assumptions.task_report import Check, TaskReport
+from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.doubts import Check
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
@@ -63,7 +64,8 @@ def check_marginality(
 
     Examples
     --------
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes.task.doubts import Check
+    from classex_bayes.task.source_task import SourceTask
     >>> large = SourceTask.from_ranks(np.arange(100) % 20 + 1, np.arange(100), n_classes=100)
     >>> small = SourceTask.from_ranks(np.full(20, 2), np.arange(20), n_classes=20)
     >>> check_marginality(large, small).passed

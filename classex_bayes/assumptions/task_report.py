@@ -3,43 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import folded, html_block, html_facts
+from classex_bayes.formatting import html_block, html_facts
+from classex_bayes.task.doubts import Check
 from classex_bayes.typing import FloatArray
-
-_WORDS = {True: "ok", False: "WARNING", None: "not checked"}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One question about a task and its answer.
-
-    Attributes
-    ----------
-    name : str
-        What was looked at.
-    passed : bool or None
-        None where it could not be checked.
-    sentence : str
-        What was found, what it means, and what to do; or why it could not be checked.
-    value : float
-        The number that decided; NaN where it could not be checked.
-    threshold : float
-        What `value` was compared with; NaN where there is no such number.
-    """
-
-    name: str
-    passed: bool | None
-    sentence: str
-    value: float = float("nan")
-    threshold: float = float("nan")
-
-    def __repr__(self) -> str:
-        """One line: the verdict, the name and the sentence."""
-        return folded(f"{_WORDS[self.passed]:<11}  {self.name}: {self.sentence}", indent=13)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +91,5 @@ class TaskReport:
         return "\n".join([self._header, *map(repr, self.checks)])
 
     def _repr_html_(self) -> str:
-        facts = {check.name: f"{_WORDS[check.passed]}: {check.sentence}" for check in self.checks}
+        facts = {check.name: check.verdict for check in self.checks}
         return html_block(self._header, html_facts(facts))
-
-
-def participation(squares: FloatArray) -> float:
-    r"""Participation number :math:`(\sum_j s_j)^2 / \sum_j s_j^2` of nonnegative numbers.
-
-    Between 1 (one of them is all) and their number (all are equal); 0 where all are 0.
-    """
-    total = float((squares**2).sum())
-    return float(squares.sum() ** 2 / total) if total > 0 else float(np.count_nonzero(squares))

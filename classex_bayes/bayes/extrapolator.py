@@ -41,7 +41,6 @@ from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
-from classex_bayes.task.guessing import WARNINGS, compared_with_guessing
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -172,6 +171,8 @@ class BayesianExtrapolator(MixtureModel):
 
         Warns
         -----
+        DataWarning
+            The data are probably not what they should be (`SourceTask.doubts`).
         ConvergenceWarning
             r_hat, effective sample size or divergences are not as they should be.
         """
@@ -182,9 +183,6 @@ class BayesianExtrapolator(MixtureModel):
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         seeds = seed_sequence(random_seed)
         data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
-        places = {compared_with_guessing(task) for task in tasks} & WARNINGS.keys()
-        if places:
-            tree.attrs["doubts"] = json.dumps(sorted(WARNINGS[place] for place in places))
         tree.attrs["likelihood"] = self.likelihood
         return self._sample(tasks, prior, data, tree, settings, seeds)
 
@@ -329,8 +327,7 @@ class BayesianExtrapolator(MixtureModel):
     def _notes(self) -> tuple[str, ...]:
         attributes = self.idata.attrs
         kinds = attributes["task_kind"].split(", ")
-        notes = json.loads(attributes.get("doubts", "[]"))
-        notes += self._sampling_notes()
+        notes = [*self._data_notes, *self._sampling_notes()]
         notes += json.loads(attributes.get("pool_notes", "[]"))
         if "ranks" in kinds:
             notes.append(

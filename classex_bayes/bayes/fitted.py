@@ -32,6 +32,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
 from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.task.doubts import notes_on
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -96,6 +97,8 @@ class FittedModel(Parameters, ABC):
 
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
         """Take over a posterior, fresh from the sampler or from a file."""
+        if tasks:
+            tree.attrs["doubts"] = json.dumps(notes_on(tasks))
         self._tree, self._tasks = tree, tasks
         self._fitted_name, self._fitted_parameters = self.name, self.get_params()
 
@@ -156,6 +159,11 @@ class FittedModel(Parameters, ABC):
         except DataError:  # nothing that this model could be fitted to
             return False
         return observed.equals(self._tree["observed_data"].to_dataset())
+
+    @property
+    def _data_notes(self) -> tuple[str, ...]:
+        """Notes on the data of the fit, for its predictions."""
+        return tuple(json.loads(self._tree.attrs.get("doubts", "[]")))
 
     @property
     def _is_current(self) -> bool:

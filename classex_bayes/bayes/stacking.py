@@ -255,7 +255,7 @@ class StackedExtrapolator(FittedModel):
 
         Warns
         -----
-        ConvergenceWarning
+        DataWarning, ConvergenceWarning
             As for `BayesianExtrapolator.fit`.
         """
         settings = SamplerSettings(

@@ -86,19 +86,7 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions, seed: int)
             files, higher_is_better=False if distances else None, random_seed=seed, **arguments
         )
     terminal.aside(str(task))
-    warning = _guessing_warning(task, distances)
-    if warning:
-        terminal.aside(f"note: {warning}")
     return task
-
-
-def _guessing_warning(task: Any, distances: bool) -> str:
-    """Warning about a task that is not more accurate than guessing."""
-    from classex_bayes.task.guessing import WARNINGS, compared_with_guessing
-
-    place = compared_with_guessing(task)
-    remedy = "leave --distances out" if distances else "pass --distances for distances"
-    return WARNINGS.get(place, "") + (f" ({remedy})" if place == "below" else "")
 
 
 def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:

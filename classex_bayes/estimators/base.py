@@ -17,6 +17,7 @@ from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.estimand import Estimand
+from classex_bayes.task.doubts import doubts_told, notes_on, warn_of_doubts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
@@ -25,7 +26,7 @@ _ROUNDING = 1e-9  # of predictions
 
 
 def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `fit(task)` answer `fit(scores, y)`, the habit of other packages, with a remedy."""
+    """Let `fit(task)` warn of doubts about its data, and answer `fit(scores, y)` with a remedy."""
 
     @wraps(fit)
     def fit_task(self: Any, *arguments: Any, **settings: Any) -> Any:
@@ -34,7 +35,11 @@ def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
                 f"fit: expected one SourceTask, found {len(arguments)} arguments; settings go by "
                 "name, and fit(SourceTask.from_scores(scores, y)) fits to scores"
             )
-        return fit(self, *arguments, **settings)
+        given = arguments[0] if arguments else settings.get("task")
+        tasks = given if isinstance(given, list | tuple) else [given]
+        warn_of_doubts(*(task for task in tasks if isinstance(task, SourceTask)))
+        with doubts_told():
+            return fit(self, *arguments, **settings)
 
     return fit_task
 
@@ -109,6 +114,7 @@ class PointEstimator(Parameters, ABC):
 
     _estimand = Estimand()
     _n_classes: int  # k1 of the task that it was fitted to
+    _data_notes: tuple[str, ...]
 
     @abstractmethod
     def _fit(self, task: SourceTask) -> None:
@@ -150,10 +156,15 @@ class PointEstimator(Parameters, ABC):
         ------
         DataError
             A parameter out of range, or a task that does not suit the estimator.
+
+        Warns
+        -----
+        DataWarning
+            The data are probably not what they should be (`SourceTask.doubts`).
         """
         source_task(task)
         self._fit(task)
-        self._n_classes = task.n_classes
+        self._n_classes, self._data_notes = task.n_classes, notes_on([task])
         self._fitted_name = self.name
         return self
 
@@ -168,7 +179,8 @@ class PointEstimator(Parameters, ABC):
         Returns
         -------
         Extrapolation
-            Point estimate; its notes say where it leaves [0, 1] or rests on a limit.
+            Point estimate; its notes say where it leaves [0, 1] or rests on a limit, and what is
+            doubtful or scarce in the data.
 
         Raises
         ------
@@ -177,7 +189,7 @@ class PointEstimator(Parameters, ABC):
         """
         name, counts = self._require("_fitted_name"), class_counts(k)
         values = self._curve(counts)
-        notes = self._notes(counts, values)
+        notes = self._notes(counts, values) + self._data_notes
         return Extrapolation.from_point(
             counts, values, name, self._n_classes, notes, self._estimand
         )

@@ -18,6 +18,7 @@ from classex_bayes.estimators.resampling import redraw_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.doubts import doubts_told
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -120,8 +121,8 @@ def bootstrap(
     resampling = _bare_curve(task) if task.kind == "accuracies" else _test_classes(task)
     draws = np.empty((n_draws, counts.size))
     seeds = enumerate(seed.spawn(n_draws))
-    with warnings.catch_warnings():
-        # The prediction from the task itself has warned.
+    with warnings.catch_warnings(), doubts_told():
+        # The fit to the task itself, and the prediction from it, have warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         for draw, child in track(
             seeds, "bootstrap", n_draws, console=Console(stderr=True), transient=True, disable=quiet

@@ -20,6 +20,7 @@ from classex_bayes.results import (
     reference_accuracy,
     shared_metric,
 )
+from classex_bayes.task.doubts import doubts_told, warn_of_doubts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -132,6 +133,7 @@ def compare(
     counts = class_counts(k)
     prob, kind = interval_settings(ci_prob, ci_kind)
     seed_sequence(random_seed)
+    warn_of_doubts(task)
     columns = "mean", *interval_columns(prob, kind)
     done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
@@ -139,7 +141,8 @@ def compare(
     try:
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
-                fitted = _fitted(estimator, task, random_seed)
+                with doubts_told():
+                    fitted = _fitted(estimator, task, random_seed)
                 prediction = replace(fitted.predict(counts), estimator=name)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)

@@ -26,6 +26,7 @@ from classex_bayes.exceptions import (
     Interrupted,
 )
 from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.task.doubts import doubts_told
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
@@ -196,7 +197,7 @@ def _predict(
     estimator: Estimator, task: SourceTask, k: Any, seed: int, sampler: dict[str, Any]
 ) -> tuple[Extrapolation, str]:
     """Prediction of a fitted copy, and what the sampler warned of."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, doubts_told():
         # How far predictions err is what is studied; the sampler's warnings go into the table.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("always", ConvergenceWarning)

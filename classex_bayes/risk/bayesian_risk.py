@@ -140,7 +140,7 @@ class BayesianRisk(MixtureModel):
 
         Warns
         -----
-        ConvergenceWarning
+        DataWarning, ConvergenceWarning
             As for `BayesianExtrapolator.fit`.
         """
         settings = SamplerSettings(
@@ -213,7 +213,7 @@ class BayesianRisk(MixtureModel):
             self._fitted_name,
             "credible",
             self._n_classes,
-            tuple(self._sampling_notes()),
+            (*self._data_notes, *self._sampling_notes()),
             Estimand(metric=RISK),
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())

@@ -171,7 +171,7 @@ class ScoreInformedExtrapolator(FittedModel):
 
         Warns
         -----
-        ConvergenceWarning
+        DataWarning, ConvergenceWarning
             As for `BayesianExtrapolator.fit`; or the importance weights are uncertain.
         """
         source_task(task)
@@ -314,7 +314,7 @@ class ScoreInformedExtrapolator(FittedModel):
         """
         posterior = self._require("_posterior")
         counts = class_counts(k)
-        notes = [note for note in (posterior.doubt, posterior.advice) if note]
+        notes = [*self._data_notes, *filter(None, (posterior.doubt, posterior.advice))]
         values = posterior.accuracy(counts)
         if self._rank_model is not None:
             discrepancy = float(self._tree.attrs["discrepancy"])

@@ -15,6 +15,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
+from classex_bayes.task.doubts import doubts_of
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
 from classex_bayes.task.merge import merged
 from classex_bayes.task.score_arguments import (
@@ -23,7 +24,7 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.task_facts import task_facts
+from classex_bayes.task.task_facts import task_facts, task_line
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, no_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -395,6 +396,11 @@ class SourceTask:
         """Number of (instance, competitor) pairs with equal scores."""
         return self._evidence.n_tied
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why the data may not be what they should be, in sentences: `fit` warns of them."""
+        return doubts_of(self)
+
     def grid(self, number: int = 12) -> IntArray:
         """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve.
 
@@ -579,13 +585,8 @@ class SourceTask:
         return type(self)(self.evidence.without_source(), self.kind, self.classes)
 
     def __repr__(self) -> str:
-        """Size, accuracy with its standard error, and ties."""
-        facts = task_facts(self)
-        ties = f", {self.n_tied:,} ties ({self.ties})" if self.n_tied else ""
-        return folded(
-            f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
-            f"from {self.kind}, accuracy {facts['accuracy']}{ties}>"
-        )
+        """Size, accuracy with its standard error, ties, and doubts about the data."""
+        return "\n".join([task_line(self), *(folded(f"doubt: {doubt}") for doubt in self.doubts)])
 
     def _repr_html_(self) -> str:
         return html_block("SourceTask", html_facts(task_facts(self)))

@@ -1,14 +1,14 @@
-"""A task in a few words: size, accuracy and what must be known of its scores."""
+"""A task in a few words: size, accuracy, and doubts about its data."""
 
 from typing import Any
 
 import numpy as np
 
-from classex_bayes.formatting import with_error
+from classex_bayes.formatting import folded, with_error
 
 
 def task_facts(task: Any) -> dict[str, str]:
-    """Size of a task, its accuracy with standard error, its design effect and ties, as text."""
+    """Size of a task, its accuracy with standard error, its design effect, ties and doubts."""
     grid = task.grid()
     error = float(np.sqrt(task.accuracy_cov(grid)[-1, -1]))
     accuracy = with_error(float(task.accuracy(grid)[-1]), error)
@@ -19,4 +19,18 @@ def task_facts(task: Any) -> dict[str, str]:
         "accuracy": accuracy + ("" if grid[-1] == task.n_classes else f" at k = {grid[-1]}"),
         "design effect": f"{task.design_effect():.3g}",
     }
-    return facts | ({"ties": f"{task.n_tied:,} ({task.ties})"} if task.n_tied else {})
+    if task.n_tied:
+        facts["ties"] = f"{task.n_tied:,} ({task.ties})"
+    if task.doubts:
+        facts["doubts"] = "; ".join(task.doubts)
+    return facts
+
+
+def task_line(task: Any) -> str:
+    """Size, accuracy with its standard error and ties, in one line if it is short."""
+    facts = task_facts(task)
+    ties = f", {task.n_tied:,} ties ({task.ties})" if task.n_tied else ""
+    return folded(
+        f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
+        f"from {task.kind}, accuracy {facts['accuracy']}{ties}>"
+    )

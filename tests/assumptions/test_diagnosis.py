@@ -10,7 +10,7 @@ from classex_bayes.assumptions.confusion_graph import exchange_ends, linked_shar
 from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.marginality import check_marginality
 from classex_bayes.assumptions.score_facts import facts_of_scores
-from classex_bayes.assumptions.task_report import Check, TaskReport, participation
+from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import (
     GaussianClasses,
@@ -19,6 +19,7 @@ from classex_bayes.simulate import (
     UniformSphere,
     qda_scores,
 )
+from classex_bayes.task.doubts import Check, participation
 from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)

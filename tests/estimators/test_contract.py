@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import random_scores
+from helpers import random_scores, unsound_data
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -246,6 +246,7 @@ def test_result(estimator):
     assert result.quantity == ("risk" if estimator in RISKS else "accuracy")
 
 
+@unsound_data
 @of_each([*FROM_RANKS, *FROM_CURVES[2:], *FROM_SCORES])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), k1=st.integers(4, 60), lead=st.floats(-1, 5))
@@ -305,6 +306,7 @@ def test_favorabilities_are_weighed_by_class(estimator):
         assert model.predict(10).mean.item() == pytest.approx(expected, rel=1e-12)
 
 
+@unsound_data
 @of_each(FROM_SCORES)
 def test_distances_are_scores(estimator):
     scores, y = random_scores(repeats=2)

@@ -1,0 +1,215 @@
+"""Doubts about a task: checks of its evidence, what fits warn of and what predictions say.
+
+A *doubt* means that the data are probably not what they should be: every fit warns of it, once. A
+*caution* is a fact about small samples that sound data may have too. Both are notes of every
+prediction. All are cheap: no check reads the scores again.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.exceptions import DataWarning, warn
+from classex_bayes.formatting import folded
+from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
+from classex_bayes.typing import FloatArray, IntArray
+
+FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES = 20, 10, 0.05
+FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
+# Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12,
+# up to 1 / k1. Where so many standard errors are wider than the margin, instances are too few to
+# tell a poor classifier from guessing, but not from the opposite of a good one.
+_GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN = 12**-0.5, 3, 0.15
+_WORDS = {True: "ok", False: "WARNING", None: "not checked"}
+_told: ContextVar[bool] = ContextVar("told", default=False)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a task and its answer.
+
+    Attributes
+    ----------
+    name : str
+        What was looked at.
+    passed : bool or None
+        None where it could not be checked.
+    sentence : str
+        What was found, what it means, and what to do; or why it could not be checked.
+    value : float
+        The number that decided; NaN where it could not be checked.
+    threshold : float
+        What `value` was compared with; NaN where there is no such number.
+    """
+
+    name: str
+    passed: bool | None
+    sentence: str
+    value: float = float("nan")
+    threshold: float = float("nan")
+
+    @property
+    def verdict(self) -> str:
+        """The answer and the sentence: "WARNING: ..."."""
+        return f"{_WORDS[self.passed]}: {self.sentence}"
+
+    def __repr__(self) -> str:
+        """One line: the verdict, the name and the sentence."""
+        return folded(f"{_WORDS[self.passed]:<11}  {self.name}: {self.sentence}", indent=13)
+
+
+def doubts_of(task: Any) -> tuple[str, ...]:
+    """Sentences of the checks that failed and that sound data pass."""
+    checks = [better_than_chance(task)]
+    if task.kind != "accuracies":
+        checks.append(ties(task.evidence))
+        if task.evidence.statistics is not None:
+            checks.append(concentrated_errors(task.evidence, task.classes))
+    return _failed(checks)
+
+
+def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
+    """Doubts and cautions about the data of a fit: each is a note of its predictions."""
+    notes: list[str] = []
+    for task in tasks:
+        checks = [few_classes(task.n_classes)]
+        if task.kind != "accuracies":
+            checks.append(few_errors(task.evidence.losses, task.y))
+        notes += [*task.doubts, *_failed(checks)]
+    return tuple(dict.fromkeys(notes))
+
+
+def _failed(checks: Sequence[Check]) -> tuple[str, ...]:
+    return tuple(check.sentence for check in checks if check.passed is False)
+
+
+def warn_of_doubts(*tasks: Any) -> None:
+    """Warn of the doubts about tasks, but not within `doubts_told`."""
+    if not _told.get():
+        for doubt in dict.fromkeys(doubt for task in tasks for doubt in task.doubts):
+            warn(doubt, DataWarning)
+
+
+@contextmanager
+def doubts_told() -> Iterator[None]:
+    """Let fits within not warn of doubts, since the caller did or studies doubtful data."""
+    token = _told.set(True)
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def better_than_chance(task: Any) -> Check:
+    """Whether the accuracy among the fewest classes is above that of guessing, 1 / k.
+
+    From ranks, accuracy between two classes must be above 1/2 by 3 of the standard errors that
+    ranks at random have; of so few instances that these are wider than 0.15, it may not be below
+    1/2 by as many. A bare curve must not be below 1 / k.
+    """
+    k, margin = int(task.grid()[0]), 0.0
+    accuracy = float(task.accuracy(k)[0])
+    if task.kind != "accuracies":
+        margin = _STANDARD_ERRORS * _GUESSING_SD * (task.design_effect() / task.n_test) ** 0.5
+    threshold = 1 / k + (margin if margin <= _WIDEST_MARGIN else -margin)
+    passed = accuracy >= threshold
+    sentence = f"accuracy {accuracy:.3f} among {k} classes, {1 / k:.3g} by guessing"
+    if accuracy < 1 / k - margin:
+        sentence += (
+            "; right answers score below most wrong ones: is the sign of the scores reversed "
+            "(higher_is_better), or y in another order than the scores?"
+        )
+    elif not passed:
+        sentence += (
+            "; right answers score no better than wrong ones: is y in another order than the "
+            "scores?"
+        )
+    return Check("better than chance", passed, sentence, accuracy, threshold)
+
+
+def ties(evidence: LossEvidence) -> Check:
+    """Share of tied pairs among tied and lost ones: how much the rule for ties decides."""
+    n_tied, lost = evidence.n_tied, int(evidence.losses.sum())
+    value = n_tied / max(n_tied + lost, 1)
+    passed = value <= MOST_TIES
+    sentence = (
+        f"{n_tied} tied pairs beside {lost} pairs won by the wrong class (rule: {evidence.ties})"
+    )
+    if not passed:
+        sentence += (
+            "; the rule decides much of the accuracy: compare 'optimistic' with 'pessimistic', or "
+            "give scores with more digits"
+        )
+    return Check("ties", passed, sentence, value, MOST_TIES)
+
+
+def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:
+    r"""Whether a few classes make up the sampling error of ATA at k = k1.
+
+    The effective number of classes is the participation number
+    :math:`(\sum_j \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Below 7 the covariance
+    rests on a handful of classes. That classes differ is normal: on sound tasks of 100 classes it
+    is 10 to 40, and grows with k1.
+    """
+    name, n_classes = "concentrated errors", evidence.n_classes
+    n_errors = int(np.count_nonzero(evidence.losses))
+    if n_classes < FEWEST_FOR_CONCENTRATION or n_errors < ERRORS_FOR_CONCENTRATION:
+        return Check(
+            name,
+            None,
+            f"needs {FEWEST_FOR_CONCENTRATION} classes and {ERRORS_FOR_CONCENTRATION} instances "
+            f"with errors, found {n_classes} and {n_errors}",
+        )
+    squares = evidence.class_influence[:, -1] ** 2
+    effective = participation(squares)
+    passed = effective >= FEWEST_EFFECTIVE
+    sentence = f"the sampling error is that of {effective:.1f} equally important classes"
+    if not passed:
+        top = np.argsort(-squares)[:5]
+        named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
+        share = float(squares[top].sum() / squares.sum())
+        sentence += (
+            f"; {100 * share:.0f}% is due to classes {named}: look at them (mislabelled? one "
+            "template that wins everywhere?), and expect the standard errors to be off"
+        )
+    return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
+
+
+def few_classes(n_classes: int) -> Check:
+    """Whether there are 20 classes, of which their population can be told."""
+    passed = n_classes >= FEWEST_CLASSES
+    sentence = f"{n_classes} classes"
+    if not passed:
+        sentence += (
+            f" are few, below {FEWEST_CLASSES}: trust the interval and not the mean, or test more"
+        )
+    return Check("few classes", passed, sentence, float(n_classes), float(FEWEST_CLASSES))
+
+
+def few_errors(losses: IntArray, y: IntArray) -> Check:
+    """Whether 10 instances are wrong, in 5 classes; the fewer, the more the prior decides."""
+    erring = np.unique(y[losses > 0]).size
+    n = int((losses > 0).sum())
+    passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
+    sentence = f"{n} instances of {erring} classes lost to some competitor"
+    if n == 0:
+        sentence = "no instance lost to a competitor"
+    if not passed:
+        sentence += (
+            "; with so few the decline is known by its upper limit alone, and the model, or its "
+            "prior, decides"
+        )
+    return Check("few errors", passed, sentence, float(n), float(FEWEST_ERRORS))
+
+
+def participation(squares: FloatArray) -> float:
+    r"""Participation number :math:`(\sum_j s_j)^2 / \sum_j s_j^2` of nonnegative numbers.
+
+    Between 1 (one of them is all) and their number (all are equal); 0 where all are 0.
+    """
+    total = float((squares**2).sum())
+    return float(squares.sum() ** 2 / total) if total > 0 else float(np.count_nonzero(squares))
