@@ -128,7 +128,8 @@ def arrows():
     modules = {module_of(file) for file in FILES}
     found = {}
     for file in FILES:
-        names = (name.removeprefix("classex_bayes.") for name, _ in imported(file))
+        own = (name for name, _ in imported(file) if name.startswith("classex_bayes."))
+        names = [name.removeprefix("classex_bayes.") for name in own]
         targets = {n if n in modules else n.rpartition(".")[0] for n in names}
         found[module_of(file)] = targets & modules - {"", module_of(file)}
     return found

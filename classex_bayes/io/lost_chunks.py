@@ -15,6 +15,7 @@ from classex_bayes.exceptions import DataError
 
 def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
     """Raise where a dataset of HDF5 is not wholly stored."""
+    refuse_external(array, name)
     if array.is_virtual:
         _refuse_lost_sources(array, name)
     elif array.size and array.chunks is None and not array.id.get_storage_size():
@@ -23,6 +24,18 @@ def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
         expected, written = _number_of_chunks(array), array.id.get_num_chunks()
         if written < expected:
             raise DataError(f"{name}: {expected - written} of {expected} chunks were never written")
+
+
+def refuse_external(array: h5py.Dataset, name: str) -> None:
+    """Raise where the values of a dataset are bytes of other files, which may be any files.
+
+    HDF5 reads zeros where these files end.
+    """
+    if array.external:
+        raise DataError(
+            f"{name}: its values are stored outside, in {array.external[0][0]!r}; expected them in "
+            "the file itself: copy the dataset, or pass the raw file with np.memmap"
+        )
 
 
 def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:

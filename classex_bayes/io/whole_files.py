@@ -1,5 +1,6 @@
 """Trees of results and pages of text, written whole or not at all."""
 
+import io
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -7,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import h5py
 import xarray as xr
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.lost_chunks import refuse_lost_chunks
+from classex_bayes.io.lost_chunks import refuse_external, refuse_lost_chunks
 
 
 @contextmanager
@@ -61,21 +63,54 @@ def write_text(text: str, path: Path) -> Path:
 
 def read_tree(path: Path) -> xr.DataTree:
     """Read a DataTree into memory from netCDF (.nc) or zarr (.zarr)."""
-    if not path.exists():
-        raise FileNotFoundError(f"path: there is no file {path}")
     _require_ending(path)
-    engine: Any = "h5netcdf" if path.suffix == ".nc" else "zarr"
-    if engine == "zarr":
+    if not _exists(path):
+        raise FileNotFoundError(f"path: there is no file {str(path)!r}")
+    if path.suffix == ".zarr":
         require_zarr()
     try:
-        if engine == "zarr":
-            _refuse_lost_chunks(path)
-        with xr.open_datatree(path, engine=engine) as tree:
-            return tree.load()
+        if path.suffix == ".nc":
+            # From bytes: a name that is no UTF-8 would not reach the library.
+            return _read_netcdf(path.read_bytes())
+        _refuse_lost_chunks(path)
+        with xr.open_datatree(path, engine="zarr") as tree:
+            return _without_encodings(tree.load())
     except ImportError:
         raise
     except Exception as error:
-        raise DataError(f"path: {path} is not a readable {path.suffix} file ({error})") from error
+        reason = str(error).strip() or type(error).__name__
+        raise DataError(f"path: {path} is not a readable {path.suffix} file ({reason})") from error
+
+
+def as_read(tree: xr.DataTree) -> xr.DataTree:
+    """The tree as netCDF gives it back: attributes and text in the form that files have."""
+    return _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
+
+
+def _read_netcdf(content: bytes) -> xr.DataTree:
+    with h5py.File(io.BytesIO(content)) as file:
+        file.visititems(_refuse_external)
+    with xr.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
+        return _without_encodings(tree.load())
+
+
+def _refuse_external(name: str, item: Any) -> None:
+    if isinstance(item, h5py.Dataset):
+        refuse_external(item, name)
+
+
+def _without_encodings(tree: xr.DataTree) -> xr.DataTree:
+    for node in tree.subtree:
+        for variable in node.variables.values():
+            variable.encoding = {}  # that of text could not be written again
+    return tree
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that is too long, say
+        return False
 
 
 def _require_ending(path: Path) -> None:

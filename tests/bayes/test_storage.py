@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -254,6 +255,192 @@ def test_unknown_priors(plain, tmp_path, prior):
         load(tmp_path / "model.nc")
 
 
+# Damaged and edited files
+
+
+SAVED = Path(__file__).parent.parent / "reference"
+OLD = SAVED / "model_0.1.0.nc"
+few_draws = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+
+
+@few_draws
+@pytest.mark.parametrize("seed", range(2))
+def test_flipped_bits_give_an_error_or_the_same_numbers(tmp_path, seed):
+    whole = save(load(OLD), tmp_path / "model.nc").read_bytes()
+    draws = load(tmp_path / "model.nc").predict(K).accuracy
+    rng = np.random.default_rng(seed)
+    refused = 0
+    for _ in range(10):
+        content = bytearray(whole)
+        for bit in rng.integers(0, 8 * len(whole), rng.integers(1, 4)):
+            content[bit // 8] ^= 1 << (bit % 8)
+        (tmp_path / "bad.nc").write_bytes(content)
+        try:
+            again = load(tmp_path / "bad.nc")
+        except DataError:
+            refused += 1
+        else:
+            assert_array_equal(again.predict(K).accuracy, draws)
+    # Draws fill most of the file, and none of them may change.
+    assert refused >= 5
+
+
+def edited(tree, change):
+    """A copy of a tree with a change in the weights, in an attribute, in a coordinate or a name."""
+    tree = tree.copy(deep=True)
+    group = tree["mixture"].to_dataset()
+    match change:
+        case "attribute":
+            tree.attrs["n_test"] += 1
+        case "missing checksum":
+            del tree.attrs["checksum"]
+        case "missing format":
+            del tree.attrs["file_format"]
+        case "new group":
+            tree["more"] = xr.DataTree(xr.Dataset({"x": 1.0}))
+        case "name":
+            tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().rename(mu="nu"))
+        case "coordinate":
+            tree["mixture"] = xr.DataTree(group.assign_coords(draw=group["draw"] + 1))
+        case "type":
+            tree["mixture"] = xr.DataTree(group.astype(np.float32))
+        case _:
+            tree["mixture"] = xr.DataTree(group.roll(knot=1))
+    return tree
+
+
+CHANGES = ["weights", "attribute", "coordinate", "name", "type"]
+CHANGES += ["new group", "missing checksum", "missing format"]
+
+
+@few_draws
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_file_is_refused(tmp_path, change):
+    path = save(load(OLD), tmp_path / "model.nc")
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        edited(tree.load(), change).to_netcdf(tmp_path / "edited.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=r"edited.nc .*the file was changed or damaged after"):
+        load(tmp_path / "edited.nc")
+
+
+@few_draws
+def test_the_checksum_is_of_the_content_and_not_of_the_format(tmp_path):
+    model = load(OLD)
+    odd = xr.Dataset({"day": np.array(["2026-11-22"], "datetime64[ns]"), "name": ("x", ["a"])})
+    model.idata["mine"] = xr.DataTree(odd.assign_attrs(one=["a"], two=[1, 2.5], none="", yes=1))
+    path = save(model, tmp_path / "model.nc")
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        tree.load()
+        packed = {
+            node.path: {name: {"zlib": True} for name in node.data_vars if node[name].ndim}
+            for node in tree.subtree
+        }
+        for node in tree.subtree:
+            for variable in node.variables.values():
+                variable.encoding = {}
+        tree.to_netcdf(tmp_path / "packed.nc", engine="h5netcdf", encoding=packed)
+        whole = {"zarr_format": 2, "write_empty_chunks": True}
+        tree.to_zarr(tmp_path / "other.zarr", **whole)
+    for name in ("packed.nc", "other.zarr"):
+        again = load(tmp_path / name)
+        assert again.idata.attrs == model.idata.attrs
+        assert_array_equal(again.predict(K).accuracy, model.predict(K).accuracy)
+
+
+@few_draws
+def test_a_later_format_is_named(tmp_path):
+    path = save(load(OLD), tmp_path / "model.nc")
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        tree.load().attrs["file_format"] = 99
+        tree.to_netcdf(tmp_path / "later.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match="format 99 of a later version"):
+        load(tmp_path / "later.nc")
+
+
+DEEP = "[" * 100_000
+ATTRIBUTES = [
+    ("modeling_interface", np.array([1, 2]), "was not written by"),
+    ("estimator", np.array([1, 2]), "attribute estimator"),
+    ("estimator", "save", "which this version does not know"),
+    ("sampler", DEEP, "attribute sampler"),
+    ("sampler", '{"nuts_sampler": "zzz"}', "attribute sampler"),
+    ("prior", DEEP, "attribute prior"),
+    ("random_seed", DEEP, "random_seed"),
+    ("random_seed", "[1e999]", "random_seed"),
+    ("random_seed", "-1", "random_seed"),
+    ("n_classes", 2**62 * 1.0, "attribute n_classes"),
+    ("n_classes", -5, "attribute n_classes"),
+    ("n_test", np.array([3, 4]), "attribute n_test"),
+    ("design_effect", float("nan"), "attribute design_effect"),
+    ("design_effect", "large", "attribute design_effect"),
+    ("task_kind", 7, "attribute task_kind"),
+    ("dependence", "{}", "attribute dependence"),
+    ("dependence", '{"within": 1e999}', "attribute dependence"),
+]
+
+
+@few_draws
+@pytest.mark.parametrize(("name", "value", "message"), ATTRIBUTES)
+def test_edited_attributes_of_files_without_a_checksum(tmp_path, name, value, message):
+    tree = load(OLD).idata
+    tree.attrs[name] = value
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=f"path: .*{message}"):
+        load(tmp_path / "model.nc")
+
+
+NUMBERS = {
+    "doubled": ("mixture/weights", lambda w: 2 * w, "with the sum 1"),
+    "negative": ("mixture/weights", lambda w: -w, "with the sum 1"),
+    "zero": ("mixture/weights", lambda w: 0 * w, "with the sum 1"),
+    "nan": ("mixture/weights", lambda w: w * np.nan, "NaN or infinity"),
+    "parameters": ("posterior/mu", lambda x: x / 0.0, "NaN or infinity"),
+    "counts": ("observed_data/loss_histogram", lambda n: n * 1e300, "add up to n_test"),
+    "accuracy": ("observed_data/accuracy", lambda a: a + 1, r"numbers in \[0, 1\]"),
+    "sizes": ("observed_data/k", lambda k: -k, r"2\.\.n_classes"),
+    "design": ("constant_data/design_effect", lambda d: 0 * d, "positive"),
+    "twice": ("mixture/draw", lambda d: 0 * d, "has an entry twice"),
+}
+
+
+@few_draws
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("how", NUMBERS)
+def test_numbers_that_no_fit_leaves(tmp_path, how):
+    place, change, message = NUMBERS[how]
+    tree = load(OLD).idata
+    group, name = place.split("/")
+    data = tree[group].to_dataset()
+    tree[group] = xr.DataTree(data.assign({name: change(data[name])}))
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=f"path: .*{place}.*{message}"):
+        load(tmp_path / "model.nc")
+
+
+@few_draws
+def test_odd_names_of_files(tmp_path):
+    model = load(OLD)
+    for name in ("model.nc.", "model.nc ", ".nc", "x" * 300, "x" * 5000 + ".nc"):
+        with pytest.raises((DataError, FileNotFoundError, OSError)) as told:
+            load(tmp_path / name)
+        assert "path: " in str(told.value)
+    with pytest.raises(DataError, match="path: expected a path"):
+        load("model\0.nc")
+    odd = save(model, tmp_path / "m\udcff\n*'é.nc")
+    assert_array_equal(load(odd).predict(K).accuracy, model.predict(K).accuracy)
+
+
+@few_draws
+def test_bytes_of_other_files_are_never_numbers(tmp_path):
+    save(load(OLD), tmp_path / "model.nc")
+    (tmp_path / "secret").write_bytes(bytes(800))
+    with h5py.File(tmp_path / "model.nc", "a") as file:
+        raw = [(str(tmp_path / "secret"), 0, 800)]
+        file["posterior"].create_dataset("more", (100,), "f8", external=raw)
+    with pytest.raises(DataError, match=r"more: its values are stored outside, in .*secret"):
+        load(tmp_path / "model.nc")
+
+
 def test_the_file_is_plain_netcdf(plain, tmp_path):
     # Readable without this package, and none of it is code.
     path = save(plain, tmp_path / "model.nc")
@@ -288,10 +475,7 @@ def test_a_disk_without_room_is_told_and_the_model_lives_on(tmp_path, ending):
     assert found.stdout.splitlines() in (["told: 27", "0 True"], ["told: 28", "0 True"])
 
 
-SAVED = Path(__file__).parent.parent / "reference"
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+@few_draws
 def test_files_of_earlier_versions_load():
     model = load(SAVED / "model_0.1.0.nc")
     predicted = model.predict([150, 1000, 10_000]).mean

@@ -171,6 +171,16 @@ def test_sources_in_the_same_file(tmp_path):
     assert read_task(tmp_path / "a.h5").ranks.tolist() == EXPECTED.ranks.tolist()
 
 
+def test_values_outside_the_file_are_refused(tmp_path):
+    # Of any file of the machine, and zeros beyond its end.
+    (tmp_path / "raw").write_bytes(np.arange(6.0).tobytes())
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("scores", (3, 3), "f8", external=[(str(tmp_path / "raw"), 0, 72)])
+        file["y"] = np.arange(3)
+    with pytest.raises(DataError, match=r"a.h5: scores: its values are stored outside, in .*raw"):
+        read_task(tmp_path / "a.h5")
+
+
 def test_nothing_written(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["scores"] = SCORES

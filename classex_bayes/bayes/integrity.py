@@ -1,0 +1,256 @@
+"""What the file of a fitted model must hold: its checksum, sound attributes and sound numbers.
+
+The checksum is taken over what a reader sees (names, dimensions, values, attributes), not over
+bytes of the file: it is the same in netCDF and zarr, and after a change of the compression.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.arguments import is_real
+from classex_bayes.bayes.provenance import seeds_of
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import brief
+from classex_bayes.io.whole_files import as_read
+from classex_bayes.task.evidence import MadeFrom
+from classex_bayes.task.validation import FEWEST_CLASSES
+from classex_bayes.typing import NumberArray
+
+# Of the layout of groups and attributes; files of 0.1.0 may have no number and no checksum.
+FILE_FORMAT = 1
+# Attributes of every model, and the groups of its draws.
+_OF_EVERY_MODEL = {
+    "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "random_seed_spawn_key",
+    "sampler",
+}  # fmt: skip
+_DRAWS = "posterior", "mixture", "class_weights"
+_CHECKSUM, _FORMAT = "checksum", "file_format"
+_ROUNDING = 1e-6  # largest share by which a sum may be off
+
+
+def sealed(tree: xr.DataTree) -> xr.DataTree:
+    """The tree as it is read from a file, with the attributes that `refuse_changed` looks at."""
+    stored = as_read(tree)
+    stored.attrs[_FORMAT] = FILE_FORMAT
+    stored.attrs[_CHECKSUM] = _checksum(stored)
+    return stored
+
+
+def refuse_changed(tree: xr.DataTree) -> None:
+    """Raise where a file is not what `sealed` made of it, and take its seal off."""
+    attributes: dict[Any, Any] = tree.attrs
+    file_format: Any = attributes.get(_FORMAT)
+    if is_real(file_format) and file_format > FILE_FORMAT:
+        raise DataError(
+            f"it has the format {file_format} of a later version, and this one reads up to "
+            f"{FILE_FORMAT}; update classex_bayes"
+        )
+    written = attributes.pop(_CHECKSUM, None)
+    if (file_format is not None or written is not None) and written != _checksum(tree):
+        raise DataError(
+            "its content does not agree with its checksum: the file was changed or damaged after "
+            "it was saved; use another copy, or fit again"
+        )
+    attributes.pop(_FORMAT, None)
+
+
+def _checksum(tree: xr.DataTree) -> str:
+    """Digest of the groups, in which all formats agree."""
+    digest = hashlib.sha256()
+
+    def add(*parts: bytes) -> None:
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+
+    for node in sorted(tree.subtree, key=lambda node: node.path):
+        group = node.to_dataset(inherit=False)
+        add(node.path.encode(errors="surrogatepass"), _plain_attributes(group.attrs))
+        for name in sorted(map(str, group.variables)):
+            variable = group.variables[name]
+            role = "coordinate" if name in group.coords else "variable"
+            add(json.dumps([name, role, variable.dims, variable.shape], default=str).encode())
+            add(*_plain_values(np.asarray(variable.values)), _plain_attributes(variable.attrs))
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _plain_attributes(attributes: Mapping[Any, Any]) -> bytes:
+    """Attributes as JSON; netCDF does not tell a list of one from a value."""
+    values = {str(name): _plain_items(value) for name, value in attributes.items()}
+    return json.dumps(values, sort_keys=True, default=str).encode()
+
+
+def _plain_items(value: Any) -> list[Any]:
+    items = [
+        item.item() if isinstance(item, np.generic) else item
+        for item in np.ravel(np.asarray(value, dtype=object))
+    ]
+    return [item.hex() if isinstance(item, float) else item for item in items]
+
+
+def _plain_values(values: NumberArray) -> tuple[bytes, bytes]:
+    """Type and bytes of an array, text as JSON."""
+    if values.dtype.kind not in "biufc":
+        return b"text", json.dumps(values.ravel().tolist(), default=str).encode()
+    little = values.astype(values.dtype.newbyteorder("<"), order="C")
+    if little.dtype.kind == "f":
+        little[np.isnan(little)] = np.nan  # of which there are many
+    return little.dtype.str.encode(), little.tobytes()
+
+
+def refuse_unsound(tree: xr.DataTree) -> None:
+    """Raise where attributes or numbers are not such as a fit leaves them.
+
+    Files without a checksum are held by this alone.
+    """
+    for node in tree.subtree:
+        missing = _OF_EVERY_MODEL - node.attrs.keys()
+        if missing and "modeling_interface" in node.attrs:
+            raise DataError(f"it lacks {', '.join(sorted(missing))}")
+        for name in sorted(_ATTRIBUTES.keys() & node.attrs.keys()):
+            expected, holds = _ATTRIBUTES[name]
+            if not _holds(holds, node.attrs[name]):
+                raise DataError(
+                    f"attribute {name} is {brief(node.attrs[name])}, expected {expected}"
+                )
+        if "random_seed" in node.attrs and not _holds(seeds_of, node.attrs):
+            raise DataError("attributes random_seed, random_seed_spawn_key: found no seed")
+        if node.name in _NUMBERS:
+            sizes = node.parent.attrs if node.parent is not None else {}
+            _refuse_numbers(node.name, node.to_dataset(inherit=False), sizes)
+
+
+def _holds(rule: Callable[[Any], Any], value: Any) -> bool:
+    """Whether a rule holds for a value out of a file, which may be anything."""
+    try:
+        return bool(rule(value))
+    except Exception:
+        return False
+
+
+def _refuse_numbers(group: str, data: xr.Dataset, sizes: Mapping[Any, Any]) -> None:
+    """Raise where the numbers of a group cannot be those of a fit to a task of these sizes."""
+    for name in sorted(map(str, data.variables)):
+        variable = data[name]
+        if variable.dtype.kind not in "biuf":
+            raise DataError(f"{group}/{name} holds {variable.dtype}, expected numbers")
+        if not np.isfinite(variable.values).all():
+            raise DataError(f"{group}/{name} holds NaN or infinity")
+        if group in _DRAWS and name in data.indexes and not data.indexes[name].is_unique:
+            raise DataError(f"{group}/{name} has an entry twice")
+        for names, expected, holds in _NUMBERS[group]:
+            if name in names and not holds(variable, sizes):
+                raise DataError(f"{group}/{name}: expected {expected}")
+
+
+def _whole(smallest: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int | np.integer) and bool(value >= smallest)
+
+
+def _real(smallest: float) -> Callable[[Any], bool]:
+    return lambda value: is_real(value) and smallest <= value < math.inf
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _texts(value: Any, fewest: int = 0) -> bool:
+    """Whether a value is a JSON list of so many different texts."""
+    items = json.loads(value)
+    return isinstance(items, list) and all(map(_text, items)) and len({*items}) >= fewest
+
+
+def _dependence(value: Any) -> bool:
+    fields = json.loads(value)
+    AnswerDependence(**fields)
+    known = [number for name, number in fields.items() if name != "accuracy" or number is not None]
+    return all(is_real(number) and math.isfinite(number) for number in known)
+
+
+_NOTES = "a JSON list of texts", _texts
+# What a value must be, in words and as a rule that may also raise. Other attributes say nothing
+# that a prediction needs.
+_ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "estimator": ("a text", _text),
+    "modeling_interface_version": ("a text", _text),
+    "task_kind": (
+        f"some of {', '.join(get_args(MadeFrom))}",
+        # Files of 0.1.0 say losses where today's say ranks.
+        lambda value: {*value.split(", ")} <= {*get_args(MadeFrom), "losses"},
+    ),
+    "n_classes": (f"a whole number >= {FEWEST_CLASSES}", _whole(FEWEST_CLASSES)),
+    "n_test": ("a whole number >= 1", _whole(1)),
+    "n_tasks": ("a whole number >= 2", _whole(2)),
+    "design_effect": ("a positive number", lambda value: _real(0)(value) and value > 0),
+    "dependence": ("the fields of AnswerDependence as JSON", _dependence),
+    "sampler": (
+        "the settings of a sampler as JSON",
+        lambda value: SamplerSettings(**json.loads(value)),
+    ),
+    "likelihood": ("a text", _text),
+    "shared": ("a text", _text),
+    "interrupted": ("a text", _text),
+    "prior": ("a JSON object", lambda value: isinstance(json.loads(value)["type"], str)),
+    "doubts": _NOTES,
+    "pool_notes": _NOTES,
+    "stacking_notes": _NOTES,
+    "names": ("a JSON list of two or more texts", lambda value: _texts(value, 2)),
+    "default_priors": ("true or false", lambda value: isinstance(json.loads(value), bool)),
+    "discrepancy": ("a number >= 0", _real(0)),
+    "ranks": ("0 or 1", lambda value: _whole(0)(value) and value <= 1),
+    "n_rivals": ("a whole number >= 2", _whole(FEWEST_CLASSES - 1)),
+    "pareto_k": ("a number", is_real),
+    "advice": ("a text", _text),
+}
+
+
+# One row for numbers of these names: what they must be, in words and as a rule, which also takes
+# the attributes of the model.
+_Rule = tuple[tuple[str, ...], str, Callable[[xr.DataArray, Mapping[Any, Any]], bool]]
+_POSITIVE: _Rule = (
+    ("design_effect", "n_classes", "n_test"),
+    "positive numbers",
+    lambda values, _: bool((values > 0).all()),
+)
+_COUNTS: _Rule = (
+    ("loss_histogram", "counts"),
+    "numbers of instances >= 0 that add up to n_test",
+    lambda values, sizes: bool(
+        (values >= 0).all() and math.isclose(values.sum(), sizes["n_test"], rel_tol=_ROUNDING)
+    ),
+)
+_SHARES: _Rule = (
+    ("accuracy", "error", "risk", "weight", "cost", "largest_cost", "smallest"),
+    "numbers in [0, 1]",
+    lambda values, _: bool(((values >= 0) & (values <= 1 + _ROUNDING)).all()),
+)
+_KNOWN_K: _Rule = (
+    ("k",),
+    "numbers of classes in 2..n_classes",
+    lambda values, sizes: bool(((values >= 2) & (values <= sizes["n_classes"])).all()),
+)
+_WEIGHTS: _Rule = (
+    ("weights",),
+    "weights >= 0 with the sum 1",
+    lambda values, _: bool(
+        (values >= 0).all() and (abs(values.sum("knot") - 1) <= _ROUNDING).all()
+    ),
+)
+# Groups whose numbers are finite, and what else holds for some of them.
+_NUMBERS: dict[str, tuple[_Rule, ...]] = {
+    "posterior": (),
+    "mixture": (_WEIGHTS,),
+    "observed_data": (_COUNTS, _SHARES, _KNOWN_K),
+    "constant_data": (_POSITIVE, _SHARES),
+    "likelihood_data": (_POSITIVE, _SHARES, _COUNTS),
+    "class_weights": (_SHARES,),
+}
