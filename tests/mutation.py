@@ -1,53 +1,42 @@
-"""Mutation testing: one change of the code at a time, which the tests of its module must notice.
+"""Mutation testing: one change of the code at a time, which the tests should notice.
 
-    python tests/mutation.py core/subsets.py task/validation.py --mutants 20 --seed 1
+    PYTHONPATH=tests pytest -n 2 --dist loadfile -p line_recorder
+    python tests/mutation.py estimators core/subsets.py --mutants 20 --seed 1
 
-No file is changed: a process of its own imports the changed module for each mutant. Left out are
-what changes no number by construction: private constants of modules (sizes of blocks, steps),
-annotations, decorators, `strict` of `zip`.
+The first command notes which lines every test executes. The second runs, for each mutant of a
+random sample, the tests that execute its statement, until one fails. No file is changed: a
+process of its own imports the changed module for each mutant. Left out are what changes no number
+by construction: private constants of modules (sizes of blocks, steps), annotations, decorators,
+`strict` of `zip`.
 """
 
 import argparse
 import ast
+import json
 import multiprocessing
 import os
 import random
 import resource
-import sys
 import tempfile
-import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.machinery import SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hypothesis
+import line_recorder
 import numba
 import pandas  # noqa: F401
+import pymc  # noqa: F401
 import pytest
 import scipy.stats  # noqa: F401
 
-ROOT = Path(__file__).resolve().parents[1]
-MEMORY = 8 * 2**30  # bytes allowed to a mutant; what needs more is killed
-# Tests of a module beside its doctests and tests/<folder>/test_<module>.py.
-TESTS = {
-    "core/influence.py": "core/ranks/test_tiles.py",
-    "core/ranks/array_access.py": "core/ranks/test_array_backends.py task/test_arrays_anywhere.py",
-    "core/ranks/array_backends.py": "task/test_arrays_anywhere.py",
-    "core/ranks/defeats.py": "task/test_merge.py",
-    "core/ranks/embeddings.py": "core/ranks/test_losses.py core/ranks/test_tiles.py "
-    "task/test_arrays_anywhere.py",
-    "core/ranks/losses.py": "core/ranks/test_tiles.py",
-    "core/ranks/packed_bits.py": "core/ranks/test_tiles.py task/test_arrays_anywhere.py",
-    "core/ranks/shards.py": "task/test_merge.py",
-    "core/ranks/sources.py": "core/ranks/test_losses.py core/ranks/test_tiles.py task/test_task.py",
-    "core/ranks/ties.py": "core/ranks/test_losses.py core/test_influence.py task/test_task.py",
-    "core/ranks/tiles.py": "core/ranks/test_losses.py",
-    "core/sharded_influence.py": "task/test_merge.py task/test_distributed.py",
-    "core/subsets.py": "core/test_metrics.py",
-    "task/validation.py": "task/test_bad_input.py task/test_task.py task/test_frames.py "
-    "task/test_merge.py io/test_io_formats.py",
-}
+ROOT = line_recorder.ROOT
+MEMORY = 6 * 2**30  # bytes allowed to a mutant; what needs more is killed
 SWAPPED = {
     **dict.fromkeys([ast.Add, ast.MatMult], ast.Sub),
     **dict.fromkeys([ast.Sub, ast.BitXor], ast.Add),
@@ -86,89 +75,152 @@ def changed(node: ast.AST) -> dict[str, Any]:
     return {}
 
 
-def sites(node: ast.AST, top: bool = True) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
-    """Nodes that can be changed, with their changes, in the order of the code."""
+class Site(NamedTuple):
+    """A node to change, the change, and the lines of its statement; none where it is imported."""
+
+    node: ast.AST
+    change: dict[str, Any]
+    lines: range | None
+
+
+def sites(node: ast.AST, lines: range | None = None) -> Iterator[Site]:
+    """Nodes that can be changed, in the order of the code."""
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)]) if top and name.startswith("_"):
+        case ast.Assign(targets=[ast.Name(id=name)]) if lines is None and name.startswith("_"):
             return
         case ast.keyword(arg="strict") | ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return
+        case ast.FunctionDef():
+            lines = range(node.lineno, node.end_lineno + 1)
+        case ast.stmt() if lines is not None:
+            lines = range(node.lineno, node.end_lineno + 1)
     if change := changed(node):
-        yield node, change
-    inner = top and not isinstance(node, ast.FunctionDef)
+        yield Site(node, change, lines)
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns", "decorator_list"):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from sites(child, inner)
+                    yield from sites(child, lines)
 
 
-def run_tests(path: Path, tree: ast.Module, tests: list[str], cache: str | None) -> None:
-    """Exit with pytest's status, the module being the tree."""
-    original, code = SourceFileLoader.get_code, compile(tree, path, "exec")
+class Mutant(NamedTuple):
+    """A module with one change, and the tests that should fail."""
+
+    path: Path
+    tree: ast.Module
+    tests: list[str]
+    text: str
+
+
+def mutant(path: Path, number: int, records: list[Any], budget: float) -> Mutant:
+    """Change one site of a file; `budget` are recorded seconds of its tests."""
+    module = path.relative_to(ROOT / "classex_bayes").as_posix()
+    tree = ast.parse(path.read_text())
+    node, change, lines = list(sites(tree))[number]
+    before = ast.unparse(node)
+    for attribute, value in change.items():
+        setattr(node, attribute, value)
+    ast.fix_missing_locations(tree)
+    place, name = Path(module).parent, f"test_{path.name}"
+    able = [
+        (name not in test, seconds, test)  # the module's tests first, the quickest first
+        for test, seconds, executed in records
+        if module in executed and (lines is None or not set(lines).isdisjoint(executed[module]))
+    ]
+    ordered = sorted(able)
+    spent = accumulate(seconds for _, seconds, _ in ordered)
+    tests = [test for (*_, test), total in zip(ordered, spent, strict=True) if total <= budget]
+    if not tests:  # compiled functions are invisible
+        tests = [f"tests/{place}"]
+    return Mutant(path, tree, tests, f"{module}:{node.lineno}: {before} -> {ast.unparse(node)}")
+
+
+class Failures:
+    """pytest plugin that writes the first test that fails to a file."""
+
+    def __init__(self, place: str) -> None:
+        self.place = Path(place)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep a test's name."""
+        if report.failed:
+            self.place.write_text(report.nodeid)
+
+
+def run_tests(mutant: Mutant, scratch: str) -> None:
+    """Exit with pytest's status, the module being the mutant."""
+    original, code = SourceFileLoader.get_code, compile(mutant.tree, mutant.path, "exec")
     SourceFileLoader.get_code = lambda self, name: (
-        code if self.path == str(path) else original(self, name)
+        code if self.path == str(mutant.path) else original(self, name)
     )
-    numba.config.CACHE_DIR = cache or numba.config.CACHE_DIR
+    if "core.jit" in mutant.path.read_text():
+        # What numba keeps is looked up by the file, which did not change.
+        numba.config.CACHE_DIR = scratch
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     # Plain assertions: otherwise pytest reads the module whose doctests it runs by itself.
     options = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider"]
-    os._exit(pytest.main([*options, "-o", "python_functions=test_*", *tests]))
+    os._exit(pytest.main([*options, *mutant.tests], plugins=[Failures(f"{scratch}/failed")]))
 
 
-def survives(path: Path, tree: ast.Module, tests: list[str], seconds: float) -> bool:
-    """Whether the tests pass with the changed module, in the time."""
-    with tempfile.TemporaryDirectory() as cache:
-        # What numba keeps is looked up by the file, which did not change.
-        place = cache if "numba" in path.read_text() else None
+def outcome(mutant: Mutant, seconds: float) -> str:
+    """What becomes of a mutant; one that needs too long has lost the end of a loop, or is slow."""
+    with tempfile.TemporaryDirectory() as scratch:
         process = multiprocessing.get_context("fork").Process(
-            target=run_tests, args=(path, tree, tests, place)
+            target=run_tests, args=(mutant, scratch)
         )
         process.start()
         process.join(seconds)
+        status = process.exitcode
         process.kill()
         process.join()
-    return process.exitcode == 0
+        failed = Path(scratch, "failed")
+        by = failed.read_text() if failed.exists() else "an import"
+    if status is None:
+        return "too long"
+    return {0: "SURVIVED", 4: "NO TESTS", 5: "NO TESTS"}.get(status, f"killed by {by}")
 
 
 def main() -> None:
-    """Make a sample of mutants of each module and tell which survive."""
+    """Try a random sample of mutants and tell which survive."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", help="such as core/subsets.py")
-    parser.add_argument("--mutants", type=int, default=10, help="at most so many of a module")
+    parser.add_argument("places", nargs="+", help="such as core/subsets.py or estimators")
+    parser.add_argument("--mutants", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=60, help="recorded seconds of its tests")
+    parser.add_argument("--limit", type=float, default=1200, help="seconds that they may take")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     hypothesis.settings.register_profile("short", phases=["explicit", "generate"], database=None)
     hypothesis.settings.load_profile("short")
-    for module in arguments.modules:
-        path = ROOT / "classex_bayes" / module
-        own = Path("tests", module).with_name(f"test_{path.name}")
-        tests = [f"tests/{name}" for name in TESTS.get(module, "").split()]
-        tests = [str(path), *([str(own)] if own.exists() else []), *tests]
-        start = time.monotonic()
-        if not survives(path, ast.parse(path.read_text()), tests, 3600):
-            sys.exit(f"the tests of {module} fail without a change")
-        seconds = 20 + 4 * (time.monotonic() - start)  # loops may have lost their end
-        n_sites = len(list(sites(ast.parse(path.read_text()))))
-        chosen = random.Random(arguments.seed).sample(range(n_sites), n_sites)
-        killed, made = 0, chosen[: arguments.mutants]
-        for place in made:
-            tree = ast.parse(path.read_text())
-            node, change = list(sites(tree))[place]
-            before = ast.unparse(node)
-            for attribute, value in change.items():
-                setattr(node, attribute, value)
-            ast.fix_missing_locations(tree)
-            if survives(path, tree, tests, seconds):
-                print(
-                    f"survived: {module}:{node.lineno}: {before} -> {ast.unparse(node)}", flush=True
-                )
-            else:
-                killed += 1
-        print(f"{module}: {killed} of {len(made)} killed, {n_sites} possible", flush=True)
+    records = [
+        json.loads(line)
+        for file in line_recorder.RECORDS.glob("*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    files = sorted(
+        file
+        for place in arguments.places
+        for file in [ROOT / "classex_bayes" / place]
+        for file in ([file] if file.is_file() else file.rglob("*.py"))
+    )
+    possible = [
+        (file, number)
+        for file in files
+        for number, _ in enumerate(sites(ast.parse(file.read_text())))
+    ]
+    size = min(arguments.mutants, len(possible))
+    chosen = sorted(random.Random(arguments.seed).sample(possible, size))
+    counts: Counter[str] = Counter()
+    with ThreadPoolExecutor(arguments.jobs) as threads:
+        made = [mutant(*place, records, arguments.budget) for place in chosen]
+        outcomes = threads.map(partial(outcome, seconds=arguments.limit), made)
+        for tried, found in zip(made, outcomes, strict=True):
+            counts[found.split(" by ")[0]] += 1
+            print(f"{tried.text}: {found}", flush=True)
+    print(f"{size} of {len(possible)} possible mutants: {dict(counts)}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import t as student
 
 from classex_bayes.assumptions.confusion_graph import exchange_ends, linked_share, mean_degree
 from classex_bayes.assumptions.diagnosis import diagnose
@@ -45,7 +46,7 @@ def test_sound_tasks_pass(n_classes):
 
 def test_same_seed_same_report():
     task = SourceTask.from_scores(*scores_of(60))
-    reports = [diagnose(task, random_seed=3) for _ in range(2)]
+    reports = [diagnose(task, random_seed=3, n_permutations=99) for _ in range(2)]
     assert repr(reports[0]) == repr(reports[1])
 
 
@@ -86,6 +87,14 @@ def test_duplicated_classes_are_named():
     check = diagnose(task)["duplicated classes"]
     assert check.passed is False
     assert "'class 30' and 'class 70'" in check.sentence
+
+
+@pytest.mark.parametrize(("copies", "passed"), [(1, True), (2, False)])
+def test_half_a_percent_of_duplicated_classes_is_allowed(copies, passed):
+    scores = np.random.default_rng(0).normal(size=(200, 200))
+    scores[:, :copies] = scores[:, 100 : 100 + copies]
+    check = diagnose(SourceTask.from_scores(scores, np.arange(200)))["duplicated classes"]
+    assert check.value == copies / 200 and check.passed is passed
 
 
 def test_a_ruled_out_class_is_no_trouble():
@@ -184,6 +193,21 @@ def test_influences_are_those_of_deletion(repeats):
     assert facts.as_competitor.sum() == pytest.approx(task.instance_weight @ task.evidence.losses)
 
 
+@pytest.mark.parametrize("n_classes", [30, 60])
+def test_reach_is_where_a_straight_line_has_an_error_of_a_tenth(n_classes):
+    task = SourceTask.from_ranks(
+        np.arange(n_classes) % 4 + 1, np.arange(n_classes), n_classes=n_classes
+    )
+    reach = diagnose(task)["few classes"].value
+    assert 1 < reach < n_classes / 5
+    k = task.grid()
+    half = k[np.argmin(np.abs(k[:-1] - n_classes / 2))]
+    (near, shared), (_, far) = task.accuracy_cov([half, n_classes])
+    steps = np.log(reach) / np.log(n_classes / half)  # on the line through both accuracies
+    variance = (1 + steps) ** 2 * far - 2 * steps * (1 + steps) * shared + steps**2 * near
+    assert np.sqrt(variance) == pytest.approx(0.1, rel=0.02)
+
+
 edge_lists = st.lists(
     st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda pair: pair[0] != pair[1]),
     min_size=1, max_size=40, unique=True,
@@ -246,6 +270,8 @@ def test_a_classifier_that_suffers_from_competitors():
     small = [SourceTask.from_scores(*trained(20, seed)) for seed in (2, 3)]
     report = check_marginality(large, small)
     assert not report.passed
+    for check in report:  # two tests share the level of 1%
+        assert check.threshold == pytest.approx(student.isf(0.01 / 2 / 2, 19))
     worst = min(report, key=lambda check: check.value)
     assert worst.value < -3
     assert "falls faster" in worst.sentence

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import norm
+from scipy.stats import norm, sem
 
 from classex_bayes.evaluate.scoring import (
     crps,
@@ -88,6 +88,15 @@ def test_standard_errors_are_those_of_repeated_studies():
     found = pd.DataFrame([score_trials(forecasts(60, seed=s)).iloc[0] for s in range(300)])
     for name in ("bias", "rmse", "crps", "interval_score", "coverage80"):
         assert found[f"{name}_se"].mean() == pytest.approx(found[name].std(), rel=0.25)
+
+
+def test_errors_of_few_trials_are_unbiased():
+    table = forecasts(5)
+    row = score_trials(table).iloc[0]
+    error = table["mean"] - table["truth"]
+    assert row["bias_se"] == pytest.approx(sem(error))
+    assert row["rmse_se"] == pytest.approx(sem(error**2) / (2 * row["rmse"]))
+    assert row["crps_se"] == pytest.approx(sem(table["crps"]))
 
 
 def test_point_estimates_and_failures():

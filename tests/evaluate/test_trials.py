@@ -14,6 +14,7 @@ from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
 
@@ -122,6 +123,33 @@ def test_the_posterior_has_intervals(model):
     )  # fmt: skip
     assert (table["lower"] < table["mean"]).all() and (table["mean"] < table["upper"]).all()
     assert table["note"].str.contains("effective sample size").all()
+
+
+class Skewed(Parameters):
+    """Draws of a skew law, whatever the task."""
+
+    DRAWS = np.random.default_rng(0).beta(1, 4, size=(1, 400, 2))
+
+    def fit(self, task):
+        return self
+
+    def predict(self, k):
+        return Extrapolation.from_draws(k, self.DRAWS, "Skewed", "credible", 40)
+
+
+def test_what_is_said_of_draws():
+    table = run_trials(
+        [Skewed()], draw, [2.0], K, n_simulations=1, ci_prob=0.6, progressbar=False
+    ).set_index("k")
+    for place, k in enumerate(K):
+        values, row = Skewed.DRAWS[0, :, place], table.loc[k]
+        assert row["mean"] == pytest.approx(values.mean())
+        np.testing.assert_allclose(
+            row[["lower", "upper"]].astype(float), np.quantile(values, [0.2, 0.8]), atol=1e-3
+        )
+        spread = np.abs(values[:, None] - values).mean() / 2
+        assert row["crps"] == pytest.approx(np.abs(values - row["truth"]).mean() - spread)
+        assert row["pit"] == pytest.approx(np.mean(values < row["truth"]))
 
 
 @pytest.fixture

@@ -106,6 +106,16 @@ def test_rows_say_what_was_seen(report, fitted, pilot):
     assert table.loc["classes: lowest accuracy", "observed"] == right.min()
 
 
+def test_groups_of_ranks_are_what_their_names_say(report, pilot):
+    shares = report.table["observed"].filter(regex=r"^ranks: \d")
+    limits = [list(map(int, name.removeprefix("ranks: ").split(" to "))) for name in shares.index]
+    lows, highs = [pair[0] for pair in limits], [pair[-1] for pair in limits]
+    assert lows == [1, *(high + 1 for high in highs[:-1])] and highs[-1] == 200
+    ranks = pilot.task.ranks
+    for low, high, share in zip(lows, highs, shares, strict=True):
+        assert share == pytest.approx(np.mean((low <= ranks) & (ranks <= high)))
+
+
 def test_distance_is_pearsons_over_the_groups(report, fitted):
     # Its mean over replicates is the number of groups less one.
     groups = report.table.index.str.match(r"ranks: \d").sum()
