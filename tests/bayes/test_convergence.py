@@ -62,6 +62,14 @@ def test_slow_mixing():
     assert any("effective sample size" in problem for problem in diagnosis.problems)
 
 
+@pytest.mark.parametrize(("chains", "draws", "limit"), [(4, 60, 400), (4, 250, 0), (2, 150, 0)])
+def test_every_chain_must_bring_a_hundred_effective_draws(chains, draws, limit):
+    # Independent draws: as many effective ones as there are.
+    problems = convergence_of(tree_of(noise(chains, draws))).problems
+    too_few = [problem for problem in problems if problem.startswith("the effective sample size")]
+    assert [problem.endswith(f", below {limit}") for problem in too_few] == [True] * (limit > 0)
+
+
 def test_divergences():
     assert convergence_of(tree_of(noise(), diverging=4)).problems == ()
     diagnosis = convergence_of(tree_of(noise(), diverging=5))

@@ -1,6 +1,7 @@
 """Stacking: weights that are best, draws in proportion, and models that cannot be compared."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -60,6 +61,15 @@ def test_draws_are_in_proportion(fitted, fitted_dirichlet, stacked):
         assert mixed.notes[0].startswith("stacking weights: mixture") and "a note" in mixed.notes
     # The whole of one model is that model.
     assert_allclose(np.sort(values), np.sort(ours), rtol=1e-12)
+
+
+@pytest.mark.parametrize("total", [1, 5, 12])
+def test_shares_are_as_near_as_can_be(total):
+    rng = np.random.default_rng(total)
+    possible = np.array([p for p in product(range(total + 1), repeat=3) if sum(p) == total])
+    for weights in rng.dirichlet([1, 1, 1], 20):
+        off = np.abs(possible - total * weights).sum(axis=1)
+        assert np.abs(_shares(weights, total) - total * weights).sum() == pytest.approx(off.min())
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.integers(1, 5000))

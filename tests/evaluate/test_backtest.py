@@ -1,8 +1,11 @@
 """Back-test: pilots are those of the task, the truth is its accuracy, workers do not matter."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import assert_same_task
 
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
@@ -51,11 +54,13 @@ def test_scores_are_those_of_the_trials(found):
     assert "coverage90" in repr(found) and "<table" in found._repr_html_()
 
 
-def test_workers_do_not_matter(found, task):
-    two = backtest(
-        ESTIMATORS, task, [30, 60], n_pilots=4, random_seed=2, n_jobs=2, progressbar=False
+def test_pilots_can_be_sent_to_other_processes(task):
+    pilots = Pilots(task, (60, 150))
+    here, there = (
+        draw(30, np.random.SeedSequence(5)) for draw in (pilots, pickle.loads(pickle.dumps(pilots)))
     )
-    pd.testing.assert_frame_equal(two.scores, found.scores)
+    assert_same_task(there.task, here.task)
+    np.testing.assert_array_equal(there.truth, here.truth)
 
 
 def test_a_cluster_can_take_over(found, task):

@@ -87,6 +87,16 @@ def test_summary(found):
     assert "<table" in found._repr_html_()
 
 
+def test_groups_that_are_alike_have_draws_of_their_own():
+    """Equal ranks give equal posteriors, but not the same draws."""
+    ranks = np.repeat(np.random.default_rng(1).binomial(39, 0.03, 40) + 1, 2)
+    task = SourceTask.from_ranks(ranks, np.repeat(np.arange(40), 2), n_classes=40)
+    found = quietly(task, ["a", "b"] * 40)
+    a, b = (np.sort(found.by_group[name].accuracy.sel(k=60).values.ravel()) for name in "ab")
+    assert not np.isin(a, b).any()
+    assert a.mean() == pytest.approx(b.mean(), abs=0.5 * a.std())
+
+
 def test_groups_that_lack_classes():
     """Ranks alone, class weights, labels that are numbers, instances of few classes."""
     rng = np.random.default_rng(0)

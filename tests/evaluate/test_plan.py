@@ -39,6 +39,13 @@ def test_table(found):
     assert found.accuracy == pytest.approx((LAW.accuracy([1000])[0], 0))
 
 
+def test_repeats_cannot_make_up_for_classes():
+    """n / d is 114 for five repeats of 50 classes, and 178 for five hundred."""
+    found = plan(LAW, 1000, width=0.25, classes=[50], repeats=[5, 500], n_pilots=5, **QUICK)
+    few, many = found.table["width"]
+    assert many / few == pytest.approx(np.sqrt(114 / 178), abs=0.2)
+
+
 def test_cheapest(found):
     best = found.cheapest(0.8)
     assert best["reached"] >= 0.8 and best["cost"] == best["instances"]

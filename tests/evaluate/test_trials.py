@@ -152,6 +152,39 @@ def test_what_is_said_of_draws():
         assert row["pit"] == pytest.approx(np.mean(values < row["truth"]))
 
 
+class Seeded(Parameters):
+    """Predicts what its seed draws."""
+
+    def __init__(self, random_seed=None):
+        self.random_seed = random_seed
+
+    def fit(self, task):
+        self.value = np.random.default_rng(self.random_seed).random()
+        return self
+
+    def predict(self, k):
+        return Extrapolation.from_point(k, np.full(2, self.value), self.name, 40)
+
+
+def drawn_number(cell, seed):
+    """A task whose truth is what its seed draws."""
+    return Trial(draw(2.0, 1).task, np.full(2, np.random.default_rng(seed).random()))
+
+
+def test_every_task_and_its_fits_have_seeds_of_their_own():
+    tables = [
+        run_trials(
+            {"one": Seeded(), "two": Seeded()}, drawn_number, ["a", "b"], K, n_simulations=3,
+            random_seed=seed, progressbar=False,
+        )
+        for seed in (1, 2)
+    ]  # fmt: skip
+    table = pd.concat(tables, keys=["1", "2"], names=["seed", None]).query("k == 60")
+    tasks = table.groupby(["seed", "cell", "simulation"])
+    assert (tasks[["truth", "mean"]].nunique() == 1).all(axis=None)  # one seed for all estimators
+    assert pd.unique(tasks[["truth", "mean"]].first().to_numpy().ravel()).size == 2 * 12
+
+
 @pytest.fixture
 def model():
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator

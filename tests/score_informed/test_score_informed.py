@@ -273,6 +273,22 @@ def test_shared_competitors_widen_the_weights_and_repeats_do_not():
     assert shared.competitor_effect == pytest.approx(np.median(ratio), abs=1e-6)
 
 
+def test_weights_of_classes_vary_as_their_competitors_say():
+    """A Dirichlet law of shape 1 / competitor_effect, whose shares repeats leave as they are."""
+    rng = np.random.default_rng(1)
+    scores, y = repeated(rng, 100, 1, 0.0)
+    hubs = scores + rng.normal(size=100)
+    hubs[y, y] = scores[y, y]
+    hubs, y = np.repeat(hubs, 4, axis=0) + 0.01 * rng.normal(size=(400, 100)), np.repeat(y, 4)
+    task = cb.SourceTask.from_scores(hubs, y)
+    weight = fit(task, ranks=False, draws=2000).idata["class_weights"]["weight"].values
+    effect = task.evidence.competitor_effect
+    assert effect > 1.5 and task.design_effect() > 1.5 * effect
+    assert_allclose(4 * weight.sum(axis=-1), 1)
+    variance = 0.01 * 0.99 / (100 / effect + 1)
+    assert (4 * weight).var() == pytest.approx(variance, rel=0.05)
+
+
 def test_losses_teach_the_regression():
     task = task_of(400)
     prior = priors(measure_margins(task.source, task.y).unevenness)

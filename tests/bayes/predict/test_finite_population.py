@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import hypergeom
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import dependence_of, task_groups
@@ -75,6 +76,29 @@ def test_a_part_of_the_classes_seen(tree, weights, pilot):
     variance = 0.4 / 500 * (after * (1 - after) - explained)
     assert found.mean() == pytest.approx(mean, abs=3e-4)
     assert found.std() == pytest.approx(np.sqrt(variance), rel=0.02)
+
+
+@pytest.mark.parametrize(("k", "population"), [(100, 240), (230, 300)])
+def test_competitors_in_common_are_drawn_without_replacement(tree, weights, pilot, k, population):
+    """Answers among k and among j of m classes: over the law of the competitors in common."""
+    known, dependence = with_dependence(tree, within=0.3, between=0.1, repeats=2.0)
+
+    def covariance(first, second, among):
+        common = np.arange(min(first, second))
+        chance = hypergeom(among - 1, first - 1, second - 1).pmf(common)
+        joint = expected(weights, first + second - 1 - common) @ chance
+        return joint - np.prod(expected(weights, [first, second]))
+
+    j = min(k, 200)
+    after, before = expected(weights, [k, j])
+    share = 200 / population * dependence.carried_over
+    kept = share * covariance(k, j, population) / covariance(j, j, 200)
+    mean = after + kept * (pilot.task.accuracy(j)[0] - before)
+    unexplained = covariance(k, k, population) - kept * covariance(k, j, population)
+    sd = np.sqrt(dependence.shared / population * unexplained)
+    found = drawn(weights, known, [k], population)[..., 0]
+    assert found.mean() == pytest.approx(mean, abs=5e-4)
+    assert found.std() == pytest.approx(sd, rel=0.03)
 
 
 def test_a_population_without_end_is_the_expectation(tree, weights):

@@ -95,6 +95,18 @@ def test_nested_with_other_numbers_of_instances():
     assert more.max() <= 1
 
 
+@pytest.mark.parametrize(("k", "repeats", "accuracy"), [(120, 5, 0.6), (60, 10, 0.8)])
+def test_nested_variance_is_that_of_its_parts(k, repeats, accuracy):
+    """Answers of the pilot that stay right, and those that are new: N p (1 - p) d each."""
+    source, old, new = 0.8, 60 * 5, k * repeats - 60 * 5
+    stays = accuracy / source
+    chance = accuracy if k > 60 else accuracy * (1 + PILOT.carried_over * (0.9 / source - 1))
+    parts = old * 0.9 * stays * (1 - stays) + new * chance * (1 - chance)
+    found = nested([accuracy], source, [k], repeats)
+    variance = PILOT.design_effect(repeats) * parts / (old + new) ** 2
+    assert found.var() == pytest.approx(variance, rel=0.06)
+
+
 def test_nested_needs_the_pilot():
     with pytest.raises(DataError, match="k: found 59; expected at least the 60 source"):
         nested([0.8, 0.8], 0.8, [80, 59], 5, draws=3)
