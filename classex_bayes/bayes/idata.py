@@ -75,7 +75,7 @@ def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
 
     A group whose tasks are not numbered is returned whole.
     """
-    for dim in sorted(ROWS & {*group.dims}):
+    for dim in map(str, group.dims):
         if f"{dim}_task" in group.coords:
             group = group.isel({dim: group[f"{dim}_task"].values == number})
             group = group.drop_vars(f"{dim}_task")

@@ -41,6 +41,13 @@ def test_moments_are_those_of_the_dependence(repeats, between):
     np.testing.assert_allclose(draws.var(axis=(0, 1)), variance, rtol=0.06)
 
 
+def test_the_variance_holds_for_few_answers_too():
+    pilot = AnswerDependence(0.25, 1.0, 1.0, 5, 0.9, 60)
+    assert pilot.design_effect(5) == 7
+    found = independent([0.5], [4], 5, pilot)
+    assert found.var() == pytest.approx(0.25 / 20 * 7, rel=0.05)
+
+
 def test_draws_are_shares_that_a_test_can_show():
     draws = independent([0.999, 0.7], [20, 33], 3)
     right = draws * np.array([60, 99])
