@@ -71,11 +71,6 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     BayesianExtrapolator, StackedExtrapolator, BayesianRisk or ScoreInformedExtrapolator
         Predicts like the model that was saved; its `task` is None, since scores are not stored.
 
-    Notes
-    -----
-    Files have a checksum over all groups, values and attributes, which is the same in netCDF and
-    zarr. A file that was changed after it was saved is refused.
-
     Raises
     ------
     FileNotFoundError
@@ -83,6 +78,11 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     DataError
         Not a file of this package; its content does not agree with its checksum, or holds
         numbers that no fit leaves; a prior of your own is missing or not that of the fit.
+
+    Notes
+    -----
+    Files have a checksum over all groups, values and attributes, which is the same in netCDF and
+    zarr. A file that was changed after it was saved is refused.
 
     Examples
     --------
