@@ -46,8 +46,8 @@ def plot_ppc(
         several fitted tasks, the one to draw.
     kind : {"ranks", "accuracy", "classes"}
         Share of instances whose true class has at most this rank; average test accuracy against
-        k; or accuracies of the single classes at k1, worst first, for classes as alike as the
-        task's are on average (`classex_bayes.bayes.predict.replicated_accuracy`).
+        k; or accuracies of the single classes at k1, worst first, beside those of whole tasks in
+        which no class is broken (`classex_bayes.bayes.checks.class_ranks`).
     group : {"posterior", "prior"}
         Whose replicates.
     ci_prob, ci_kind : optional

@@ -10,7 +10,7 @@ import xarray as xr
 
 from classex_bayes.arguments import probability
 from classex_bayes.bayes.checks.replicates import (
-    ClassAccuracies,
+    ReplicatedClasses,
     observed_and_replicated,
     replicated_classes,
     task_position,
@@ -29,6 +29,10 @@ _N_K = 6
 _FEWEST_EXPECTED = 5.0
 _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
+_MOST_NAMES = 10
+_UPPER_ALONE = "ranks: distance", "classes: answered at random"
+# Classes that are more alike than the model has them are no fault; they get a note.
+_HIGH_IS_BAD, _LOW_IS_BAD = ("classes: sd", "classes: errors"), ("classes: lowest",)
 # Observed value, or one for each draw, and the values of the replicates.
 Discrepancy = tuple[float | FloatArray, FloatArray]
 
@@ -53,11 +57,12 @@ class PredictiveReport(Shown):
     Notes
     -----
     Predictive p-values are not uniform even if the model is right: it was fitted to the same data,
-    which draws them towards 0.5 (no false alarm in 60 simulated tasks of 50 to 500 classes). The
-    distance of the ranks is compared with that of a replicate from the same draw. The dependence
-    between answers of a class is estimated from the same task. A few hopeless classes among almost
-    perfect ones raise it and therefore pass; `classex_bayes.diagnose` shows which classes carry
-    the errors.
+    which draws them towards 0.5. The distance of the ranks is compared with that of a replicate
+    from the same draw. The replicates of "classes" are whole tasks in which every class answers as
+    the model means it (`classex_bayes.bayes.checks.class_ranks`). The page "Is the interval right?"
+    has the shares of sound and of broken tasks that raise an alarm. With one instance each, broken
+    classes cannot be told from hard instances. A competitor that beats every true class is a fault
+    of all classes and is seen by `classex_bayes.diagnose`.
     """
 
     table: pd.DataFrame
@@ -101,11 +106,14 @@ def posterior_checks(
     Three kinds of discrepancies. *Ranks*: shares of instances in groups of ranks (right answers,
     then two groups to a decade, joined until 5 independent instances are expected in each), and
     Pearson's distance over them, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`, from the
-    expectation of each draw. *ATA*: average test accuracy at six k. *Classes*: standard deviation
-    over classes of accuracy at k1, the lowest, and the share of the errors in the worst tenth.
-    Replicated classes are independent, and their answers are as alike as the task's are on average
-    (`classex_bayes.bayes.predict.replicated_accuracy`). So single classes unlike the others stand
-    out, and spread as such does not.
+    expectation of each draw. *ATA*: average test accuracy at six k. *Classes*: the log-likelihood
+    ratio of "some classes answer at random" to "none does", the standard deviation over classes of
+    accuracy at k1, the lowest, and the share of the errors in the worst tenth.
+
+    Replicated classes have the model's law of ranks, which are alike within a class: their
+    correlation is learnt from the task, but for classes that seem to answer at random, with a prior
+    from sound laws (`classex_bayes.bayes.checks.class_ranks`). So broken classes stand out, and
+    spread as such does not.
 
     Parameters
     ----------
@@ -116,7 +124,8 @@ def posterior_checks(
         ones, or a second task of the same number of classes. A model read from a file needs it for
         the classes.
     level : float
-        Two-sided level of each discrepancy; upper alone for the distance.
+        Level of each discrepancy: upper for the distance and for classes at random, else
+        two-sided. Classes that are more alike than the replicates get a note and no alarm.
     random_seed : int, SeedSequence or None
         Seed of the replicates; that of the fit by default.
 
@@ -165,10 +174,10 @@ def posterior_checks(
         discrepancies |= classes.discrepancies()
     except DataError as error:
         notes.append(str(error))
-    rows = [_row(*values, limit) for values in discrepancies.values()]
+    rows = [_row(name, *values, limit) for name, values in discrepancies.items()]
     table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
-    if classes is not None and table["unusual"].filter(like="classes").any():
-        notes.append(_note_on_classes(classes, table))
+    if classes is not None:
+        notes += _notes_on_classes(classes, table, limit)
     n_classes, n_test, _ = task_sizes(model.idata)[position]
     return PredictiveReport(
         table,
@@ -178,18 +187,30 @@ def posterior_checks(
     )
 
 
-def _note_on_classes(classes: ClassAccuracies, table: pd.DataFrame) -> str:
-    """Whether some classes are too bad, or all are too alike."""
-    higher = table["observed"] > table["mean"]
-    worse = (table.index.str.contains("lowest") ^ higher) & table["unusual"]
-    if not worse.filter(like="classes").any():
-        return (
+def _notes_on_classes(
+    classes: ReplicatedClasses, table: pd.DataFrame, level: float
+) -> Iterator[str]:
+    """Which classes answer at random or are the worst, or that all are too alike."""
+    unusual = table["unusual"].filter(like="classes")
+    if unusual["classes: answered at random"]:
+        order = np.argsort(-classes.at_random, kind="stable")
+        n_random = max(round(float(classes.at_random.sum())), 1)
+        names = ", ".join(str(classes.names[j]) for j in order[: min(n_random, _MOST_NAMES)])
+        more = f" and {n_random - _MOST_NAMES} more" if n_random > _MOST_NAMES else ""
+        verb = "stands" if n_random == 1 else "stand"
+        yield (
+            f"{n_random} of {order.size} classes {verb} out as if answered at random: "
+            f"{names}{more}; look at their labels and templates"
+        )
+    elif unusual.any():
+        worst = np.argsort(classes.observed, kind="stable")[:5]
+        named = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
+        yield f"classes with the lowest accuracy: {named}"
+    elif 1 - table.loc["classes: sd of accuracy", "p_value"] < level / 2:
+        yield (
             "classes are more alike than chance allows; the instances of a class seem to be of "
             "different kinds (fonts, cameras), as in a stratified sample"
         )
-    worst = np.argsort(classes.observed)[:5]
-    accuracies = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
-    return f"classes with the lowest accuracy: {accuracies}"
 
 
 def _of_ranks(
@@ -234,18 +255,27 @@ def rank_groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
     return np.array(starts)
 
 
-def _row(observed: Any, draws: FloatArray, level: float) -> dict[str, Any]:
-    """Row of the table; a value with one observation for every draw is unusual if it is large."""
-    is_distance = np.ndim(observed) > 0
+def _row(name: str, observed: Any, draws: FloatArray, level: float) -> dict[str, Any]:
+    """Row of the table; some values are unusual on one side only."""
     above = float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
     prob, kind = interval_settings(None, None)
     lower, upper = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), prob, kind).values
-    tail = above if is_distance else 2 * min(above, 1 - above)
     columns = interval_columns(prob, kind)
     return {
         "observed": float(np.mean(observed)),
         "mean": float(draws.mean()),
         **dict(zip(columns, (float(lower), float(upper)), strict=True)),
         "p_value": above,
-        "unusual": bool(tail < level),
+        "unusual": bool(_tail(name, above) < level),
     }
+
+
+def _tail(name: str, above: float) -> float:
+    """P-value of a discrepancy from the share of replicates above it."""
+    if name in _UPPER_ALONE:
+        return above
+    if name.startswith(_HIGH_IS_BAD):
+        return 2 * above
+    if name.startswith(_LOW_IS_BAD):
+        return 2 * (1 - above)
+    return 2 * min(above, 1 - above)

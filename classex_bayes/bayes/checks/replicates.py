@@ -6,36 +6,47 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from classex_bayes.bayes.checks.class_ranks import (
+    RHO,
+    RandomClasses,
+    bins_by_class,
+    latent_limits,
+    replicated_bins,
+    rho_prior,
+)
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import MIXTURE, task_part, task_sizes
-from classex_bayes.bayes.predict.replicated_accuracy import replicated_class_accuracy
 from classex_bayes.bayes.provenance import stage_rng
-from classex_bayes.core.basis import loss_histogram
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.basis import loss_bins, loss_histogram
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import FloatArray, RandomSeed
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 Group = Literal["posterior", "prior"]
 _CLASSES = 5  # stage of the seed, after those of the fitted model
 _WORST_SHARE = 0.1
-# Each draw costs as many random numbers as there are classes.
-_MOST_CLASS_DRAWS = 1000
+_MOST_CLASSES = 20_000
+# Each replicate costs as many random numbers as there are instances.
+_MOST_DRAWS, _FEWEST_DRAWS, _MOST_NUMBERS = 500, 200, 5_000_000
+_SMALLEST_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
-class ClassAccuracies:
-    """Accuracies at k1 of the single classes of a task, observed and replicated."""
+class ReplicatedClasses:
+    """What the classes of a task show, and the same of at most 500 replicates."""
 
-    observed: FloatArray  # (n_tested,): share of right answers of each tested class
-    replicated: FloatArray  # (n_draws, n_tested): the same of at most 1,000 replicates
+    observed: FloatArray  # (n_tested,): share of right answers among k1 of each tested class
+    replicated: FloatArray  # (n_draws, n_tested)
     weight: FloatArray  # (n_tested,): sums to 1
     names: list[Any]  # or positions
+    # (), (n_draws,): log-likelihood ratio of the best share of classes at random to none
+    evidence: tuple[float, FloatArray]
+    at_random: FloatArray  # (n_tested,): probability of each class to answer at random
 
     def discrepancies(self) -> dict[str, tuple[float, FloatArray]]:
-        """Spread, lowest accuracy, errors of the worst tenth: observed, and in each replicate."""
+        """Evidence of random answers, spread, lowest accuracy, errors of the worst tenth."""
         both = np.vstack([self.observed, self.replicated])
         mean = both @ self.weight
         spread = np.sqrt((both - mean[:, None]) ** 2 @ self.weight)
@@ -48,7 +59,9 @@ class ClassAccuracies:
             "lowest accuracy": both.min(axis=1),
             f"errors in the worst {100 * _WORST_SHARE:g}%": carried,
         }
-        return {f"classes: {name}": (value[0], value[1:]) for name, value in values.items()}
+        found = {"answered at random": self.evidence}
+        found |= {name: (value[0], value[1:]) for name, value in values.items()}
+        return {f"classes: {name}": value for name, value in found.items()}
 
 
 def observed_and_replicated(
@@ -88,11 +101,13 @@ def replicated_classes(
     task: SourceTask | None = None,
     group: Group = "posterior",
     random_seed: RandomSeed = None,
-) -> ClassAccuracies:
-    """Accuracies of the single classes of a task, and replicates of them from a model.
+) -> ReplicatedClasses:
+    """Answers of the single classes of a task, and replicates of them from a model.
 
-    Arguments as of `observed_and_replicated`. The dependence between answers of a class is the
-    task's. `DataError` if there are no ranks, or one instance in every class.
+    Arguments as of `observed_and_replicated`. A replicate has the law of one draw and the
+    correlation of ranks of one draw from the posterior of `RandomClasses`, from its prior for
+    group="prior". Of more than 20,000 classes so many, evenly spaced, are compared. `DataError` if
+    there are no ranks, or one instance in every class.
     """
     position = task_position(checked_model(model), task)
     if task is None:
@@ -102,25 +117,56 @@ def replicated_classes(
     if task.kind == "accuracies":
         raise DataError("classes: the task was made from accuracies and knows none")
     tested = np.flatnonzero(task.class_weight)
-    repeats = np.bincount(task.y, minlength=task.n_classes)[tested]
+    tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
+    seen = np.isin(task.y, tested)
+    y = np.searchsorted(tested, task.y[seen])
+    repeats = np.bincount(y)
     if repeats.max() < 2:
-        raise DataError("classes: one instance each says nothing of their spread")
+        raise DataError(
+            "classes: with one instance each, broken classes cannot be told from hard instances"
+        )
     if group == "prior" and "prior" not in model.idata:
         model.sample_prior_predictive(random_seed=random_seed)
+    last_loss = loss_bins(task.n_classes)
+    share = _shares(model, group, last_loss, task.n_classes)
+    uniform = np.diff(last_loss, prepend=-1) / task.n_classes
+    bins = np.searchsorted(last_loss, task.evidence.losses[seen])
+    counts = bins_by_class(bins, y, uniform.size)
+    class_weight = task.class_weight[tested] / task.class_weight[tested].sum()
+
+    rng = stage_rng(model.idata.attrs, _CLASSES, random_seed)
+    mixture = RandomClasses(share.mean(axis=0), uniform, tested.size)
+    relative = class_weight * tested.size
+    rho = rho_prior() if group == "prior" else mixture.rho_posterior(counts, relative)
+    tables = mixture.tables(float(RHO @ rho))
+    between = max(task.dependence.between, 0.0) / (task.n_classes - 1)
+    n_draws = int(np.clip(_MOST_NUMBERS // y.size, _FEWEST_DRAWS, _MOST_DRAWS))
+    draws = rng.choice(len(share), n_draws, replace=n_draws > len(share))
+    replicated, evidence = np.empty((n_draws, tested.size)), np.empty(n_draws)
+    for row, limit in enumerate(latent_limits(share[draws])):
+        drawn = replicated_bins(limit, rng.choice(RHO, p=rho), between, y, rng)
+        of_row = bins_by_class(drawn, y, uniform.size)
+        replicated[row] = of_row[:, 0] / repeats
+        evidence[row] = mixture.evidence(of_row, relative, tables)
+    return ReplicatedClasses(
+        counts[:, 0] / repeats,
+        replicated,
+        class_weight,
+        tested.tolist() if task.classes is None else [task.classes[j] for j in tested],
+        (mixture.evidence(counts, relative, tables), evidence),
+        mixture.probability(counts, relative, tables),
+    )
+
+
+def _shares(
+    model: BayesianExtrapolator, group: Group, last_loss: IntArray, n_classes: int
+) -> FloatArray:
+    """Probabilities (n_draws, n_bins) of bins of losses for every draw."""
     mixture = model.idata[MIXTURE[group]].to_dataset()
     weights = mixture["weights"].transpose(*SAMPLE_DIMS, "knot").values
-    law = MixtureLaw(model.prior_.basis, weights)
-    expected = law.expected(np.array([task.n_classes])).ravel()
-    step = max(int(np.ceil(expected.size / _MOST_CLASS_DRAWS)), 1)
-    replicated = replicated_class_accuracy(
-        expected[::step],
-        repeats,
-        task.dependence.within,
-        stage_rng(model.idata.attrs, _CLASSES, random_seed),
-    )
-    right = np.bincount(task.y, weights=task.ranks == 1, minlength=task.n_classes)[tested]
-    names = tested.tolist() if task.classes is None else [task.classes[j] for j in tested]
-    return ClassAccuracies(right / repeats, replicated, task.class_weight[tested], names)
+    matrix = model.prior_.basis.bin_probabilities(last_loss, n_classes)
+    share = np.maximum(weights.reshape(-1, len(matrix.T)) @ matrix.T, _SMALLEST_SHARE)
+    return share / share.sum(axis=1, keepdims=True)
 
 
 def task_position(model: BayesianExtrapolator, task: SourceTask | None) -> int:

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy.special import ndtr
 
-from classex_bayes.bayes.predict.beta_binomial import beta_binomial
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import FloatArray, IntArray
@@ -37,22 +36,3 @@ def replicated_accuracy(
         result[row] = counts @ accuracy_given_losses(values, n_classes, k) / simulated
     noise = result.reshape(expected.shape) - expected
     return np.clip(expected + noise * np.sqrt(simulated / effective), 0, 1)
-
-
-def replicated_class_accuracy(
-    expected: FloatArray, repeats: IntArray, within: float, rng: np.random.Generator
-) -> FloatArray:
-    r"""Accuracies (n_draws, n_tested) of the single classes of replicated tasks.
-
-    The mixture is a law of single instances. With rho = `within` the correlation of two answers of
-    one class (`classex_bayes.core.dependence.answer_dependence`) and A the `expected` (n_draws,)
-    accuracy at k1, class j of a replicate has
-
-    .. math:: Binomial(r_j, p_j), \quad p_j \sim Beta(\varphi A, \varphi (1 - A)), \quad
-              \varphi = (1 - \rho) / \rho,
-
-    right answers, independently of other classes. At rho = 0 all classes are equally hard.
-    """
-    mean = np.broadcast_to(expected[:, None], (expected.size, repeats.size))
-    size = (1 - within) / within if within > 0 else np.inf
-    return beta_binomial(repeats, mean, size, rng) / repeats

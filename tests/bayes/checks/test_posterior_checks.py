@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import betabinom
 
 from classex_bayes.bayes.checks.posterior_checks import (
     PredictiveReport,
@@ -15,13 +14,12 @@ from classex_bayes.bayes.checks.posterior_checks import (
     rank_groups,
 )
 from classex_bayes.bayes.checks.replicates import (
-    ClassAccuracies,
+    ReplicatedClasses,
     observed_and_replicated,
     replicated_classes,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
-from classex_bayes.bayes.predict.replicated_accuracy import replicated_class_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError, NotFittedError
@@ -31,30 +29,14 @@ from classex_bayes.task.source_task import SourceTask
 # Replicates of classes
 
 
-@pytest.mark.parametrize("within", [0.0, 0.2, 0.7, 1.0])
-@pytest.mark.parametrize(("accuracy", "repeats"), [(0.9, 2), (0.5, 10), (1.0, 3), (0.0, 3)])
-def test_class_accuracies_are_beta_binomial(within, accuracy, repeats):
-    draws = replicated_class_accuracy(
-        np.full(200, accuracy), np.full(300, repeats), within, np.random.default_rng(1)
-    )
-    assert draws.shape == (200, 300) and draws.min() >= 0 and draws.max() <= 1
-    variance = accuracy * (1 - accuracy) * (within + (1 - within) / repeats)
-    n = draws.size
-    assert abs(draws.mean() - accuracy) < 4.5 * np.sqrt(variance / n) + 1e-9
-    # Errors of a variance of shares are at most those of a two-point law.
-    assert abs(draws.var() - variance) < 4.5 * 0.25 / np.sqrt(n) + 1e-9
-    if 0 < within < 1 and 0 < accuracy < 1:
-        size = (1 - within) / within
-        law = betabinom(repeats, size * accuracy, size * (1 - accuracy))
-        for right in range(repeats + 1):
-            share = np.mean(draws * repeats == right)
-            assert abs(share - law.pmf(right)) < 4.5 * np.sqrt(law.pmf(right) / n) + 1e-9
-
-
 def test_discrepancies_of_classes_by_hand():
     weight = np.array([0.4, 0.3, 0.2, 0.1])
     observed = np.array([1.0, 0.5, 0.9, 0.0])
-    found = ClassAccuracies(observed, np.ones((3, 4)), weight, list("abcd")).discrepancies()
+    evidence = 2.5, np.array([0.0, 1.0, 0.0])
+    found = ReplicatedClasses(
+        observed, np.ones((3, 4)), weight, list("abcd"), evidence, np.zeros(4)
+    ).discrepancies()
+    assert found["classes: answered at random"] is evidence
     mean = 0.4 + 0.15 + 0.18
     sd = np.sqrt(0.4 * (1 - mean) ** 2 + 0.3 * (0.5 - mean) ** 2 + 0.2 * 0.17**2 + 0.1 * mean**2)
     assert found["classes: sd of accuracy"][0] == pytest.approx(sd)
@@ -62,17 +44,6 @@ def test_discrepancies_of_classes_by_hand():
     assert found["classes: errors in the worst 10%"][0] == pytest.approx(0.15 / 0.27)
     # Without errors there is nothing to carry.
     assert_array_equal(found["classes: errors in the worst 10%"][1], 0)
-
-
-def test_one_class_unlike_the_others_stands_out():
-    rng = np.random.default_rng(0)
-    observed = rng.binomial(40, 0.9, 100) / 40
-    observed[7] = 0.0
-    within = 0.1  # what the dead class among the 100 makes of the estimate
-    replicated = replicated_class_accuracy(np.full(400, 0.89), np.full(100, 40), within, rng)
-    found = ClassAccuracies(observed, replicated, np.full(100, 0.01), list(range(100)))
-    seen, draws = found.discrepancies()["classes: lowest accuracy"]
-    assert seen == 0 and np.mean(draws <= 0) < 0.005
 
 
 # The report
@@ -140,17 +111,58 @@ def test_classes_more_alike_than_chance_are_noted(fitted):
     ranks = np.tile([1, 1, 1, 4], 200)
     task = SourceTask.from_ranks(ranks, np.repeat(np.arange(200), 4), n_classes=200)
     found = posterior_checks(fitted, task)
-    assert "classes: sd of accuracy" in found.unusual
+    assert found.table.loc["classes: sd of accuracy", "p_value"] == 1
+    assert not found.table["unusual"].filter(like="classes").any()
     assert found.notes[0].startswith("classes are more alike than chance allows")
 
 
-def test_the_worst_classes_are_named(fitted):
+def test_the_worst_classes_are_named(fit):
+    # One class is always second, which is not an answer at random.
     y = np.repeat(np.arange(200), 20)
-    ranks = np.random.default_rng(0).binomial(1, 0.1, y.size) + 1
-    ranks[y == 7] = 6
-    found = posterior_checks(fitted, SourceTask.from_ranks(ranks, y, n_classes=200))
-    assert "classes: lowest accuracy" in found.unusual
+    rng = np.random.default_rng(0)
+    ranks = np.where(rng.random(y.size) < 0.1, rng.geometric(0.05, y.size) + 1, 1)
+    ranks[y == 7] = 2
+    found = posterior_checks(fit(SourceTask.from_ranks(np.minimum(ranks, 200), y, n_classes=200)))
+    assert found.unusual == ("classes: lowest accuracy",)
     assert found.notes[-1].startswith("classes with the lowest accuracy: 7 (0.00), ")
+
+
+# Broken classes
+
+NAMES = [f"class {number}" for number in range(80)]
+BROKEN = [3, 17, 40, 58, 71]
+
+
+def task_of_classes(seed, broken=(), repeats=4):
+    """80 classes, each with an ease of its own; the scores of broken ones are noise."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(80), repeats)
+    scores = rng.standard_normal((y.size, 80))
+    ease = 2.9 + 0.7 * rng.standard_normal(80)
+    scores[np.arange(y.size), y] += np.where(np.isin(y, broken), 0.0, ease[y])
+    return SourceTask.from_scores(scores, y, classes=NAMES, random_seed=1)
+
+
+def test_classes_answered_at_random_raise_an_alarm_and_are_named(fit):
+    found = posterior_checks(fit(task_of_classes(1, BROKEN)))
+    assert "classes: answered at random" in found.unusual
+    head, _, names = found.notes[-1].partition(": ")
+    assert head == "5 of 80 classes stand out as if answered at random"
+    assert {f"class {number}" for number in BROKEN} == set(names.split(";")[0].split(", "))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_sound_classes_that_differ_raise_none(fit, seed):
+    found = posterior_checks(fit(task_of_classes(seed)))
+    assert found.passed and found.notes == ()
+
+
+def test_without_repeats_broken_classes_are_hard_instances(fit):
+    found = posterior_checks(fit(task_of_classes(1, BROKEN, repeats=1)))
+    assert found.passed
+    assert found.notes == (
+        "classes: with one instance each, broken classes cannot be told from hard instances",
+    )
 
 
 def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
@@ -159,7 +171,9 @@ def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
     assert len(found.notes) == 2 and "power form" in found.notes[0]
     model = fit(small_task(60, 60), draws=50, tune=100)
     found = posterior_checks(model)
-    assert found.notes == ("classes: one instance each says nothing of their spread",)
+    assert found.notes == (
+        "classes: with one instance each, broken classes cannot be told from hard instances",
+    )
     assert not found.table.index.str.startswith("classes").any()
 
 
@@ -167,7 +181,7 @@ def test_a_loaded_model_needs_the_task_for_its_classes(fitted, pilot, tmp_path):
     loaded = load(save(fitted, tmp_path / "model.nc"))
     found = posterior_checks(loaded)
     assert found.notes == ("classes: the model comes from a file; give its task to see them",)
-    assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 3
+    assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 4
 
 
 def test_the_same_seed_gives_the_same_report(fitted):
