@@ -11,7 +11,11 @@ from scipy.special import ndtr, ndtri, softmax
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.assumptions.marginality import checked_smaller_tasks, compare_with_retrained
-from classex_bayes.core.influence import UNSEEN_COMPETITORS, class_accuracies, clustered_covariance
+from classex_bayes.core.influence import (
+    class_accuracies,
+    clustered_covariance,
+    unseen_competitors,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import Extrapolation, expected_accuracy
@@ -414,7 +418,7 @@ def _class_by_class(
     # Each class moves both probits; what moves them alike drops out.
     difference = slope * of_small - large_slope * of_large
     clustered = clustered_covariance(difference[:, None], weight)
-    variance = UNSEEN_COMPETITORS * float(clustered[0, 0])
+    variance = unseen_competitors(weight) * float(clustered[0, 0])
     floor = _HALF_AN_ANSWER * (slope / small.n_test) ** 2
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 

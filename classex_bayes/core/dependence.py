@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.core.influence import clustered_covariance, equal_weights, weight_effect
 from classex_bayes.typing import FloatArray, IntArray
 
 # What stands in for the estimates of a pilot, and is averaged with them. Over Gaussian,
@@ -117,16 +117,20 @@ def answer_dependence(
     rho is the typical one.
 
     `class_weight` (k1,) sums to 1. `variance` is the dyadic variance of ATA_k1
-    (`classex_bayes.core.influence`); without it c is the typical one.
+    (`classex_bayes.core.influence`); without it c is the typical one. If the weights are unequal,
+    c is the typical one as well, and w in :math:`\hat\rho` and V are equal weights: all classes
+    tell how alike the answers of one class are.
     """
     n_classes = class_weight.size
     tested = np.flatnonzero(class_weight)
     weight = class_weight[tested]
     repeats = np.bincount(y, minlength=n_classes)[tested].astype(float)
     right = np.bincount(y, weights=losses == 0, minlength=n_classes)[tested]
-    accuracy = float(weight @ (right / repeats))
     squared, by_instance = float(weight @ weight), float(weight**2 @ (1 / repeats))
-    average = squared / by_instance
+    average, observed = squared / by_instance, float(weight @ (right / repeats))
+    if weight_effect(weight) > 1:
+        weight, variance = equal_weights(weight), None
+    accuracy = float(weight @ (right / repeats))
 
     within, between = _TYPICAL_CLASS, _TYPICAL_COMPETITOR
     informative = _informative(right, repeats)
@@ -147,7 +151,7 @@ def answer_dependence(
             estimate = n_classes * (variance / total - of_classes)
             between = _averaged(estimate, error, _TYPICAL_COMPETITOR, _COMPETITOR_SD)
     return AnswerDependence(
-        within, between, n_classes * squared, average, min(accuracy, 1.0), n_classes
+        within, between, n_classes * squared, average, min(observed, 1.0), n_classes
     )
 
 

@@ -6,7 +6,7 @@ off once. Accuracies, risks, joint tests and shards differ in one thing only: th
 instance once a competitor is gone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -156,19 +156,64 @@ class Influence:
 
         `class_weight` (k1,) sums to 1; it is (k1, m) if the weights differ between means.
         """
-        weight = class_weight.reshape(len(class_weight), -1)
-        nothing = np.zeros_like(weight[:1])
-        # Not 1 - weight, which is 0 where one class has nearly all the weight.
-        before = np.concatenate([nothing, np.cumsum(weight, axis=0)[:-1]])
-        after = np.concatenate([np.cumsum(weight[:0:-1], axis=0)[::-1], nothing])
         deleted = self.as_test.sum(axis=0) - self.as_test + self.as_competitor
-        deleted /= before + after
-        return (len(weight) - 1) * (deleted.mean(axis=0) - deleted)
+        deleted /= _of_others(class_weight.reshape(len(class_weight), -1))
+        return (len(deleted) - 1) * (deleted.mean(axis=0) - deleted)
 
     def covariance(self, class_weight: FloatArray) -> FloatArray:
-        """Dyadic covariance (m, m) of means with the weights of `psi`, before any repair."""
+        r"""Dyadic covariance (m, m) of means with the weights of `psi`, before any repair.
+
+        If the weights are unequal, :math:`\sum_j \psi_j \psi_j'` has one large term for a heavy
+        class, the square of one deviation. So the part in which the classes are test classes only
+        is replaced by `clustered_covariance`, to which all classes contribute.
+        """
         psi = self.psi(class_weight)
-        return psi.T @ psi / (len(psi) * (len(psi) - 1)) - self.pair_sum
+        pairs = len(psi) * (len(psi) - 1)
+        dyadic = psi.T @ psi / pairs - self.pair_sum
+        weight = class_weight.reshape(len(class_weight), -1)
+        if np.all(weight_effect(weight) == 1):
+            return dyadic
+        tests = replace(self, as_competitor=np.zeros_like(self.as_competitor)).psi(weight)
+        means = self.as_test / np.where(weight > 0, weight, 1.0)
+        return dyadic - tests.T @ tests / pairs + clustered_covariance(means, weight)
+
+
+def _of_others(weight: FloatArray) -> FloatArray:
+    """Weight of all other classes, for each class and column of weights (k1, m)."""
+    # Not the sum less the weight, which is 0 where one class has nearly all the weight.
+    nothing = np.zeros_like(weight[:1])
+    before = np.concatenate([nothing, np.cumsum(weight, axis=0)[:-1]])
+    after = np.concatenate([np.cumsum(weight[:0:-1], axis=0)[::-1], nothing])
+    return before + after
+
+
+def weight_effect(class_weight: FloatArray) -> FloatArray:
+    r"""Kish's design effect of weights (k1,) or (k1, m) that sum to 1: :math:`c \sum_l w_l^2`.
+
+    c is the number of classes that have a weight. It is exactly 1 if they weigh the same, and c if
+    one class has all the weight.
+
+    References
+    ----------
+    Kish, Survey Sampling (1965), section 11.7.
+
+    Examples
+    --------
+    >>> weight_effect(np.array([0.25, 0.25, 0, 0.5])).round(3)
+    1.125
+    """
+    tested = class_weight > 0
+    number = np.count_nonzero(tested, axis=0)
+    # c (sum of squares) less 1 is taken from deviations, which are exactly 0 for equal weights.
+    return 1 + number * ((class_weight - 1 / number) ** 2 * tested).sum(axis=0)
+
+
+def equal_weights(class_weight: FloatArray) -> FloatArray:
+    """Equal weights (k1,) of the classes that have a weight."""
+    if weight_effect(class_weight) == 1:
+        return class_weight
+    tested = class_weight > 0
+    return tested / tested.sum()
 
 
 def class_sums(y: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -278,15 +323,41 @@ def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray)
 def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
     r"""Covariance (m, m) of weighted means, from differences between test classes alone.
 
-    :math:`\frac{c}{c-1}\sum_l w_l^2 (m_l - A)(m_l - A)'` with m_l the means (k1, m) of class l, A
-    the weighted means over classes and c the number of classes that have a weight. The weights,
-    (k1,) or (k1, m), sum to 1. It misses the competitor part of ATA_k, so it is somewhat too small.
+    With m_l the means (k1, m) of class l, A the weighted means over classes and
+    :math:`S = \sum_l w_l^2`,
+
+    .. math:: \frac{S}{1 - S} \sum_l w_l (m_l - A)(m_l - A)'.
+
+    It is unbiased if classes differ alike whatever their weights. For c classes of equal weight it
+    is the usual :math:`\frac{1}{c(c-1)} \sum_l (m_l - A)(m_l - A)'`. With :math:`w_l^2` in place of
+    :math:`S w_l` one heavy class would be all of the sum, and A would be nearly its own mean.
+
+    The weights, (k1,) or (k1, m), sum to 1. If they differ between means a and b, products have
+    the weights :math:`\sqrt{w_l^a w_l^b}`. The estimate misses the competitor part of ATA_k, so it
+    is somewhat too small.
     """
     weight = class_weight.reshape(len(class_weight), -1)
     tested = weight.any(axis=1)
     means, weight = class_means[tested], weight[tested]
-    deviation = weight * (means - (weight * means).sum(axis=0))
+    deviation = _of_deviations(weight) * (means - (weight * means).sum(axis=0))
     return len(weight) / max(len(weight) - 1, 1) * deviation.T @ deviation
+
+
+def _of_deviations(weight: FloatArray) -> FloatArray:
+    """Factors of deviations whose squares make a variance: the weights (c, m) if they are equal."""
+    number, squares = np.count_nonzero(weight, axis=0), (weight**2).sum(axis=0)
+    rest = np.maximum((weight * _of_others(weight)).sum(axis=0), np.finfo(float).tiny)
+    pooled = np.sqrt(weight * (squares * (number - 1) / (number * rest)))
+    return np.where(weight_effect(weight) == 1, weight, pooled)
+
+
+def unseen_competitors(class_weight: FloatArray) -> float:
+    r"""Factor on `clustered_covariance` where scores are unknown: 1.25 for equal weights.
+
+    The competitors' part of the variance is about the same however the test classes weigh, so the
+    factor is 1 + 0.25 / `weight_effect`.
+    """
+    return 1 + (UNSEEN_COMPETITORS - 1) / float(weight_effect(class_weight))
 
 
 def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:

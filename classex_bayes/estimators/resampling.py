@@ -62,8 +62,9 @@ def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
 def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
     """Task whose test classes are drawn with replacement from the tested ones.
 
-    A drawn class brings its instances with the ranks that they have, and its weight; each copy
-    is a test class of its own. The competitors stay as they are.
+    A drawn class brings its instances with the ranks that they have; each copy is a test class of
+    its own. All weigh the same, since one draw of a heavy class would be all of the resample. The
+    competitors stay as they are.
     """
     tested = np.flatnonzero(task.class_weight)
     drawn = tested[:1]
@@ -74,12 +75,9 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     sizes = repeats[drawn]
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rows = np.argsort(task.y, kind="stable")[np.repeat(first[drawn], sizes) + within]
-    weight = np.zeros(task.n_classes)
-    weight[tested] = task.class_weight[drawn]
     return SourceTask.from_ranks(
         task.ranks[rows],
         np.repeat(tested, sizes),
         n_classes=task.n_classes,
-        class_weight=weight,
         untested="competitors",
     )

@@ -9,13 +9,15 @@ import numpy as np
 from classex_bayes.core.basis import loss_histogram
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
-    UNSEEN_COMPETITORS,
     LossStatistics,
     class_accuracies,
     clustered_covariance,
     design_effect,
+    equal_weights,
     independent_variance,
     repair_covariance,
+    unseen_competitors,
+    weight_effect,
 )
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
@@ -109,7 +111,7 @@ class LossEvidence:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
         clustered, grid = self._clustered(k), self.grid()
         if self.statistics is None:
-            return UNSEEN_COMPETITORS * clustered
+            return unseen_competitors(self.class_weight) * clustered
         if self.source is None or np.array_equal(k, grid):
             between = _interpolation(k, grid)
             dyadic = self.statistics.influence.covariance(self.class_weight)
@@ -130,30 +132,53 @@ class LossEvidence:
             class_accuracies(self.losses, self.y, self.n_classes, k), self.class_weight
         )
 
+    def _independent(self, k: IntArray) -> FloatArray:
+        return independent_variance(self.losses, self.n_classes, k, self.instance_weight)
+
     @cached_property
     def design_effect(self) -> float:
-        """Inflation of the variance by dependence between instances."""
-        k = self.grid()
-        independent = independent_variance(self.losses, self.n_classes, k, self.instance_weight)
+        r"""Inflation of the variance by unequal weights and dependence between instances.
+
+        With :math:`d = c \sum_l w_l^2` (`weight_effect`), C the clustered and I the independent
+        variance of equal weights, it is the median over k of d C / I plus the competitors' part.
+        So all classes tell how alike the instances of one class are: a heavy class is one class.
+        """
+        k, effect = self.grid(), float(weight_effect(self.class_weight))
+        equal = replace(self, class_weight=equal_weights(self.class_weight))
+        independent = equal._independent(k)
+        clustered = effect * np.diag(equal._clustered(k))
+        # Deviations from a weighted mean are too small by the variance of that mean.
+        own = np.diag(self._clustered(k))
+        reference = self._independent(k) + own * (1 - 1 / effect) / self.n_test
+        of_competitors = (np.diag(self.covariance(k)) - own) / np.where(reference, reference, 1.0)
+        variance = clustered + of_competitors * independent
         # The mean number of repeats if classes weigh the same.
         repeats = round(float(self.n_test * (self.class_weight**2).sum()), 6)
-        return self._inflation(independent, repeats)
+        return equal._inflation(variance, clustered, independent, repeats)
 
     @cached_property
     def competitor_effect(self) -> float:
         """Inflation of the variance between classes by the competitors that they share."""
-        return self._inflation(np.diag(self._clustered(self.grid())), 1.0)
+        k = self.grid()
+        clustered = np.diag(self._clustered(k))
+        return self._inflation(np.diag(self.covariance(k)), clustered, clustered, 1.0)
 
-    def _inflation(self, reference: FloatArray, otherwise: float) -> float:
+    def _inflation(
+        self, variance: FloatArray, clustered: FloatArray, reference: FloatArray, otherwise: float
+    ) -> float:
         """Ratio of the variance of ATA_k to `reference`, if enough classes have errors."""
         # Equal chances differ by rounding, whose ratios mean nothing.
         usable = reference > 1e-26 / self.n_test
-        erring = np.count_nonzero(np.bincount(self.y[self.losses > 0]))
-        if erring < FEWEST_ERRING_CLASSES or not usable.any():
+        if self._n_erring < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
-        k = self.grid()
-        variance, clustered = np.diag(self.covariance(k)), np.diag(self._clustered(k))
         return design_effect(variance[usable], clustered[usable], reference[usable])
+
+    @property
+    def _n_erring(self) -> float:
+        """Number of classes that have errors; effective, if their weights are unequal."""
+        weight = self.class_weight[np.unique(self.y[self.losses > 0])]
+        weight = weight[weight > 0]
+        return weight.size and float(weight.size / weight_effect(weight / weight.sum()))
 
     @cached_property
     def dependence(self) -> AnswerDependence:

@@ -48,36 +48,41 @@ def test_carried_over_is_the_regression_of_new_answers_on_old():
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=SEEDS, n_classes=st.integers(3, 9))
-def test_estimates_are_those_of_all_pairs(seed, n_classes, constants):
+@given(seed=SEEDS, n_classes=st.integers(3, 9), equal=st.booleans())
+def test_estimates_are_those_of_all_pairs(seed, n_classes, equal, constants):
     rng = np.random.default_rng(seed)
     repeats = rng.integers(1, 4, n_classes)
     repeats[0] = 3
     y = np.repeat(np.arange(n_classes), repeats)
     losses = rng.integers(0, 2, y.size)
     losses[:2] = 0, 1
-    weight = rng.dirichlet(np.full(n_classes, 5.0))
+    share = np.full(n_classes, 1 / n_classes)
+    weight = share if equal else rng.dirichlet(np.full(n_classes, 5.0))
     variance = float(rng.uniform(0.001, 0.1))
     with constants(dependence, _CLASS_SD=1e9, _COMPETITOR_SD=1e9):  # trust the pilot alone
         found = answer_dependence(losses, y, weight, variance)
 
     right = (losses == 0).astype(float)
-    instance_weight = weight[y] / repeats[y]
-    accuracy = instance_weight @ right
-    error = right - accuracy
+    # All classes tell alike how alike answers are, whatever their weights.
+    means = np.array([right[y == j].mean() for j in range(n_classes)])
+    if not equal:
+        variance = means.var(ddof=1) / n_classes
+    instance_weight = share[y] / repeats[y]
+    error = right - instance_weight @ right
     total = instance_weight @ error**2 + variance
     several = [j for j in range(n_classes) if repeats[j] > 1]
     products = [np.mean([a * b for a, b in permutations(error[y == j], 2)]) for j in several]
-    covariance = np.average(products, weights=weight[several]) + variance
+    covariance = np.mean(products) + variance
     within = np.clip(covariance / total, 0, 1)
     assert found.within == pytest.approx(within)
     alone = (weight**2 * (within + (1 - within) / repeats)).sum()
-    assert found.between == pytest.approx(n_classes * (variance / total - alone))
-    assert found.accuracy == pytest.approx(accuracy)
+    expected = n_classes * (variance / total - alone) if equal else 0.08
+    assert found.between == pytest.approx(expected)
+    assert found.accuracy == pytest.approx(weight @ means)
     assert found.spread == pytest.approx(n_classes * (weight**2).sum())
     assert found.repeats == pytest.approx((weight**2).sum() / (weight**2 / repeats).sum())
     # What the variance was split into adds up to it again.
-    if found.design_effect(found.repeats) > found.spread:
+    if equal and found.design_effect(found.repeats) > found.spread:
         whole = total / (n_classes * found.repeats) * found.design_effect(found.repeats)
         assert whole == pytest.approx(variance)
 

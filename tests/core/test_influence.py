@@ -4,7 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from helpers import weighted_scores
+from helpers import between_classes, weighted_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,9 +12,12 @@ from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
     design_effect,
+    equal_weights,
     independent_variance,
     loss_statistics,
     repair_covariance,
+    unseen_competitors,
+    weight_effect,
 )
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -30,23 +33,39 @@ def chance(beaten, n_classes, k):
 
 
 def written_out(scores, y, weight, k):
-    """Dyadic covariance by its definition: every class is deleted in turn, every pair visited."""
+    """Dyadic covariance by its definition: every class is deleted in turn, every pair visited.
+
+    If weights differ, the part of classes that leave as test classes alone, from instances that
+    have one competitor less whom they beat, is that of `between_classes`.
+    """
     n, n_classes = scores.shape
     repeats = np.bincount(y, minlength=n_classes)
     wins = scores < scores[np.arange(n), y][:, None]
     sizes = [min(size, n_classes - 1) for size in k]
 
-    def accuracy_without(j):
+    def accuracy_without(j, competes):
         total = np.zeros(len(sizes))
         for i in np.flatnonzero(y != j):
-            beaten = wins[i].sum() - wins[i, j]
+            beaten = wins[i].sum() - (1 if competes else wins[i, j])
+            beaten = max(beaten, 0)
             f = [chance(beaten, n_classes - 1, size) for size in sizes]
             total += weight[y[i]] / repeats[y[i]] * np.array(f)
         return total / (1 - weight[j])
 
-    deleted = np.array([accuracy_without(j) for j in range(n_classes)])
-    psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
-    covariance = psi.T @ psi / (n_classes * (n_classes - 1))
+    def jackknifed(competes):
+        deleted = np.array([accuracy_without(j, competes) for j in range(n_classes)])
+        psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
+        return psi.T @ psi / (n_classes * (n_classes - 1))
+
+    means = np.zeros((n_classes, len(sizes)))
+    for i, own in enumerate(y):
+        beaten = max(wins[i].sum() - 1, 0)
+        means[own] += np.array([chance(beaten, n_classes - 1, size) for size in sizes])
+    means /= np.maximum(repeats, 1)[:, None]
+    weights = np.repeat(weight[:, None], len(sizes), axis=1)
+    covariance = jackknifed(False)
+    if np.ptp(weight[weight > 0]) > 1e-12:
+        covariance += between_classes(means, weights) - jackknifed(True)
     for own in np.unique(y):
         for rival in set(range(n_classes)) - {own}:
             phi = np.zeros(len(sizes))
@@ -77,12 +96,15 @@ def stream(source, y, weight, k):
     most_repeats=st.sampled_from([1, 2, 9]),  # below and above the number of k
     untested=st.sampled_from([0, 0, 1]),
     several_k=st.booleans(),
+    equal=st.booleans(),
 )
 def test_streamed_covariance_is_the_written_formula(
-    seed, n_classes, most_repeats, untested, several_k
+    seed, n_classes, most_repeats, untested, several_k, equal
 ):
     rng = np.random.default_rng(seed)
     scores, y, weight = weighted_scores(rng, n_classes, most_repeats, untested)
+    if equal:
+        weight = (weight > 0) / np.count_nonzero(weight)
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
     losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
     expected = written_out(scores, y, weight, k)
@@ -140,6 +162,37 @@ def test_clustered_covariance_is_that_of_class_means(seed, n_classes):
     equal = np.full(n_classes, 1 / n_classes)
     found = clustered_covariance(class_accuracies(losses, y, n_classes, k), equal)
     np.testing.assert_allclose(found, np.cov(means.T) / n_classes, rtol=1e-9, atol=1e-15)
+    weights = rng.dirichlet(np.ones(n_classes), k.size).T
+    expected = between_classes(means, weights)
+    np.testing.assert_allclose(
+        clustered_covariance(means, weights), expected, rtol=1e-9, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("heaviest", [0.3, 0.7, 0.95, 1 - 1e-9])
+def test_clustered_covariance_is_unbiased_whatever_the_weights(heaviest):
+    rng = np.random.default_rng(0)
+    weight = np.full(30, (1 - heaviest) / 29)
+    weight[0] = heaviest
+    n_draws = 4000
+    means = rng.beta(2, 1, (30, n_draws))  # classes that differ alike
+    found = np.array([clustered_covariance(draw[:, None], weight)[0, 0] for draw in means.T])
+    true = (weight**2).sum() / 18  # the variance of Beta(2, 1)
+    assert found.mean() == pytest.approx(true, abs=5 * found.std() / np.sqrt(n_draws))
+    assert found.min() > true / 6  # no estimate is near 0, as the square of one deviation may be
+
+
+def test_weight_effect_is_kishs_and_exactly_1_for_equal_weights():
+    for number in range(2, 200):
+        weight = np.append(np.ones(number) / number, 0)
+        assert weight_effect(weight) == 1 and equal_weights(weight) is weight
+        third = np.full(number, 1 / 3)  # as `select` normalises them
+        assert weight_effect(third / third.sum()) == 1
+    weight = np.array([0.5, 0, 0.3, 0.2])
+    assert weight_effect(weight) == pytest.approx(3 * 0.38)
+    assert equal_weights(weight).tolist() == [1 / 3, 0, 1 / 3, 1 / 3]
+    assert unseen_competitors(np.full(7, 1 / 7)) == 1.25
+    assert unseen_competitors(weight) == pytest.approx(1 + 0.25 / 1.14)
 
 
 def test_independent_variance_is_a_weighted_variance():

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from helpers import between_classes
 
 from classex_bayes.core import joint_influence
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
@@ -63,7 +64,7 @@ def random_test(rng, difficulty, most_repeats, untested=0):
 
 
 def influences(test, k):
-    """Influences by deleting every class in turn, and the parts of every pair."""
+    """Influences by deleting every class in turn, those of test classes alone, means and pairs."""
     n_classes, wins = test.n_classes, test.wins
     weight = (test.class_weight / np.maximum(np.bincount(test.y, minlength=n_classes), 1))[test.y]
     k = np.minimum(k, n_classes - 1)
@@ -71,14 +72,18 @@ def influences(test, k):
     def chance(won):
         return accuracy_given_losses(n_classes - 2 - won, n_classes - 1, k)
 
-    deleted = np.empty((n_classes, k.size))
+    won = wins.sum(axis=1)
+    untouched = chance(np.maximum(won - 1, 0))
+    deleted = np.empty((2, n_classes, k.size))
+    means = np.zeros((n_classes, k.size))
     for j in range(n_classes):
         kept = test.y != j
-        values = chance(wins[kept].sum(axis=1) - wins[kept, j])
-        deleted[j] = weight[kept] @ values / (1 - test.class_weight[j])
-    psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
+        values = chance(wins[kept].sum(axis=1) - wins[kept, j]), untouched[kept]
+        deleted[:, j] = weight[kept] @ np.array(values) / (1 - test.class_weight[j])
+        if not kept.all():
+            means[j] = untouched[~kept].mean(axis=0)
+    psi, tests_alone = (n_classes - 1) * (deleted.mean(axis=1, keepdims=True) - deleted)
 
-    won = wins.sum(axis=1)
     gain = np.where((won > 0)[:, None], chance(np.maximum(won - 1, 0)), 0.0) - chance(
         np.minimum(won, n_classes - 2)
     )
@@ -87,13 +92,17 @@ def influences(test, k):
         others = np.arange(n_classes) != own
         centred = (wins[i] - won[i] / (n_classes - 1)) * others
         phi[own] += weight[i] * centred[:, None] * gain[i]
-    return psi, phi.reshape(n_classes**2, -1)
+    weights = np.repeat(test.class_weight[:, None], k.size, axis=1)
+    return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
 
 
 def written_out(tests, k):
-    psi, phi = (np.hstack(parts) for parts in zip(*(influences(t, k) for t in tests), strict=True))
+    psi, tests_alone, means, weights, phi = (
+        np.hstack(parts) for parts in zip(*(influences(t, k) for t in tests), strict=True)
+    )
     n_classes = tests[0].n_classes
-    return psi.T @ psi / (n_classes * (n_classes - 1)) - phi.T @ phi
+    jackknifed = (psi.T @ psi - tests_alone.T @ tests_alone) / (n_classes * (n_classes - 1))
+    return jackknifed + between_classes(means, weights) - phi.T @ phi
 
 
 @pytest.mark.parametrize("seed", range(6))

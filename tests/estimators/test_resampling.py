@@ -95,8 +95,8 @@ def test_redrawn_classes_keep_their_instances(seed, k1):
     assert np.unique(origin).size >= 2
     for label, source in zip(tested, origin, strict=True):
         assert drawn.ranks[drawn.y == label].tolist() == [source + 1] * repeats[source]
-    expected = weight[origin] / weight[origin].sum()
-    np.testing.assert_allclose(drawn.class_weight[tested], expected)
+    # One draw of a heavy class would be all of the resample.
+    np.testing.assert_allclose(drawn.class_weight[tested], 1 / tested.size)
 
 
 def test_every_class_is_drawn_as_often():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import weighted_scores
+from helpers import between_classes, weighted_scores
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -35,22 +35,33 @@ def written_out(scores, y, weight, cost, k):
     instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
     sizes = np.minimum(k, n_classes - 1)
 
-    def risks_without(j):
-        """Weighted risk of each instance where class j is gone; zero for its own instances."""
+    def risk_without(i, j):
+        """Weighted risk of instance i where class j is gone."""
         left = np.delete(np.arange(n_classes), j)
-        rows = np.flatnonzero(y != j)
-        risks = np.zeros((n, sizes.size))
-        for i in rows:
-            alone = ScoreMatrix(scores[np.ix_([i], left)])
-            own = np.flatnonzero(left == y[i])
-            by_rank = costs_by_rank(alone, own, np.ones(1), cost[np.ix_(left, left)])
-            risks[i] = instance_weight[i] * average_risk(by_rank, sizes)
-        return risks
+        alone = ScoreMatrix(scores[np.ix_([i], left)])
+        own = np.flatnonzero(left == y[i])
+        by_rank = costs_by_rank(alone, own, np.ones(1), cost[np.ix_(left, left)])
+        return instance_weight[i] * average_risk(by_rank, sizes)
 
-    without = np.array([risks_without(j) for j in range(n_classes)])
-    deleted = without.sum(axis=1) / (1 - weight)[:, None]
-    psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
-    covariance = psi.T @ psi / (n_classes * (n_classes - 1))
+    def jackknifed(without):
+        """From risks (n_classes, n, n_k) without each class; its own instances go as well."""
+        without = without * (y != np.arange(n_classes)[:, None])[..., None]
+        deleted = without.sum(axis=1) / (1 - weight)[:, None]
+        psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
+        return psi.T @ psi / (n_classes * (n_classes - 1))
+
+    gone = [
+        [risk_without(i, j) if j != y[i] else 0 * sizes for i in range(n)] for j in range(n_classes)
+    ]
+    without = np.array(gone, dtype=float)
+    # Where the worst competitor of every instance is gone, classes are test classes alone.
+    worst = [min(set(range(n_classes)) - {y[i]}, key=lambda j: scores[i, j]) for i in range(n)]
+    tests = np.array([risk_without(i, worst[i]) for i in range(n)])
+    means = np.array([tests[y == j].sum(axis=0) for j in range(n_classes)])
+    means /= np.where(weight > 0, weight, 1)[:, None]
+    weights = np.repeat(weight[:, None], sizes.size, axis=1)
+    covariance = jackknifed(without) + between_classes(means, weights)
+    covariance -= jackknifed(np.repeat(tests[None], n_classes, axis=0))
     for own in np.unique(y):
         rivals = np.delete(np.arange(n_classes), own)
         met = without[rivals][:, y == own].sum(axis=1)
