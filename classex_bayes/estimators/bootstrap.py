@@ -15,7 +15,6 @@ from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
-    equal_weights,
     weight_effect,
 )
 from classex_bayes.estimators.estimator import Estimator, fitted_copy, require_estimator
@@ -52,8 +51,9 @@ def bootstrap(
 
     with :math:`\Sigma` the covariance of ATA_k (`SourceTask.accuracy_cov`), to which shared
     competitors contribute, and :math:`\Sigma^{test}` its part due to the test classes, which is
-    that of the resamples. Draws outside [0, 1] are moved to its ends. The classes of a resample
-    weigh the same; :math:`c` makes up for unequal weights, of which :math:`\Sigma` knows.
+    that of the resamples. Draws outside [0, 1] are moved to its ends. All classes of a resample
+    weigh the same; if those of the task do not, :math:`\Sigma^{test}` is divided by
+    :math:`k_1 \sum_l w_l^2`.
 
     From ranks alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
     curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k. Resamples have ranks and no
@@ -168,8 +168,10 @@ def _test_classes(task: SourceTask) -> _Resampling:
     k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
     total = np.diag(task.accuracy_cov(k))
     accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
-    clustered = clustered_covariance(accuracies, equal_weights(task.class_weight))
-    of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested
+    clustered = clustered_covariance(accuracies, task.class_weight)
+    # Classes weigh the same in a resample.
+    effect = float(weight_effect(task.class_weight))
+    of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested / effect
     # Equal chances differ by rounding, whose ratios mean nothing.
     varies = of_resamples > _ROUNDING
     note = f"bootstrap of {n_tested} test classes"
@@ -179,7 +181,7 @@ def _test_classes(task: SourceTask) -> _Resampling:
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
         why = "shared competitors" if task.evidence.statistics else "competitors, which are unknown"
-        why += ", and unequal weights" if weight_effect(task.class_weight) > 1 else ""
+        why += ", and unequal weights" if effect > 1 else ""
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(
         lambda rng: redraw_test_classes(task, rng),
