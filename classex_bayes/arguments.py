@@ -23,6 +23,7 @@ _LARGEST_COORDINATE = 1e140
 
 def as_array(values: Any, name: str) -> Any:
     """Array of anything with rows of equal lengths."""
+    values = frames.with_labels(values)
     frames.refuse_unread(values, name)
     frames.refuse_masked(values, name)
     if frames.is_frame(values):
@@ -30,9 +31,24 @@ def as_array(values: Any, name: str) -> Any:
     if frames.is_series(values):
         return frames.from_series(values, name)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise DataError(f"{name}: rows have different lengths") from None
+    if array.dtype == np.float64 and not hasattr(values, "dtype"):
+        _refuse_rounded_items(values, array, name)
+    return array
+
+
+def _refuse_rounded_items(values: Any, array: FloatArray, name: str) -> None:
+    """Raise where lists hold whole numbers beyond 2^53 beside real ones."""
+    if not np.any(np.abs(array) >= 2.0**53):
+        return
+    for item in np.asarray(values, dtype=object).ravel():
+        if isinstance(item, int) and int(float(item)) != item:
+            raise DataError(
+                f"{name}: found {item} beside real numbers, which double precision would round "
+                "(beyond 2^53); pass whole numbers of one type, or real numbers alone"
+            )
 
 
 def as_vector(values: Any, name: str) -> Any:

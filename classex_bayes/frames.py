@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import NumberArray
+
+_EXACT = 2**53  # whole numbers up to here are exact in double precision
 
 
 def _of_polars(values: Any, kind: str) -> bool:
@@ -30,8 +33,20 @@ def refuse_unread(values: Any, name: str) -> None:
         raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
 
 
+def with_labels(values: Any) -> Any:
+    """Values of xarray that have coordinates, as a frame or series of pandas; others as they are.
+
+    So they are read by the labels of their rows and columns, like those of pandas.
+    """
+    if isinstance(values, xr.DataArray) and values.indexes and values.ndim in (1, 2):
+        return values.to_pandas()
+    return values
+
+
 def refuse_masked(values: Any, name: str) -> None:
     """Raise where entries of an array are masked, whose values NumPy would otherwise take."""
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        values = np.ma.stack(values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         place = tuple(np.argwhere(np.ma.getmaskarray(values))[0].tolist())
         raise DataError(
@@ -73,7 +88,11 @@ def from_frame(frame: Any, name: str) -> NumberArray:
     if isinstance(frame, pd.DataFrame):
         types = frame.dtypes.tolist()
         if types and all(isinstance(t, np.dtype) and t.kind in "fiu" for t in types):
-            return frame.to_numpy()
+            matrix = frame.to_numpy()
+            if matrix.dtype.kind == "f" and not all(t.kind == "f" for t in types):
+                for column in _columns(frame):
+                    refuse_rounded(column.to_numpy(), matrix.dtype, name)
+            return matrix
     columns = [from_series(column, name) for column in _columns(frame)]
     for label, column in zip(frame.columns, columns, strict=True):
         if column.dtype.kind not in "fiu":
@@ -81,7 +100,27 @@ def from_frame(frame: Any, name: str) -> NumberArray:
                 f"{name}: expected real numbers, found a column {label!r} of type "
                 f"{column.dtype}; drop it or convert it"
             )
-    return np.column_stack(columns) if columns else np.empty(frame.shape)
+    if not columns:
+        return np.empty(frame.shape)
+    matrix = np.column_stack(columns)
+    for column in columns:
+        refuse_rounded(column, matrix.dtype, name)
+    return matrix
+
+
+def refuse_rounded(values: NumberArray, dtype: np.dtype[Any], name: str) -> None:
+    """Raise where whole numbers would be rounded by a type of real numbers."""
+    if dtype.kind != "f" or values.dtype.kind not in "iu" or not values.size:
+        return
+    if values.min() >= -_EXACT and values.max() <= _EXACT:
+        return
+    whole = values.astype(object)
+    rounded = values.astype(dtype).astype(object) != whole
+    if np.any(rounded):
+        raise DataError(
+            f"{name}: found {whole[rounded].flat[0]} beside real numbers, which double precision "
+            "would round (beyond 2^53); pass whole numbers of one type, or real numbers alone"
+        )
 
 
 def only_column(frame: Any, name: str) -> Any:

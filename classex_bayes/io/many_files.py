@@ -10,6 +10,7 @@ import numpy as np
 from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.ranks.array_access import row_slices
 from classex_bayes.exceptions import DataError
+from classex_bayes.frames import refuse_rounded
 from classex_bayes.typing import NumberArray
 
 # One row for each test instance; all else is the same in every file.
@@ -35,6 +36,7 @@ class StackedRows:
             inside = slice(max(first - start, 0), min(last - start, part.shape[0]))
             if inside.start < inside.stop:
                 rows.append(np.asarray(part[inside]))
+                refuse_rounded(rows[-1], self.dtype, "scores, probes")
         return np.concatenate(rows) if len(rows) != 2 else rows[1].astype(self.dtype, copy=False)
 
 
@@ -70,6 +72,9 @@ def joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[st
     whole = dict(first)
     for name in first.keys() & _BY_INSTANCE:
         arrays = [part[name] for part in parts]
+        for array in arrays:
+            if isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+                refuse_rounded(array, np.result_type(*arrays), name)
         mapped = any(isinstance(array, np.memmap) for array in arrays)
         in_memory = all(isinstance(array, np.ndarray) for array in arrays) and not mapped
         whole[name] = np.concatenate(arrays) if in_memory else StackedRows(arrays)

@@ -1,5 +1,6 @@
 """Tables in .csv and .parquet: one column for each class, or an accuracy curve."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,30 @@ import pandas as pd
 from classex_bayes.arguments import as_array
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.arrays import names_or_numbers, readable
+from classex_bayes.task.class_labels import refuse_unnamed
+
+# From pandas 3.1 on numbers are read to the last bit, and the option is deprecated.
+_EXACT: dict[str, Any] = (
+    {"float_precision": "round_trip"}
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+    else {}
+)
 
 
 def read_csv(path: Path) -> dict[str, Any]:
     """Read the arrays of a .csv file with a header."""
     with readable(path):
-        # Names of classes are text, whatever they look like ("01", "NA").
-        table = pd.read_csv(path, dtype={"y": str}, keep_default_na=False, na_values=[""])
+        content = path.read_bytes()
+        if b"\0" in content:
+            line = content.count(b"\n", 0, content.index(b"\0")) + 1
+            raise ValueError(f"a NUL byte in line {line}; expected text in UTF-8")
+        table = pd.read_csv(
+            io.BytesIO(content),
+            dtype={"y": str},  # names of classes, whatever they look like ("01", "NA")
+            keep_default_na=False,
+            na_values=[""],
+            **_EXACT,
+        )
     other = next(
         (mark for mark in (";", "\t") if any(mark in name for name in table.columns)), None
     )
@@ -37,7 +55,8 @@ def read_csv(path: Path) -> dict[str, Any]:
                     f"{path}: found {table[column].iloc[row]!r} in column {column!r}, row {row}; "
                     "expected a number"
                 )
-            table[column] = numbers.astype(float)
+            # Of text, whose numbers pandas reads to 15 digits.
+            table[column] = [float(entry) for entry in table[column]]
     return _arrays(table, path)
 
 
@@ -68,6 +87,8 @@ def _arrays(table: pd.DataFrame, path: Path) -> dict[str, Any]:
             f"{path}: found no label in column y, row {int(table['y'].isna().argmax())}"
         )
     scores = table.drop(columns="y")
+    with readable(path):
+        refuse_unnamed(scores.columns, "scores")
     try:
         matrix = as_array(scores, "scores")
     except DataError as error:

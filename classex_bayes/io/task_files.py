@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def read_task(
     n_classes: int | None = None,
     n_test: int | None = None,
     design_effect: float | None = None,
-    random_seed: RandomSeed = None,
+    random_seed: RandomSeed = 0,
 ) -> SourceTask:
     """Read a source task from a file, or from many with some of the test instances each.
 
@@ -89,7 +89,7 @@ def read_task(
     n_classes, n_test, design_effect
         As in `SourceTask.from_ranks` and `SourceTask.from_accuracies`, for files that do not say.
     random_seed : int, SeedSequence or None
-        Seed of the tie-breaking noise.
+        Seed of the noise that breaks ties; fixed, so the same file has the same ranks.
 
     Returns
     -------
@@ -129,9 +129,9 @@ def read_task(
         "n_classes": n_classes,
         "n_test": n_test,
         "design_effect": design_effect,
-        "random_seed": random_seed,
     }
     options = {name: value for name, value in options.items() if value is not None}
+    options["random_seed"] = random_seed
     if not files:
         raise DataError("paths: expected at least one file, found none")
     _refuse_repeated(files)
@@ -158,6 +158,8 @@ def _paths(paths: Any, name: str) -> list[Path]:
         return []
     if isinstance(paths, str | os.PathLike):
         return [Path(paths)]
+    if isinstance(paths, Set):
+        raise DataError(f"{name}: found a set, whose order is arbitrary; pass sorted({name})")
     if not np.iterable(paths):
         raise DataError(f"{name}: expected a path or several, found {paths!r}")
     several = list(paths)

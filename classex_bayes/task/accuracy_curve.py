@@ -60,20 +60,23 @@ class AccuracyCurve:
 
     def _refuse_rises(self) -> None:
         """Expected accuracy never rises with k; measured accuracy may, within its noise."""
-        rise = np.diff(self.values)
+        # Above the lowest accuracy before: small rises, one after the other, add up.
+        lowest = [int(np.argmin(self.values[: end + 1])) for end in range(self.values.size)]
+        before = self.values[lowest]
+        rise = self.values - before
         # The difference of nested shares: an instance is lost between the two k, or none is.
-        middle = (self.values[1:] + self.values[:-1]) / 2
+        middle = (self.values + before) / 2
         floor = 1 / self.n_test
         spread = np.sqrt(
             2 * np.maximum(middle * (1 - middle), floor) * self.design_effect / self.n_test
         )
         size = rise / spread
-        if size.size == 0 or size.max() <= _WARN_AT:
+        if size.max() <= _WARN_AT:
             return
         worst = int(np.argmax(size))
         message = (
-            f"accuracy: rises from {self.values[worst]:.4g} at k = {self.k[worst]} to "
-            f"{self.values[worst + 1]:.4g} at k = {self.k[worst + 1]}, {size[worst]:.1f} standard "
+            f"accuracy: rises from {before[worst]:.4g} at k = {self.k[lowest[worst]]} to "
+            f"{self.values[worst]:.4g} at k = {self.k[worst]}, {size[worst]:.1f} standard "
             "deviations; accuracy cannot rise with the number of classes"
         )
         if size[worst] > _REFUSE_AT:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from classex_bayes.arguments import as_numeric, as_vector, one_of
 from classex_bayes.exceptions import DataError
+from classex_bayes.frames import with_labels
 from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
@@ -41,6 +42,11 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
         raise DataError(f"classes: expected one axis of names, found shape {classes.shape}")
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise DataError(f"classes: expected a sequence of names, found {classes!r}")
+    if isinstance(classes, Mapping | Set) and not isinstance(classes, KeysView):
+        raise DataError(
+            "classes: expected names in the order of the columns, found a "
+            f"{type(classes).__name__}, which has no such order; pass a list"
+        )
     names = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     if n_classes is not None and len(names) != n_classes:
         raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
@@ -60,9 +66,21 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
 def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
     """Names of the classes of a frame, which `classes` may replace but not put in disorder."""
     labels = list(columns)
+    refuse_unnamed(labels, "scores")
     if classes is None:
         return _column_classes(labels, as_vector(y, "y").dtype.kind in "iuf")
     return _names_in_order(labels, class_names(classes, len(labels)) or labels, "column", "scores")
+
+
+def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
+    """Raise where a column has no name, as the index has that pandas writes into a table."""
+    for place, column in enumerate(columns):
+        if isinstance(column, str) and re.fullmatch(r"\s*|Unnamed: \d+", column):
+            raise DataError(
+                f"{name}: column {place} has no name ({column!r}): an index? Leave it out "
+                "(pandas: to_csv(..., index=False), or read_csv(..., index_col=0)), or name it "
+                "after its class"
+            )
 
 
 def row_names(gallery: Any, classes: Any, y: Any) -> Any:
@@ -114,6 +132,11 @@ def encode_labels(
     if n is not None and labels.size != n:
         raise DataError(f"{name}: found {labels.size} labels for {n} rows")
     numbers, named = labels.dtype.kind in "iuf", classes is not None and _are_text(classes)
+    if labels.dtype.kind == "f" and np.any(np.abs(labels) >= 2.0**53):
+        raise DataError(
+            f"{name}: found {labels[np.argmax(np.abs(labels) >= 2.0**53)]}; double precision does "
+            "not tell labels beyond 2^53 apart: pass whole numbers or text"
+        )
     if numbers and named:
         _refuse_other_numbers(classes or (), "class {}", "no classes=")
     elif classes is not None:
@@ -189,6 +212,7 @@ def class_weights(
     tested = np.bincount(y, minlength=n_classes) > 0
     if class_weight is None:
         return tested / tested.sum()
+    class_weight = with_labels(class_weight)
     if isinstance(class_weight, pd.Series):
         if not class_weight.index.is_unique:
             raise DataError("class_weight: found a class twice in the index of the Series")

@@ -9,7 +9,7 @@ from classex_bayes.arguments import as_array, as_numeric, as_vector, one_of, tru
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import is_frame
+from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (
     class_names,
     column_names,
@@ -33,6 +33,7 @@ class LabelledScores(NamedTuple):
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
     """Arguments of `SourceTask.from_scores`."""
     higher = truth_value(higher_is_better, "higher_is_better")
+    scores, y = with_labels(scores), with_labels(y)
     if is_dask(scores):
         source: ScoreSource = DaskScores(scores, higher)
     else:
@@ -61,6 +62,7 @@ def read_embeddings(
     """Arguments of `SourceTask.from_embeddings`."""
     one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
     one_of(reduce, ("max", "mean"), "reduce")
+    probes, gallery, y, gallery_y = map(with_labels, (probes, gallery, y, gallery_y))
     _refuse_disorder(probes, y, ("probes", "y"))
     _refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
     _refuse_other_columns(probes, gallery)
@@ -106,7 +108,7 @@ def _template_classes(
 
 def read_ranks(ranks: Any, y: Any, n_classes: int) -> IntArray:
     """Ranks as whole numbers in 1..n_classes, in the order of the labels."""
-    _refuse_disorder(ranks, y, ("ranks", "y"))
+    _refuse_disorder(with_labels(ranks), with_labels(y), ("ranks", "y"))
     array = as_numeric(as_vector(ranks, "ranks"), "ranks")
     if array.ndim != 1:
         raise DataError(f"ranks: expected one number per test instance, found shape {array.shape}")

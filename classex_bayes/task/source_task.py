@@ -28,6 +28,8 @@ from classex_bayes.task.task_facts import task_facts, task_line
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, no_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
+_MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
+
 
 class SourceTask:
     r"""A classifier tested on k1 source classes.
@@ -86,9 +88,10 @@ class SourceTask:
         scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
             `decision_function`. The columns of a pandas or polars frame name the classes, unless
-            `y` holds positions. Memory maps, HDF5 and Zarr arrays are read in blocks, once, in
-            order; arrays of the array API (PyTorch, CuPy, JAX) are compared where they are; Dask
-            arrays may be larger than memory (docs/dask.md). None is ever copied whole.
+            `y` holds positions; so do coordinates of xarray. Memory maps, HDF5 and Zarr arrays are
+            read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX) are
+            compared where they are; Dask arrays may be larger than memory (docs/dask.md). None of
+            these is ever copied whole.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named. Rows go by
             position; an index of pandas that says otherwise is an error.
@@ -257,6 +260,11 @@ class SourceTask:
         """
         k1 = class_count(n_classes, "n_classes")
         enough_classes(k1, "n_classes")
+        if k1 > _MOST_CLASSES:
+            raise DataError(
+                f"n_classes: found {k1}, expected at most {_MOST_CLASSES}: every class takes "
+                "memory, tested or not"
+            )
         losses = read_ranks(ranks, y, k1) - 1
         names = class_names(classes, k1)
         labels = class_labels(y, losses.size, k1, names, class_weight, untested)

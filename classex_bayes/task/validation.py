@@ -7,6 +7,7 @@ import numpy as np
 from classex_bayes import frames
 from classex_bayes.arguments import as_matrix, as_numeric, finite_rows
 from classex_bayes.core.ranks.array_access import is_on_device, read_rows, row_slices
+from classex_bayes.core.ranks.embeddings import SMALLEST_COORDINATE, too_small
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 
@@ -38,16 +39,22 @@ def as_matrix_anywhere(values: Any, name: str) -> Any:
 
 
 def finite_embeddings(array: Any, name: str, metric: str) -> None:
-    """Raise at the first NaN, infinity, far too large number, or zero vector under the cosine."""
+    """Raise at the first NaN, infinity, number out of range, or zero vector under the cosine."""
     for part in row_slices(array):
         values = read_rows(array, np.arange(part.start, part.stop))
         finite_rows(values, name, part.start)
-        zero = ~np.any(values, axis=1)
-        if metric == "cosine" and zero.any():
+        if metric == "sqeuclidean":  # a vector may lie anywhere near the origin
+            continue
+        size = np.abs(values).max(axis=1)
+        if metric == "cosine" and (size == 0).any():
             raise DataError(
-                f"{name}: row {part.start + np.argmax(zero)} is the zero vector, which has no "
+                f"{name}: row {part.start + np.argmax(size == 0)} is the zero vector, which has no "
                 "cosine"
             )
+        tiny = (size > 0) & (size < SMALLEST_COORDINATE)
+        if tiny.any():
+            row = int(np.argmax(tiny))
+            raise too_small(f"{name}: the largest number of row {part.start + row}", size[row])
 
 
 def enough_classes(n_classes: int, name: str) -> None:

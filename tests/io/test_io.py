@@ -307,3 +307,46 @@ def test_places(tmp_path):
         read_task(scores, tmp_path / "labels.npy")
     with pytest.raises(DataError, match="y: "):
         read_task(scores, scores)
+
+
+def test_csv_is_read_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(1)
+    low = np.exp(8 * rng.normal(size=(400, 1)))
+    scores = np.hstack([low, np.nextafter(low, rng.choice([-np.inf, np.inf], (400, 7)))])
+    y = np.arange(400) % 8
+    expected = SourceTask.from_scores(scores, y).ranks
+    frame = pd.DataFrame(scores, columns=list("abcdefgh")).assign(y=y)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    # Numbers in a column that pandas takes for text.
+    frame.map(lambda value: f" {value!r} ").assign(y=y).to_csv(tmp_path / "b.csv", index=False)
+    for name in ("a.csv", "b.csv"):
+        assert np.array_equal(read_task(tmp_path / name).ranks, expected), name
+
+
+def test_csv_with_an_index_or_a_nul(tmp_path):
+    frame = pd.DataFrame(np.eye(3) + 0.1, columns=list("abc")).assign(y=list("abc"))
+    frame.to_csv(tmp_path / "index.csv")
+    with pytest.raises(DataError, match=r"index.csv: scores: column 0 has no name"):
+        read_task(tmp_path / "index.csv", untested="competitors")
+    (tmp_path / "nul.csv").write_bytes(b"a,b,c,y\n1,2,3,a\n1,2\x00,3,b\n1,2,3,c\n")
+    with pytest.raises(DataError, match=r"nul.csv: not a readable .*a NUL byte in line 3"):
+        read_task(tmp_path / "nul.csv")
+
+
+def test_whole_numbers_of_one_file_beside_real_ones_of_another(tmp_path):
+    for name, scores in (("a", 2**60 + np.arange(9).reshape(3, 3)), ("b", np.eye(3))):
+        np.savez(tmp_path / f"{name}.npz", scores=scores, y=np.arange(3))
+    with pytest.raises(DataError, match="beside real numbers"):
+        read_task([tmp_path / "a.npz", tmp_path / "b.npz"])
+    with pytest.raises(DataError, match=r"paths: found a set, .* pass sorted\(paths\)"):
+        read_task({tmp_path / "a.npz", tmp_path / "b.npz"})
+
+
+def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
+    scores, y = np.zeros((40, 10)), np.arange(40) % 10
+    np.savez(tmp_path / "a.npz", scores=scores, y=y)
+    for seed in (0, 5):
+        found = read_task(tmp_path / "a.npz", random_seed=seed).ranks
+        assert np.array_equal(found, SourceTask.from_scores(scores, y, random_seed=seed).ranks)
+    drawn = [read_task(tmp_path / "a.npz", random_seed=None).ranks for _ in range(2)]
+    assert not np.array_equal(*drawn)

@@ -75,6 +75,7 @@ def compilable(array: Any, rows: IntArray) -> tuple[NumberArray, IntArray]:
     precision becomes single, all else double.
     """
     fast = isinstance(array, np.ndarray) and array.flags.c_contiguous and array.dtype.isnative
+    fast = fast and not isinstance(array, np.ma.MaskedArray)  # which `read_rows` refuses
     if fast and array.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return array.view(np.ndarray), rows
     read = read_rows(array, rows)

@@ -22,10 +22,13 @@ from classex_bayes.core.ranks.array_access import (
 from classex_bayes.core.ranks.packed_bits import WORD, word_count
 from classex_bayes.core.ranks.sources import ComparedPairs
 from classex_bayes.core.ranks.threads import for_each, ranges
+from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 EmbeddingMetric = Literal["sqeuclidean", "cosine", "dot"]
 Reduce = Literal["max", "mean"]
+# Squares of smaller numbers would leave the range of double precision.
+SMALLEST_COORDINATE = 1e-152
 _PAIRS_AT_ONCE = 200_000
 # Rows and columns of a part of the work: enough rows to pay for the factor of a gallery tile.
 _PART = (4096, 1024)
@@ -33,6 +36,14 @@ _PROBES_AT_ONCE = 2048
 # A tile of products stays in the cache of one core: 1 MB.
 _TILE_COLUMNS = 512
 _TILE_ELEMENTS = 2**18
+
+
+def too_small(what: str, size: float) -> DataError:
+    """Error where squares leave the range of double precision."""
+    return DataError(
+        f"{what} is {size:g}, whose square is lost in double precision; expected at least "
+        f"{SMALLEST_COORDINATE:g}: multiply probes and gallery by one number"
+    )
 
 
 class EmbeddingScores:
@@ -80,10 +91,13 @@ class EmbeddingScores:
             if is_on_device(self.gallery):
                 # Rounded, so that it is the same wherever it is subtracted.
                 centre = centre.astype(array_backends.device_dtype(self.gallery)).astype(float)
-        largest = 0.0
+        largest = size = 0.0
         for part in row_slices(self.gallery):
             templates = to_host(self.gallery[part, :]) - centre
             largest = max(largest, float(_squares(templates).max()))
+            size = max(size, float(np.abs(templates).max()))
+        if 0 < size < SMALLEST_COORDINATE:
+            raise too_small("gallery: the largest difference of a template from their mean", size)
         return centre, float(np.sqrt(largest)) or 1.0
 
     @property
