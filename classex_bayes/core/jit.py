@@ -1,9 +1,43 @@
 """Functions compiled by numba, kept on disk where there is a place for them."""
 
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
+
+
+class SpareCache(FunctionCache):
+    """Numba's cache of a function, which the function can do without.
+
+    A file that cannot be read is replaced, and one that cannot be written is left out: the
+    function is compiled in this process.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Compiled function, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged file may raise anything
+            _tell(error)
+            with suppress(Exception):
+                self.flush()  # so that the function can be kept anew
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function, if there is room."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # a full disk, a folder that was taken away
+            _tell(error)
+
+
+def _tell(error: Exception) -> None:
+    logging.getLogger("classex_bayes").info(
+        "numba's cache cannot be used; compiling for this process alone: %r", error
+    )
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -14,11 +48,14 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**options)(function)
         try:
-            return numba.njit(cache=True, **options)(function)
+            cache = SpareCache(function)
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            return numba.njit(**options)(function)
+        else:
+            dispatcher._cache = cache  # as numba does for cache=True
+        return dispatcher
 
     return decorate
