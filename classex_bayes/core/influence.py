@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from classex_bayes.core.ranks.defeats import add_defeats
-from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.core.ranks.losses import LossCounts, loss_blocks, row_groups
 from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
@@ -233,9 +233,13 @@ def centring(class_gain: FloatArray, n_classes: int) -> FloatArray:
 class LossStatistics(NamedTuple):
     """Losses and the influences that their covariance is made of."""
 
-    losses: IntArray  # (n,)
-    tied: int  # number of tied pairs
+    counts: LossCounts  # (n,)
     influence: Influence  # of each class on ATA_k
+
+    @property
+    def losses(self) -> IntArray:
+        """Number of competitors (n,) that beat each instance, ties decided."""
+        return self.counts.losses
 
 
 def loss_statistics(
@@ -286,14 +290,14 @@ def loss_statistics(
     n, n_classes = source.shape
     repeats = np.bincount(y, minlength=n_classes)
     influence = Influence.zeros(n_classes, k.size)
-    losses = np.empty(n, dtype=np.int64)
-    tied = done = 0
+    counts = LossCounts.zeros(n)
+    done = 0
     # Instances of classes that a block does not hold whole wait till the end, with packed defeats.
     waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
     for block in loss_blocks(source, y, groups, ties, seed):
-        losses[block.rows] = block.losses
-        tied += block.tied
+        for total, of_block in zip(counts, block.counts, strict=True):
+            total[block.rows] = of_block
         done += block.rows.size
         values = accuracy_after_deletion(block.losses, weight[block.rows], n_classes, k)
         instances = Instances(y[block.rows], block.defeats, block.losses, *values)
@@ -304,7 +308,7 @@ def loss_statistics(
         report_progress(done, n)
     if waiting:
         influence.add(Instances.joined(waiting))
-    return LossStatistics(losses, tied, influence)
+    return LossStatistics(counts, influence)
 
 
 def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:

@@ -15,6 +15,7 @@ from classex_bayes.core.influence import (
     loss_statistics,
 )
 from classex_bayes.core.ranks.defeats import find_defeats
+from classex_bayes.core.ranks.losses import LossCounts
 from classex_bayes.core.ranks.packed_bits import word_count
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.ranks.sources import ScoreSource
@@ -100,11 +101,7 @@ def join_statistics(
                 parts.append((y, words, losses, new_weight[rows]))
         y, words, losses, new = (np.concatenate(part) for part in zip(*parts, strict=True))
         influence += _accuracy_influence(y, words, losses, new, n_classes, k)
-    return LossStatistics(
-        np.concatenate([shard.statistics.losses for shard in shards]),
-        sum(shard.statistics.tied for shard in shards),
-        influence,
-    )
+    return LossStatistics(LossCounts.joined(shard.statistics.counts for shard in shards), influence)
 
 
 def _accuracy_influence(

@@ -14,6 +14,7 @@ from classex_bayes.core.influence import accuracy_after_deletion, centring, clas
 from classex_bayes.core.ranks.array_access import compilable
 from classex_bayes.core.ranks.defeats import Defeats, add_defeats, find_defeats
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
+from classex_bayes.core.ranks.losses import LossCounts
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -123,30 +124,29 @@ def score_defeats(
     return find_defeats(source, rows.y, scoring.tie_break(rows, classes))
 
 
-def count_defeats(defeats: Defeats) -> tuple[IntArray, int]:
-    """Losses within the range and the number of tied pairs."""
-    return defeats.losses, defeats.tied
+def count_defeats(defeats: Defeats) -> LossCounts:
+    """Losses within the range."""
+    return defeats.counts
 
 
 class RowSums(NamedTuple):
     """Part of a row block in the statistics that does not depend on who beat it."""
 
-    losses: IntArray  # (n,)
-    tied: int
+    counts: LossCounts  # (n,)
     tested: IntArray  # (n_tested,): classes of the block
     as_test: FloatArray  # (n_tested, n_k)
     pair_sum: FloatArray  # (n_k, n_k)
     gain: FloatArray  # (n, n_k)
 
 
-def sum_rows(rows: RowBlock, n_classes: int, k: IntArray, *counts: tuple[IntArray, int]) -> RowSums:
+def sum_rows(rows: RowBlock, n_classes: int, k: IntArray, *ranges: LossCounts) -> RowSums:
     """Join what the ranges counted for a row block."""
-    losses = np.sum([part for part, _ in counts], axis=0)
-    tied = sum(part for _, part in counts)
+    counts = LossCounts(*np.sum(ranges, axis=0))
+    losses = counts.losses
     contribution, gain = accuracy_after_deletion(losses, rows.weight, n_classes, k)
     tested, as_test = class_sums(rows.y, contribution)
     _, class_gain = class_sums(rows.y, losses[:, None] * gain)
-    return RowSums(losses, tied, tested, as_test, -centring(class_gain, n_classes), gain)
+    return RowSums(counts, tested, as_test, -centring(class_gain, n_classes), gain)
 
 
 class CompetitorSums(NamedTuple):

@@ -14,6 +14,7 @@ from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.influence import Influence, LossStatistics
 from classex_bayes.core.ranks.array_access import is_on_device, to_host
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
+from classex_bayes.core.ranks.losses import LossCounts
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
@@ -277,12 +278,11 @@ def _assembled(
     """Statistics of the whole from those of its row blocks and ranges of classes."""
     as_competitor = np.concatenate([part.as_competitor for part in competitors])
     as_test = np.zeros_like(as_competitor)
-    losses = np.empty(sum(part.losses.size for part in row_sums), dtype=np.int64)
+    counts = LossCounts.zeros(sum(instance.size for instance in instances))
     for instance, part in zip(instances, row_sums, strict=True):
-        losses[instance] = part.losses
+        for total, of_block in zip(counts, part.counts, strict=True):
+            total[instance] = of_block
         as_test[part.tested] = part.as_test
     pair_sums = [part.pair_sum for part in row_sums] + [part.pair_sum for part in competitors]
-    tied = sum(part.tied for part in row_sums)
-    return LossStatistics(
-        losses, tied, Influence(as_test, as_competitor, np.sum(pair_sums, axis=0))
-    )
+    influence = Influence(as_test, as_competitor, np.sum(pair_sums, axis=0))
+    return LossStatistics(counts, influence)

@@ -75,7 +75,7 @@ class LossEvidence:
     @property
     def n_tied(self) -> int:
         """Number of (instance, competitor) pairs with equal scores."""
-        return 0 if self.statistics is None else self.statistics.tied
+        return 0 if self.statistics is None else self.statistics.counts.tied
 
     @cached_property
     def instance_weight(self) -> FloatArray:

@@ -104,7 +104,7 @@ def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_re
     source, ones = ScoreMatrix(scores), np.ones((n_classes, n_classes))
     streamed = stream_costs(source, y, weight, [ones], risk_by_rank(n_classes, k))
     instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
-    losses, _, influence = loss_statistics(source, y, instance_weight, k)
+    (losses, *_), influence = loss_statistics(source, y, instance_weight, k)
     expected = influence.covariance(weight)
     np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-13)
     clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)

@@ -78,6 +78,13 @@ def compare_scores(
     return packed(scores > true if higher_is_better else scores < true), packed(scores == true)
 
 
+def few_values(scores: Any) -> NumberArray:
+    """Whether each row of scores on a device has at most two different values: shape (n,)."""
+    xp = array_api_compat.array_namespace(scores)
+    low, high = xp.min(scores, axis=1, keepdims=True), xp.max(scores, axis=1, keepdims=True)
+    return to_host(xp.all((scores == low) | (scores == high), axis=1)).astype(np.int64)
+
+
 def compare_with_band(
     scores: Any, low: FloatArray, high: FloatArray
 ) -> tuple[NumberArray, NumberArray]:

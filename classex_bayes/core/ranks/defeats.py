@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.ranks import tiles
-from classex_bayes.core.ranks.losses import compare_block
-from classex_bayes.core.ranks.packed_bits import count_bits, word_count
+from classex_bayes.core.ranks.losses import LossCounts, compare_block
+from classex_bayes.core.ranks.packed_bits import word_count
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak
@@ -29,12 +29,12 @@ class Defeats(NamedTuple):
 
     words: NumberArray  # uint64 (n, ceil(width / 64)); bit b of word w: class 64 w + b of the range
     width: int  # number of classes in the range
-    tied: int  # number of pairs whose order a tie rule decided
+    counts: LossCounts  # (n,): numbers of competitors in the range that beat the instances
 
     @property
     def losses(self) -> IntArray:
         """Number of competitors in the range that beat each instance's class: shape (n,)."""
-        return count_bits(self.words)
+        return self.counts.losses
 
 
 def find_defeats(source: ScoreSource, column: IntArray, tie_break: TieBreak) -> Defeats:
@@ -45,8 +45,8 @@ def find_defeats(source: ScoreSource, column: IntArray, tie_break: TieBreak) -> 
     """
     n, width = source.shape
     words = np.empty((n, word_count(width)), dtype=np.uint64)
-    _, tied = compare_block(source.block(np.arange(n), column), column, tie_break, words)
-    return Defeats(words, width, tied)
+    counts = compare_block(source.block(np.arange(n), column), column, tie_break, words)
+    return Defeats(words, width, counts)
 
 
 def add_defeats(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +21,33 @@ _MOST_ROWS = 2**15
 _WORDS_AT_ONCE = 2**13
 
 
+class LossCounts(NamedTuple):
+    """Number of competitors that beat each instance, and the range that its ties leave open.
+
+    All are additive over ranges of classes.
+    """
+
+    losses: IntArray  # (n,): ties decided
+    lowest: IntArray  # (n,): every tie won by the true class
+    highest: IntArray  # (n,): every tie lost
+    few_values: IntArray  # (n,): 1 if the scores have at most two values, as of a decision, or 0
+
+    @classmethod
+    def zeros(cls, n: int) -> Self:
+        """Counts of instances that have met no competitor yet."""
+        return cls(*np.zeros((len(cls._fields), n), dtype=np.int64))
+
+    @property
+    def tied(self) -> int:
+        """Number of pairs whose order a tie rule decided."""
+        return int((self.highest - self.lowest).sum())
+
+    @classmethod
+    def joined(cls, parts: "Iterable[LossCounts]") -> Self:
+        """Counts of all parts, one part after the other."""
+        return cls._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
 @dataclass(frozen=True)
 class LossBlock:
     """Which competitors beat the true class, for some test instances."""
@@ -29,9 +56,13 @@ class LossBlock:
     # (n_rows, n_words): bit b of word w is set if class 64 w + b beat the instance; the next
     # block overwrites it
     defeats: NumberArray
-    losses: IntArray  # (n_rows,): number of competitors that beat the instance
-    tied: int  # number of pairs whose order a tie rule decided
+    counts: LossCounts  # (n_rows,): numbers of competitors that beat the instances
     n_classes: int
+
+    @property
+    def losses(self) -> IntArray:
+        """Number of competitors that beat each instance, ties decided."""
+        return self.counts.losses
 
     def beaten_by(self, places: IntArray) -> BoolArray:
         """Whether each class beat the instances at some places of the block: (n_places, k1)."""
@@ -58,41 +89,45 @@ def loss_blocks(
             memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
         defeats = memory[: rows.size]
         tie_break = TieBreak(ties, seed, rows, y[rows])
-        losses, tied = compare_block(source.block(rows, y[rows]), y[rows], tie_break, defeats)
-        yield LossBlock(rows, defeats, losses, tied, n_classes)
+        counts = compare_block(source.block(rows, y[rows]), y[rows], tie_break, defeats)
+        yield LossBlock(rows, defeats, counts, n_classes)
 
 
 def compare_block(
     block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
-) -> tuple[IntArray, int]:
-    """Compare a block of instances with all classes; return losses (n,) and number of tied pairs.
+) -> LossCounts:
+    """Compare a block of instances with all classes; return their losses (n,).
 
     `y` (n,) are the columns of the true classes. `defeats` (n, n_words) is set to the packed bits
     of the competitors that beat each instance.
     """
-    losses, tied, adding = np.zeros(y.size, dtype=np.int64), 0, Lock()
+    totals, adding = LossCounts.zeros(y.size), Lock()
 
     def compare(part: Any) -> None:
-        nonlocal tied
         pairs = block.compare(part)
         clear_bits(pairs.close, y[pairs.rows] - WORD * pairs.first_word)
-        n_ties = _decide_close_pairs(block, pairs, y, tie_break)
+        won, lost = _decide_close_pairs(block, pairs, y, tie_break)
         words = slice(pairs.first_word, pairs.first_word + pairs.above.shape[1])
         defeats[pairs.rows, words] = pairs.above
         counts = count_bits(pairs.above)
         with adding:
-            losses[pairs.rows] += counts
-            tied += n_ties
+            totals.losses[pairs.rows] += counts
+            totals.lowest[pairs.rows] += counts - lost
+            totals.highest[pairs.rows] += counts + won
+            totals.few_values[pairs.rows] += pairs.few_values
 
     for_each(compare, block.parts)
-    return losses, tied
+    return totals
 
 
 def _decide_close_pairs(
     block: ScoreBlock, pairs: ComparedPairs, y: IntArray, tie_break: TieBreak
-) -> int:
-    """Add the close pairs that the reference formula puts above; return the number of ties."""
-    tied = 0
+) -> tuple[IntArray, IntArray]:
+    """Add the close pairs that the reference formula puts above.
+
+    Returns the number of ties (n,) of each instance that the rule decided for and against it.
+    """
+    won, lost = np.zeros((2, pairs.rows.stop - pairs.rows.start), dtype=np.int64)
     open_words = np.flatnonzero(pairs.close)
     for part in ranges(open_words.size, _WORDS_AT_ONCE):
         place, word = np.divmod(open_words[part], pairs.close.shape[1])
@@ -102,12 +137,15 @@ def _decide_close_pairs(
         column = WORD * (pairs.first_word + word[of_word]) + bit
         competitor, true = block.reference_scores(row, column), block.reference_scores(row, y[row])
         above, tie = competitor > true, competitor == true
-        above[tie] = tie_break.competitor_wins(row[tie], column[tie])
+        if tie.any():
+            tied, is_lost = row[tie], tie_break.competitor_wins(row[tie], column[tie])
+            above[tie] = is_lost
+            lost += np.bincount(tied[is_lost] - pairs.rows.start, minlength=lost.size)
+            won += np.bincount(tied[~is_lost] - pairs.rows.start, minlength=won.size)
         bits[of_word, bit] = above
         decided = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
         pairs.above[place, word] |= decided[:, 0]
-        tied += int(tie.sum())
-    return tied
+    return won, lost
 
 
 def row_groups(
@@ -163,5 +201,5 @@ def count_losses(
     groups = np.split(np.arange(n), range(height, n, height))
     for block in loss_blocks(source, y, groups, ties, seed):
         losses[block.rows] = block.losses
-        tied += block.tied
+        tied += block.counts.tied
     return losses, tied

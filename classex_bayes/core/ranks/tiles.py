@@ -50,6 +50,24 @@ def compare(
 
 
 @_loop
+def few_values(scores: NumberArray, rows: IntArray) -> NumberArray:
+    """Whether each of `rows` of `scores` has at most two different values: shape (n,)."""
+    result = np.empty(rows.size, dtype=np.int64)
+    for i in range(rows.size):
+        row = scores[rows[i]]
+        second = row[0]
+        few = True
+        for score in row:
+            if score != row[0] and score != second:
+                few = second == row[0]
+                if not few:
+                    break
+                second = score
+        result[i] = few
+    return result
+
+
+@_loop
 def _count_bits(word: np.uint64) -> int:
     count = 0
     while word:  # compilers know this loop and make one instruction of it

@@ -59,8 +59,9 @@ def random_source(rng, embedded, n_classes):
 
 def statistics(source, y, n_classes, ties="random"):
     """Losses, number of ties and the covariance of the accuracies."""
-    losses, tied, influence = loss_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
-    return losses, tied, influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
+    counts, influence = loss_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
+    covariance = influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
+    return counts.losses, counts.tied, covariance
 
 
 def assert_same(found, expected):
