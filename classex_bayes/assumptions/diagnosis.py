@@ -67,7 +67,7 @@ def diagnose(
           of 0.1;
         - "better than chance": the true class loses to most competitors;
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
-        - "ties": more than 5% of the pairs that are tied or won by the wrong class are tied;
+        - "ties": in more than 5% of the instances the true class is tied with a competitor;
         - "duplicated instances": above 1% repeat the scores of others;
         - "duplicated classes": above 0.5% have the scores of another;
         - "concentrated errors": fewer than 7 classes make up the sampling error;
@@ -99,10 +99,12 @@ def diagnose(
     """
     source_task(task)
     n_draws = how_many(n_permutations, "n_permutations", 99)
-    checks = [few_classes(task), better_than_chance(task)]
+    checks = [few_classes(task)]
+    if task.grid().size:
+        checks.append(better_than_chance(task))
     title = f"{task.n_classes} classes, {task.n_test} test instances from {task.kind}"
-    if task.kind == "accuracies":
-        reason = "the task was made from accuracies alone and has no ranks"
+    if not task.has_ranks:
+        reason = f"the task was made from {task.kind} alone and has no ranks"
         checks.extend(_unknown(_NEED_RANKS + _NEED_SCORES, reason))
         return TaskReport(tuple(checks), title)
     checks.append(few_errors(task.evidence.losses, task.y))

@@ -51,7 +51,7 @@ def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
     edges: list[IntArray] = []
     rows = _RowFacts(source, rng)
     for block in loss_blocks(
-        source, y, row_groups(y, n_classes), task.ties, task.evidence.tie_seed
+        source, y, row_groups(y, n_classes), task.evidence.ties, task.evidence.tie_seed
     ):
         add_gains(block.defeats, block.losses, weight[block.rows, None], as_competitor)
         edges.append(_edges(block, y[block.rows], kept))

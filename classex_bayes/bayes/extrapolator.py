@@ -329,7 +329,7 @@ class BayesianExtrapolator(MixtureModel):
         kinds = attributes["task_kind"].split(", ")
         notes = [*self._data_notes, *self._sampling_notes()]
         notes += json.loads(attributes.get("pool_notes", "[]"))
-        if "ranks" in kinds:
+        if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
                 f"scores unknown: variance of ATA_k taken as {UNSEEN_COMPETITORS:g} x that between "
                 "classes"

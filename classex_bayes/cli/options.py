@@ -115,6 +115,20 @@ class DataOptions:
             "--distances/--scores", help="Smaller scores are better.", rich_help_panel=_DATA
         ),
     ] = False
+    ties: Annotated[
+        Literal["auto", "random", "pessimistic", "optimistic", "unknown"] | None,
+        typer.Option(
+            help="Does a competitor with the same score win? auto if not given.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+    truncated_at: Annotated[
+        int | None,
+        typer.Option(
+            help="Length of the lists that ranks come from; ranks above it are not in the list.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
     untested: Annotated[
         Literal["error", "competitors"] | None,
         typer.Option(

@@ -124,7 +124,7 @@ def bootstrap(
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
 
-    resampling = _bare_curve(task) if task.kind == "accuracies" else _test_classes(task)
+    resampling = _test_classes(task) if task.has_ranks else _bare_curve(task)
     draws = np.empty((n_draws, counts.size))
     seeds = enumerate(seed.spawn(n_draws))
     with warnings.catch_warnings(), doubts_told():

@@ -114,7 +114,7 @@ class MixedExponential(PointEstimator):
     def _curve(self, k: IntArray) -> FloatArray:
         values = np.exp(-np.outer(k - 1, self.rates_)) @ self.coef_
         measured = k <= self._n_classes
-        if self._task.kind == "accuracies":
+        if not self._task.has_ranks:
             measured = np.isin(k, self._task.grid())
         if measured.any():
             values[measured] = self._task.accuracy(k[measured])

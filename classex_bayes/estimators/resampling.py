@@ -22,7 +22,7 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     losses = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in loss_blocks(source, task.y, groups, task.ties, task.evidence.tie_seed):
+    for block in loss_blocks(source, task.y, groups, task.evidence.ties, task.evidence.tie_seed):
         erring = np.flatnonzero(block.losses)
         losses[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
     return losses

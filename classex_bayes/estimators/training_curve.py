@@ -49,7 +49,7 @@ def training_curve(
 
 def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, IntArray]:
     """Numbers to train on, how many each stands for, and their places among the weights."""
-    if k is not None or task.kind == "accuracies":
+    if k is not None or not task.has_ranks:
         given = task.grid() if k is None else k
         place = np.flatnonzero(given <= task.n_classes)
         if place.size < 2:
@@ -69,7 +69,7 @@ def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) 
     """Weights for `training_curve`: a positive number for each k that it would train on."""
     if k is not None:
         size, meaning = k.size, "one for each number in k"
-    elif task.kind == "accuracies":
+    elif not task.has_ranks:
         size, meaning = task.grid().size, "one for each known number of classes"
     else:
         size, meaning = task.n_classes - 1, f"one for each k in 2..{task.n_classes}"
@@ -85,7 +85,7 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     That of a bare curve is exact. ATA_1 = 1 has no error.
     """
     sizes, place = np.unique(k[k > 1], return_inverse=True)
-    thinned = sizes.size > _COVARIANCE_SIZES and task.kind != "accuracies"
+    thinned = sizes.size > _COVARIANCE_SIZES and task.has_ranks
     nodes = sizes
     if thinned:
         # Not k1, which `accuracy_cov` takes for k1 - 1: the spline is smooth there.

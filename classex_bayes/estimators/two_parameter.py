@@ -15,7 +15,7 @@ from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import no_ranks
+from classex_bayes.task.validation import require_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]
@@ -101,8 +101,7 @@ class TwoParameter(LawEstimator):
         else:
             if self.k is not None:
                 raise DataError("k: the pseudolikelihood takes all ranks; leave k out")
-            if task.kind == "accuracies":
-                raise no_ranks("the pseudolikelihood", "pass method='least_squares'")
+            require_ranks(task, "the pseudolikelihood", "pass method='least_squares'")
             self.mean_, self.sd_ = _likeliest(task)
 
     def _curve(self, k: IntArray) -> FloatArray:

@@ -16,7 +16,7 @@ from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, no_ranks, source_task
+from classex_bayes.task.validation import FEWEST_CLASSES, require_ranks, source_task
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)
@@ -162,8 +162,7 @@ def backtest(
             f"k: found {max(counts)} as the largest, expected at least the {max(sizes)} classes of "
             "the largest pilots"
         )
-    if task.kind == "accuracies":
-        raise no_ranks("a back-test")
+    require_ranks(task, "a back-test")
     try:
         trials = run_trials(
             named,

@@ -23,7 +23,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import WITH_RANKS, no_ranks, source_task
+from classex_bayes.task.validation import WITH_RANKS, require_ranks, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -281,8 +281,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
     """Raise if two tasks cannot be tests on the same instances."""
     remedy = "pass paired=False for classifiers tested on different instances"
     for name, task in tasks.items():
-        if task.kind == "accuracies":
-            raise no_ranks("pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
+        require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"

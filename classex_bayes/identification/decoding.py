@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from classex_bayes.arguments import finite_matrix
-from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import Untested, class_names
 from classex_bayes.task.source_task import SourceTask
@@ -94,7 +94,7 @@ def identification_task(
     y: Any = None,
     *,
     classes: Any = None,
-    ties: Ties = "random",
+    ties: TieHandling = "auto",
     class_weight: Any = None,
     untested: Untested = "error",
     random_seed: RandomSeed = None,

@@ -12,7 +12,7 @@ from classex_bayes.arguments import (
     share,
     whole_number,
 )
-from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError
 from classex_bayes.identification.decoding import identification_task
@@ -211,7 +211,7 @@ class EncodingModel(Parameters):
         y: Any = None,
         *,
         classes: Any = None,
-        ties: Ties = "random",
+        ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
         random_seed: RandomSeed = None,

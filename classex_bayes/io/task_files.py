@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.core.ranks.embeddings import Reduce
-from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.arrays import (
     described,
@@ -36,7 +36,7 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
 _NAMES = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
-_NUMBERS = {"n_test", "n_classes", "design_effect"}
+_NUMBERS = {"n_test", "n_classes", "truncated_at", "design_effect"}
 _IN_HDF5 = 'file["scores"], file["y"] = scores, y'
 _EXAMPLES = {
     ".npz": "np.savez(path, scores=scores, y=y)",
@@ -53,10 +53,11 @@ def read_task(
     reduce: Reduce | None = None,
     classes: Any = None,
     higher_is_better: bool | None = None,
-    ties: Ties | None = None,
+    ties: TieHandling | None = None,
     class_weight: Any = None,
     untested: Untested | None = None,
     n_classes: int | None = None,
+    truncated_at: int | None = None,
     n_test: int | None = None,
     design_effect: float | None = None,
     random_seed: RandomSeed = 0,
@@ -86,7 +87,7 @@ def read_task(
     metric, reduce, classes, higher_is_better, ties, class_weight, untested
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
-    n_classes, n_test, design_effect
+    n_classes, truncated_at, n_test, design_effect
         As in `SourceTask.from_ranks` and `SourceTask.from_accuracies`, for files that do not say.
     random_seed : int, SeedSequence or None
         Seed of the noise that breaks ties; fixed, so the same file has the same ranks.
@@ -127,6 +128,7 @@ def read_task(
         "class_weight": class_weight,
         "untested": untested,
         "n_classes": n_classes,
+        "truncated_at": truncated_at,
         "n_test": n_test,
         "design_effect": design_effect,
     }

@@ -131,10 +131,13 @@ def _numbers(
 
 def fingerprint(task: SourceTask) -> str:
     """Start of the SHA-256 of all that a fit sees of a task: the same for the same data."""
-    grid = task.grid()
-    seen: tuple[Any, ...] = (grid, task.accuracy(grid))
-    if task.kind != "accuracies":
+    if task.intervals is not None:
+        ends = task.intervals.lowest.losses, task.intervals.highest.losses
+        seen: tuple[Any, ...] = task.y, *ends, task.class_weight
+    elif task.has_ranks:
         seen = task.y, task.evidence.losses, task.class_weight
+    else:
+        seen = task.grid(), task.accuracy(task.grid())
     digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
     for array in seen:
         digest.update(np.ascontiguousarray(array).tobytes())

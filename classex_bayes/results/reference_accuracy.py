@@ -21,7 +21,7 @@ def reference_accuracy(truth: Any, k: IntArray | None) -> pd.Series:
     if isinstance(truth, SourceTask):
         k = truth.grid(60) if k is None else k
         covered = k[k <= truth.n_classes]
-        if truth.kind == "accuracies":
+        if not truth.has_ranks:
             covered = np.intersect1d(covered, truth.grid())
         values = truth.accuracy(covered) if covered.size else np.empty(0)
         return pd.Series(values, index=pd.Index(covered, name="k"), dtype=float)

@@ -36,8 +36,13 @@ def pilot_sentence(task: SourceTask) -> str:
     >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-47:]
     'got 50.0% right, all classes weighing the same.'
     """
-    largest = int(task.grid()[-1])
-    accuracy = percent(float(task.accuracy(largest)[0]), 1)
+    known = task.grid()
+    if known.size:
+        largest = int(known[-1])
+        accuracy = percent(float(task.accuracy(largest)[0]), 1)
+    else:
+        largest = task.n_classes
+        accuracy = percent_range(*(float(bound[0]) for bound in task.accuracy_bounds(largest)))
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
     if task.kind != "accuracies":
@@ -63,7 +68,10 @@ def errors_sentence(task: SourceTask) -> str:
     """
     if task.kind == "accuracies":
         return "Errors of single classes are not known: the pilot is a bare accuracy curve."
-    errors = np.bincount(task.y, weights=task.ranks > 1, minlength=task.n_classes)
+    if task.intervals is not None and task.intervals.smallest_k is None:
+        return f"Errors of single classes are not known: {task.intervals.reason}."
+    evidence = task.evidence if task.intervals is None else task.intervals.lowest
+    errors = np.bincount(task.y, weights=evidence.losses > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."

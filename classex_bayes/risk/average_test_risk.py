@@ -168,4 +168,4 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
 
 def _ordered_scores(task: SourceTask) -> tuple[ScoreSource, Ties, int]:
     """Scores of a task and how it broke their ties."""
-    return require_scores(task, "a risk"), task.ties, task.evidence.tie_seed
+    return require_scores(task, "a risk"), task.evidence.ties, task.evidence.tie_seed

@@ -30,6 +30,7 @@ class AccuracyCurve:
     source: ClassVar[None] = None
     statistics: ClassVar[None] = None
     n_tied: ClassVar[int] = 0
+    n_touched: ClassVar[int] = 0
 
     @classmethod
     def checked(

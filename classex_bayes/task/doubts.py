@@ -16,6 +16,7 @@ import numpy as np
 from classex_bayes.exceptions import DataWarning, warn
 from classex_bayes.formatting import folded
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
+from classex_bayes.task.loss_intervals import LossIntervals
 from classex_bayes.typing import FloatArray, IntArray
 
 FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES = 20, 10, 0.05
@@ -64,8 +65,10 @@ class Check:
 
 def doubts_of(task: Any) -> tuple[str, ...]:
     """Sentences of the checks that failed and that sound data pass."""
-    checks = [better_than_chance(task)]
-    if task.kind != "accuracies":
+    checks = [better_than_chance(task)] if task.grid().size else []
+    if task.kind == "decisions":
+        checks.append(decisions(task.intervals))
+    if task.has_ranks:
         checks.append(ties(task.evidence))
         if task.evidence.statistics is not None:
             checks.append(concentrated_errors(task.evidence, task.classes))
@@ -77,7 +80,10 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
     notes: list[str] = []
     for task in tasks:
         checks = [few_classes(task.n_classes)]
-        if task.kind != "accuracies":
+        if task.intervals is not None:
+            checks.append(few_errors(task.intervals.lowest.losses, task.y))
+            notes.append(task.intervals.assumption)
+        elif task.has_ranks:
             checks.append(few_errors(task.evidence.losses, task.y))
         notes += [*task.doubts, *_failed(checks)]
     return tuple(dict.fromkeys(notes))
@@ -109,12 +115,14 @@ def better_than_chance(task: Any) -> Check:
 
     From ranks, accuracy between two classes must be above 1/2 by 3 of the standard errors that
     ranks at random have; of so few instances that these are wider than 0.15, it may not be below
-    1/2 by as many. A bare curve must not be below 1 / k.
+    1/2 by as many. The same holds at the smallest known k where ranks are known within bounds; a
+    bare curve must not be below 1 / k.
     """
     k, margin = int(task.grid()[0]), 0.0
     accuracy = float(task.accuracy(k)[0])
     if task.kind != "accuracies":
-        margin = _STANDARD_ERRORS * _GUESSING_SD * (task.design_effect() / task.n_test) ** 0.5
+        sd = _GUESSING_SD if task.has_ranks else (1 / k * (1 - 1 / k)) ** 0.5
+        margin = _STANDARD_ERRORS * sd * (task.design_effect() / task.n_test) ** 0.5
     threshold = 1 / k + (margin if margin <= _WIDEST_MARGIN else -margin)
     passed = accuracy >= threshold
     sentence = f"accuracy {accuracy:.3f} among {k} classes, {1 / k:.3g} by guessing"
@@ -132,19 +140,28 @@ def better_than_chance(task: Any) -> Check:
 
 
 def ties(evidence: LossEvidence) -> Check:
-    """Share of tied pairs among tied and lost ones: how much the rule for ties decides."""
-    n_tied, lost = evidence.n_tied, int(evidence.losses.sum())
-    value = n_tied / max(n_tied + lost, 1)
+    """Share of instances whose true class is tied: how much the rule for ties decides."""
+    value = evidence.n_touched / evidence.n_test
     passed = value <= MOST_TIES
     sentence = (
-        f"{n_tied} tied pairs beside {lost} pairs won by the wrong class (rule: {evidence.ties})"
+        f"the true class is tied with a competitor in {evidence.n_touched} of {evidence.n_test} "
+        f"instances (rule: {evidence.ties})"
     )
     if not passed:
         sentence += (
-            "; the rule decides much of the accuracy: compare 'optimistic' with 'pessimistic', or "
-            "give scores with more digits"
+            "; the rule decides much of the accuracy: give scores with more digits, or say "
+            "ties='unknown' if the ties hide an order"
         )
     return Check("ties", passed, sentence, value, MOST_TIES)
+
+
+def decisions(intervals: LossIntervals) -> Check:
+    """Whether scores are decisions, which say nothing of the ranks of wrong answers."""
+    sentence = (
+        "most rows of scores have two different values, as if they were decisions: right or wrong "
+        f"among {intervals.n_classes} classes is all that they tell; {intervals.remedy}"
+    )
+    return Check("decisions", False, sentence)
 
 
 def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:

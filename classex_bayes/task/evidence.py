@@ -26,7 +26,9 @@ from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, l
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
-MadeFrom = Literal["scores", "embeddings", "ranks", "accuracies"]  # what a task is made from
+MadeFrom = Literal[  # what a task is made from
+    "scores", "embeddings", "ranks", "accuracies", "decisions", "tied scores", "cut ranks"
+]
 
 _GRID = 12
 FEWEST_ERRING_CLASSES = 5
@@ -38,7 +40,8 @@ class LossEvidence:
 
     Losses are ranks less 1: the number of wrong classes above the true one. `y` (n,) holds the
     positions of the true classes; `class_weight` (k1,) sums to 1. `statistics` are the losses and
-    the influence of the classes on ATA_k on `grid`, from a pass over the scores.
+    the influence of the classes on ATA_k on `grid`, from a pass over the scores. Below
+    `smallest_k` the losses do not tell ATA_k (`classex_bayes.task.loss_intervals`).
     """
 
     y: IntArray
@@ -48,6 +51,7 @@ class LossEvidence:
     ties: Ties = "random"
     tie_seed: int = 0
     statistics: LossStatistics | None = None
+    smallest_k: int = 2
 
     @classmethod
     def of_scores(
@@ -77,6 +81,13 @@ class LossEvidence:
         """Number of (instance, competitor) pairs with equal scores."""
         return 0 if self.statistics is None else self.statistics.counts.tied
 
+    @property
+    def n_touched(self) -> int:
+        """Number of instances whose true class is tied with a competitor."""
+        if self.statistics is None:
+            return 0
+        return int(np.count_nonzero(self.statistics.counts.lowest < self.statistics.counts.highest))
+
     @cached_property
     def instance_weight(self) -> FloatArray:
         """Weights of the test instances, summing to 1: class weight / repeats of the class."""
@@ -84,7 +95,7 @@ class LossEvidence:
 
     def grid(self, number: int = _GRID) -> IntArray:
         """Log-spaced numbers of classes from 2 to k1."""
-        return log_spaced(2, self.n_classes, number)
+        return log_spaced(self.smallest_k, self.n_classes, number)
 
     @cached_property
     def _accuracies(self) -> dict[bytes, FloatArray]:

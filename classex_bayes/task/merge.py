@@ -1,6 +1,7 @@
 """One task from tasks on shards of the test instances, scored on the same classes."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from classex_bayes.core.sharded_influence import Shard, join_statistics, split_c
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.evidence import LossEvidence, MadeFrom, instance_weights
-from classex_bayes.task.validation import no_ranks, source_task
+from classex_bayes.task.loss_intervals import LossIntervals, with_open_ties
+from classex_bayes.task.validation import require_ranks, source_task
 from classex_bayes.typing import FloatArray, IntArray
 
 _SAME = 1e-9  # relative difference of weights that rounding explains
@@ -18,7 +20,7 @@ _SAME = 1e-9  # relative difference of weights that rounding explains
 
 def merged(
     parts: Iterable[Any], class_weight: Any
-) -> tuple[LossEvidence, MadeFrom, list[Any] | None]:
+) -> tuple[LossEvidence | LossIntervals, MadeFrom, list[Any] | None]:
     """Evidence, kind and class names of the whole test; see `SourceTask.merge`."""
     if not isinstance(parts, Iterable):
         raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
@@ -30,14 +32,47 @@ def merged(
         if any(earlier):
             raise DataError(f"parts: part {number} is part {earlier.index(True)} once more")
         source_task(task, f"parts[{number}]")
-        if task.kind == "accuracies":
-            raise no_ranks(name=f"parts[{number}]")
+        if task.intervals is None:
+            require_ranks(task, name=f"parts[{number}]")
         for what in ("n_classes", "classes", "ties"):
-            _same(what, getattr(task, what), getattr(tasks[0], what), number)
+            if what != "ties" or not _without_ties(tasks, number):
+                _same(what, getattr(task, what), getattr(tasks[0], what), number)
     classes, kinds = tasks[0].classes, {task.kind for task in tasks}
+    if any(task.intervals is not None for task in tasks):
+        intervals = _joined_intervals(tasks, class_weight)
+        return intervals, intervals.kind, classes
     evidence = _joined([task.evidence for task in tasks], classes, class_weight)
     kind: MadeFrom = "ranks" if "ranks" in kinds else tasks[0].kind
     return evidence, kind, classes
+
+
+def _without_ties(tasks: Sequence[Any], number: int) -> bool:
+    """Whether a part, or the first one, has no ties that another rule would break otherwise."""
+    pair = tasks[number], tasks[0]
+    unknown = any(task.ties == "unknown" for task in pair)
+    return unknown and any(task.ties == "random" and not task.n_tied for task in pair)
+
+
+def _joined_intervals(tasks: Sequence[Any], class_weight: Any) -> LossIntervals:
+    """Intervals of all parts; parts without open ranks have intervals of one number."""
+    broken = [task.evidence if task.intervals is None else task.intervals.broken for task in tasks]
+    classes = tasks[0].classes
+    if all(evidence is not None and evidence.statistics is not None for evidence in broken):
+        joined = with_open_ties(_joined(broken, classes, class_weight))
+        assert isinstance(joined, LossIntervals)
+        return joined
+    ends = [
+        (task.evidence,) * 2
+        if task.intervals is None
+        else (task.intervals.lowest, task.intervals.highest)
+        for task in tasks
+    ]
+    lowest, highest = (
+        _joined([replace(part, statistics=None) for part in parts], classes, class_weight)
+        for parts in zip(*ends, strict=True)
+    )
+    kind = next(task.kind for task in tasks if task.intervals is not None)
+    return LossIntervals(lowest, highest, kind)
 
 
 def _same(what: str, value: Any, expected: Any, number: int) -> None:

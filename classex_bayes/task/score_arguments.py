@@ -106,8 +106,11 @@ def _template_classes(
     return names, encode_templates(labels, n_templates, names)
 
 
-def read_ranks(ranks: Any, y: Any, n_classes: int) -> IntArray:
-    """Ranks as whole numbers in 1..n_classes, in the order of the labels."""
+def read_ranks(ranks: Any, y: Any, n_classes: int, length: int | None = None) -> IntArray:
+    """Ranks as whole numbers in 1..n_classes, in the order of the labels.
+
+    `length` is that of the lists that they come from.
+    """
     _refuse_disorder(with_labels(ranks), with_labels(y), ("ranks", "y"))
     array = as_numeric(as_vector(ranks, "ranks"), "ranks")
     if array.ndim != 1:
@@ -117,7 +120,8 @@ def read_ranks(ranks: Any, y: Any, n_classes: int) -> IntArray:
         row = int(np.argmax(bad))
         raise DataError(
             f"ranks: found {array[row]} at row {row}; expected whole numbers in 1..{n_classes}, "
-            "the rank of the true class, where 1 is best; add 1 if 0 is best"
+            "the rank of the true class, where 1 is best; "
+            + ("add 1 if 0 is best" if length is None else f"{length + 1} if it is not in the list")
         )
     return array.astype(np.int64)
 

@@ -5,18 +5,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, class_counts, how_many, one_of, seed_sequence
-from classex_bayes.core.dependence import AnswerDependence
-from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.arguments import class_count, one_of, seed_sequence
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, Reduce
-from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
-from classex_bayes.task.doubts import doubts_of
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
+from classex_bayes.task.loss_intervals import LossIntervals, mostly_decisions, with_open_ties
 from classex_bayes.task.merge import merged
 from classex_bayes.task.score_arguments import (
     LabelledScores,
@@ -24,14 +20,14 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.task_facts import task_facts, task_line
-from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, no_ranks
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.task.tested_classes import TestedClasses
+from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
+from classex_bayes.typing import IntArray, RandomSeed
 
 _MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 
 
-class SourceTask:
+class SourceTask(TestedClasses):
     r"""A classifier tested on k1 source classes.
 
     Make one by `from_scores`, `from_embeddings`, `from_ranks` or `from_accuracies`, or from files
@@ -52,21 +48,14 @@ class SourceTask:
         Names of the classes, if given.
     n_tied : int
         Number of (instance, competitor) pairs with equal scores.
+    n_touched : int
+        Number of instances in such a pair.
 
     Notes
     -----
     The scores must be *marginal*: the score of a class may not depend on which other classes are
     present (jmlr2018, section 2.2). Softmax outputs of fixed logits keep the ranking and are fine.
     """
-
-    def __init__(
-        self,
-        evidence: LossEvidence | AccuracyCurve,
-        kind: MadeFrom,
-        classes: list[Any] | None = None,
-    ) -> None:
-        self._evidence, self.kind, self.classes = evidence, kind, classes
-        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
 
     @classmethod
     def from_scores(
@@ -76,7 +65,7 @@ class SourceTask:
         *,
         classes: Any = None,
         higher_is_better: bool = True,
-        ties: Ties = "random",
+        ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
         random_seed: RandomSeed = 0,
@@ -99,9 +88,11 @@ class SourceTask:
             Names of the columns. If all are text, numbers in `y` are positions.
         higher_is_better : bool
             False for distances.
-        ties : {"random", "pessimistic", "optimistic"}
+        ties : {"auto", "random", "pessimistic", "optimistic", "unknown"}
             Does a competitor with the true class's score beat it? By one infinitesimal noise per
-            (seed, instance, class); always; never.
+            (seed, instance, class); always; never; or it is not known, and the rank of the true
+            class lies between the best and the worst that its ties allow. "auto" is "unknown" if
+            most rows have two different scores, like one-hot decisions, else "random".
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
             Prior probabilities of the test classes; equal by default. A mapping or pandas Series
             is read by name, an array in the order of the classes.
@@ -145,7 +136,7 @@ class SourceTask:
         gallery_y: Any = None,
         reduce: Reduce = "max",
         classes: Any = None,
-        ties: Ties = "random",
+        ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
         random_seed: RandomSeed = 0,
@@ -204,17 +195,28 @@ class SourceTask:
         cls,
         kind: MadeFrom,
         labelled: LabelledScores,
-        ties: Ties,
+        ties: TieHandling,
         class_weight: Any,
         untested: Untested,
         random_seed: RandomSeed,
     ) -> Self:
         source, y, names = labelled
-        one_of(ties, ("random", "pessimistic", "optimistic"), "ties")
+        one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
+        rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         labels = class_labels(y, *source.shape, names, class_weight, untested)
         tie_seed = int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
-        evidence = LossEvidence.of_scores(source, labels.y, labels.weight, ties, tie_seed)
+        evidence = LossEvidence.of_scores(source, labels.y, labels.weight, rule, tie_seed)
+        if ties == "unknown" or (ties == "auto" and mostly_decisions(evidence)):
+            return cls._with_open_ties(evidence, kind, names)
         return cls(evidence, kind, names)
+
+    @classmethod
+    def _with_open_ties(
+        cls, broken: LossEvidence, kind: MadeFrom, classes: list[Any] | None
+    ) -> Self:
+        evidence = with_open_ties(broken)
+        kind = evidence.kind if isinstance(evidence, LossIntervals) else kind
+        return cls(evidence, kind, classes)
 
     @classmethod
     def from_ranks(
@@ -223,6 +225,7 @@ class SourceTask:
         y: Any,
         *,
         n_classes: int,
+        truncated_at: int | None = None,
         classes: Any = None,
         class_weight: Any = None,
         untested: Untested = "error",
@@ -241,6 +244,10 @@ class SourceTask:
             True classes: positions 0..n_classes - 1, or names.
         n_classes : int
             k1.
+        truncated_at : int, optional
+            M, where ranks come from lists of the M best classes: every rank above M, such as
+            M + 1, means that the true class is not in the list. Its rank is then known to lie
+            in M + 1..n_classes, and accuracy is known near k1 alone (`accuracy_bounds`).
         classes, class_weight, untested
             As in `from_scores`.
 
@@ -251,7 +258,8 @@ class SourceTask:
         Raises
         ------
         DataError
-            Ranks that are not whole numbers in 1..n_classes; labels as in `from_scores`.
+            Ranks that are not whole numbers in 1..n_classes; labels as in `from_scores`; lists
+            that are as long as there are classes.
 
         Examples
         --------
@@ -265,10 +273,17 @@ class SourceTask:
                 f"n_classes: found {k1}, expected at most {_MOST_CLASSES}: every class takes "
                 "memory, tested or not"
             )
-        losses = read_ranks(ranks, y, k1) - 1
+        length = None
+        if truncated_at is not None:
+            length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
+        losses = read_ranks(ranks, y, k1, length) - 1
         names = class_names(classes, k1)
         labels = class_labels(y, losses.size, k1, names, class_weight, untested)
-        return cls(LossEvidence(labels.y, labels.weight, losses), "ranks", names)
+        if length is None or losses.max() < length:
+            return cls(LossEvidence(labels.y, labels.weight, losses), "ranks", names)
+        lowest, highest = np.minimum(losses, length), np.where(losses < length, losses, k1 - 1)
+        intervals = LossIntervals.between(labels.y, labels.weight, lowest, highest, "cut ranks")
+        return cls(intervals, intervals.kind, names)
 
     @classmethod
     def from_accuracies(
@@ -362,167 +377,6 @@ class SourceTask:
         """
         return cls(*merged(parts, class_weight))
 
-    @property
-    def evidence(self) -> LossEvidence:
-        """Labels, weights, losses and scores; `DataError` if only accuracies are known."""
-        if isinstance(self._evidence, AccuracyCurve):
-            raise no_ranks()
-        return self._evidence
-
-    @property
-    def ranks(self) -> IntArray:
-        """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
-        return self.evidence.losses + 1
-
-    @property
-    def y(self) -> IntArray:
-        """Positions of the true classes, shape (n_test,)."""
-        return self.evidence.y
-
-    @property
-    def class_weight(self) -> FloatArray:
-        """Weights of the test classes, summing to 1, shape (n_classes,)."""
-        return self.evidence.class_weight
-
-    @property
-    def instance_weight(self) -> FloatArray:
-        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
-        return self.evidence.instance_weight
-
-    @property
-    def source(self) -> ScoreSource | None:
-        """Source of the scores; None if they are not known."""
-        return self._evidence.source
-
-    @property
-    def ties(self) -> Ties:
-        """Rule for competitors with the score of the true class."""
-        return self.evidence.ties
-
-    @property
-    def n_tied(self) -> int:
-        """Number of (instance, competitor) pairs with equal scores."""
-        return self._evidence.n_tied
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """Why the data may not be what they should be, in sentences: `fit` warns of them."""
-        return doubts_of(self)
-
-    def grid(self, number: int = 12) -> IntArray:
-        """Log-spaced numbers of classes from 2 to k1, or the known ones of a bare curve.
-
-        Parameters
-        ----------
-        number : int
-            At most how many.
-
-        Returns
-        -------
-        int array, increasing
-        """
-        return self._evidence.grid(how_many(number, "number"))
-
-    def accuracy(self, k: ClassCounts) -> FloatArray:
-        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes in 2..n_classes.
-
-        Returns
-        -------
-        array of shape (n_k,)
-            At k = k1 the plain (class-weighted) test accuracy.
-
-        Raises
-        ------
-        DataError
-            k outside 2..n_classes, or not among the known ones of a bare curve.
-
-        See Also
-        --------
-        classex_bayes.core.subsets.average_test_accuracy : The formula.
-        """
-        return self._evidence.accuracy(class_counts(k, largest=self.n_classes))
-
-    def metric(self, metric: str, k: ClassCounts) -> FloatArray:
-        """Average of a metric over all subsets of k source classes, k <= k1.
-
-        Parameters
-        ----------
-        metric : str
-            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@5" for the
-            share of instances whose class is among the 5 best. "recall" means the same.
-        k : int or array-like of int
-            Numbers of classes in 2..n_classes.
-
-        Returns
-        -------
-        array of shape (n_k,)
-            Unbiased for the expectation of the metric on k random classes.
-
-        Raises
-        ------
-        DataError
-            An unknown metric, another than accuracy where only accuracies are known, or k as for
-            `accuracy`.
-        """
-        chosen = named_metric(metric)
-        if chosen == Accuracy():
-            return self.accuracy(k)
-        if isinstance(self._evidence, AccuracyCurve):
-            raise no_ranks(f"the metric {metric!r}")
-        counts, evidence = class_counts(k, largest=self.n_classes), self._evidence
-        return chosen.average(evidence.losses, self.n_classes, counts, evidence.instance_weight)
-
-    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
-        """Covariance of the average test accuracies at `k`.
-
-        Dyadic-cluster-robust if scores are known (one more pass over them, but for `grid()`;
-        interpolated in log k between `grid()` once they are let go); 1.25 times the
-        class-clustered covariance if only ranks are known; Cov(k <= k') = a_k' (1 - a_k) deff / n
-        for a bare curve.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes in 2..n_classes.
-
-        Returns
-        -------
-        array of shape (n_k, n_k)
-            Positive semidefinite.
-
-        See Also
-        --------
-        classex_bayes.core.influence.Influence : The dyadic formula.
-        """
-        return self._evidence.covariance(class_counts(k, largest=self.n_classes))
-
-    def design_effect(self) -> float:
-        """How many times the dependence between instances inflates the variance of ATA_k.
-
-        Instances share competitors and, with repeats, classes. If fewer than 5 classes have errors,
-        it is the mean number of repeats.
-
-        Returns
-        -------
-        float
-            At least 1.
-
-        See Also
-        --------
-        classex_bayes.core.influence.design_effect : The formula.
-        """
-        return self._evidence.design_effect
-
-    @property
-    def dependence(self) -> AnswerDependence:
-        """Dependence between the right answers at k1, estimated from the task."""
-        return self._evidence.dependence
-
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.
 
@@ -537,6 +391,11 @@ class SourceTask:
         -------
         SourceTask
             The test instances of the drawn classes, scored on these classes.
+
+        Raises
+        ------
+        DataError
+            Ranks are known within bounds and there are no scores to look at.
 
         Notes
         -----
@@ -573,8 +432,9 @@ class SourceTask:
         if np.unique(places).size < places.size:
             raise DataError(f"kept: expected different positions, found {places.tolist()}")
         names = self.classes and [self.classes[j] for j in places]
-        evidence = self.evidence.select(places, rng or np.random.default_rng())
-        return type(self)(evidence, self.kind, names)
+        evidence = self._tested.select(places, rng or np.random.default_rng())
+        kind = evidence.kind if isinstance(evidence, LossIntervals) else self.kind
+        return type(self)(evidence, kind, names)
 
     def without_scores(self) -> Self:
         """Task that has let go of its scores and keeps the statistics of the pass over them.
@@ -590,11 +450,4 @@ class SourceTask:
         --------
         classex_bayes.SourceTask.merge : Puts shards of a test together again.
         """
-        return type(self)(self.evidence.without_source(), self.kind, self.classes)
-
-    def __repr__(self) -> str:
-        """Size, accuracy with its standard error, ties, and doubts about the data."""
-        return "\n".join([task_line(self), *(folded(f"doubt: {doubt}") for doubt in self.doubts)])
-
-    def _repr_html_(self) -> str:
-        return html_block("SourceTask", html_facts(task_facts(self)))
+        return type(self)(self._tested.without_source(), self.kind, self.classes)

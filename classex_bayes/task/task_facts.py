@@ -9,14 +9,19 @@ from classex_bayes.formatting import folded, with_error
 
 def task_facts(task: Any) -> dict[str, str]:
     """Size of a task, its accuracy with standard error, its design effect, ties and doubts."""
-    grid = task.grid()
-    error = float(np.sqrt(task.accuracy_cov(grid)[-1, -1]))
-    accuracy = with_error(float(task.accuracy(grid)[-1]), error)
+    grid, k1 = task.grid(), task.n_classes
+    if grid.size:
+        error = float(np.sqrt(task.accuracy_cov(grid)[-1, -1]))
+        accuracy = with_error(float(task.accuracy(grid)[-1]), error)
+        accuracy += "" if grid[-1] == k1 else f" at k = {grid[-1]}"
+    else:
+        lower, upper = task.accuracy_bounds(k1)
+        accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
     facts = {
         "classes": f"{task.n_classes:,}",
         "test instances": f"{task.n_test:,}",
         "made from": task.kind,
-        "accuracy": accuracy + ("" if grid[-1] == task.n_classes else f" at k = {grid[-1]}"),
+        "accuracy": accuracy,
         "design effect": f"{task.design_effect():.3g}",
     }
     if task.n_tied:

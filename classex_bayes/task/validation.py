@@ -66,16 +66,23 @@ def enough_classes(n_classes: int, name: str) -> None:
         )
 
 
-def no_ranks(user: str = "", remedy: str = WITH_RANKS, name: str = "task") -> DataError:
-    """Error where only accuracies of a task are known, and `user` needs ranks."""
+def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str = "task") -> None:
+    """Raise where the ranks of a task are not known, and `user` needs them."""
+    if task.has_ranks:
+        return
     needed = f", which {user} needs" if user else ""
-    return DataError(
-        f"{name}: it was made from accuracies alone and has no ranks{needed}; {remedy}"
-    )
+    made_from = "accuracies alone"
+    if task.intervals is not None:
+        made_from, needed = task.kind, f"{needed}: {task.intervals.reason}"
+        remedy = remedy.replace(WITH_RANKS, task.intervals.remedy)
+        remedy = remedy.replace(WITH_SCORES, task.intervals.remedy)
+    raise DataError(f"{name}: it was made from {made_from} and has no ranks{needed}; {remedy}")
 
 
 def require_scores(task: Any, user: str, remedy: str = WITH_SCORES) -> ScoreSource:
     """Scores of a task, or an error that names what needs them."""
+    if task.intervals is not None:
+        require_ranks(task, user, remedy)
     if task.source is None:
         gone = "let go of its" if task.kind in ("scores", "embeddings") else "no"
         raise DataError(

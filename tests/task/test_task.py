@@ -223,10 +223,11 @@ def test_tied_pairs_are_reported():
         task = SourceTask.from_scores(scores, y, ties=ties)
         assert task.ranks.tolist() == ranks and task.n_tied == 5
         assert f"5 ties ({ties})" in repr(task)
-    random = [SourceTask.from_scores(scores, y, random_seed=1).ranks.tolist() for _ in range(2)]
-    assert random[0] == random[1]
-    seed = np.random.SeedSequence(1)
-    assert SourceTask.from_scores(scores, y, random_seed=seed).ranks.tolist() == random[0]
+
+    def random(seed):
+        return SourceTask.from_scores(scores, y, ties="random", random_seed=seed).ranks.tolist()
+
+    assert random(1) == random(1) == random(np.random.SeedSequence(1))
 
 
 def test_constant_scores_are_guessing():

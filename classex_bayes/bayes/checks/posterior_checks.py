@@ -160,11 +160,13 @@ def posterior_checks(
     notes = []
     if isinstance(model.data_, PowerData):
         notes.append("ranks: not known to the power form")
+    elif "loss_histogram" not in replicated:
+        notes.append("ranks: known within bounds that overlap, of which no replicates are drawn")
     else:
         data = model.data_.parts[position]
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
     grid = observed["k"].values
-    spaced = np.geomspace(grid[0], grid[-1], _N_K)
+    spaced = np.geomspace(grid[0], grid[-1], _N_K) if grid.size else grid
     for k in np.unique(grid[np.abs(np.log(grid[:, None] / spaced)).argmin(axis=0)]):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
         discrepancies[f"ATA: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws

@@ -114,8 +114,8 @@ def replicated_classes(
         if not model.tasks:
             raise DataError("classes: the model comes from a file; give its task to see them")
         task = model.tasks[position]
-    if task.kind == "accuracies":
-        raise DataError("classes: the task was made from accuracies and knows none")
+    if not task.has_ranks:
+        raise DataError(f"classes: the task was made from {task.kind}, not from ranks of each")
     tested = np.flatnonzero(task.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
     seen = np.isin(task.y, tested)

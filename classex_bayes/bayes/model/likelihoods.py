@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from classex_bayes.arguments import one_of
-from classex_bayes.core.basis import N_BINS, RadialBasis, loss_bins
+from classex_bayes.bayes.model.rank_rows import RankRows
+from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -44,7 +45,9 @@ class BernsteinData(Likelihood):
     r"""Histogram of ranks and the matrix of its expectation: the default likelihood.
 
     :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
-    Bernstein moments of the basis elements over bins of ranks, deff the design effect.
+    Bernstein moments of the basis elements over bins of ranks, deff the design effect. Where ranks
+    are known to lie in intervals, these take the place of bins: a row of B is the probability
+    of an interval.
     """
 
     kind: ClassVar[str] = "bernstein"
@@ -56,22 +59,26 @@ class BernsteinData(Likelihood):
 
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
-        """Data of a task whose ranks are known."""
-        last_loss = loss_bins(task.n_classes)
-        return cls(
-            basis.bin_probabilities(last_loss, task.n_classes),
-            task.evidence.histogram(last_loss),
-            task.design_effect(),
-        )
+        """Data of a task whose ranks are known, or known to lie in intervals."""
+        rows = RankRows.of(task)
+        return cls(rows.probabilities(basis), rows.histogram(), task.design_effect())
 
     def padded(self) -> Self:
-        """Return the same data with 48 bins, so that one compiled model serves every k1."""
-        missing = N_BINS - self.counts.size
+        """Return the same data with 48 bins, so that one compiled model serves every k1.
+
+        Of intervals that overlap there may be more: a multiple of 48.
+        """
+        missing = -self.counts.size % N_BINS
         return replace(
             self,
             matrix=np.pad(self.matrix, ((0, missing), (0, 0))),
             counts=np.pad(self.counts, (0, missing)),
         )
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether every rank lies in one row, so that histograms can be drawn."""
+        return bool(np.allclose(self.matrix.sum(axis=0), 1.0, atol=1e-6))
 
     @property
     def parts(self) -> tuple[Self, ...]:
@@ -105,11 +112,9 @@ class BernsteinData(Likelihood):
         :math:`ll_c = \frac{n w_c}{\mathrm{deff}} \overline{\log (Bw)_{bin}}` over the instances of
         class c with weight w_c; the classes add up to the log-likelihood of the model.
         """
-        last_loss = loss_bins(task.n_classes, self.counts.size)
-        bins = np.searchsorted(last_loss, task.evidence.losses)
         classes, position = np.unique(task.y, return_inverse=True)
         share = np.zeros((classes.size, self.counts.size))
-        np.add.at(share, (position, bins), task.instance_weight)
+        np.add.at(share, (position, RankRows.of(task).place), task.instance_weight)
         scale = task.n_test / self.design_effect
         return scale * (self._log_shares(weights) @ share.T), classes
 
@@ -274,6 +279,11 @@ class PowerData(Likelihood):
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task, on its grid of k."""
         k = task.grid(_N_POWERS)
+        if k.size == 0 and task.intervals is not None:
+            raise DataError(
+                f"likelihood: 'power' needs accuracies; none is known, since "
+                f"{task.intervals.reason}; use 'bernstein'"
+            )
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
         # Half an instance of doubt: an accuracy without errors still has an error.
         share = (accuracy * task.n_test + 0.5) / (task.n_test + 1)

@@ -78,11 +78,12 @@ def compare_scores(
     return packed(scores > true if higher_is_better else scores < true), packed(scores == true)
 
 
-def few_values(scores: Any) -> NumberArray:
-    """Whether each row of scores on a device has at most two different values: shape (n,)."""
+def two_values(scores: Any) -> NumberArray:
+    """Whether each row of scores on a device has two different values: shape (n,)."""
     xp = array_api_compat.array_namespace(scores)
     low, high = xp.min(scores, axis=1, keepdims=True), xp.max(scores, axis=1, keepdims=True)
-    return to_host(xp.all((scores == low) | (scores == high), axis=1)).astype(np.int64)
+    at_ends = xp.all((scores == low) | (scores == high), axis=1)
+    return to_host(at_ends & (low < high)[:, 0]).astype(np.int64)
 
 
 def compare_with_band(

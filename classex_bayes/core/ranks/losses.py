@@ -30,7 +30,7 @@ class LossCounts(NamedTuple):
     losses: IntArray  # (n,): ties decided
     lowest: IntArray  # (n,): every tie won by the true class
     highest: IntArray  # (n,): every tie lost
-    few_values: IntArray  # (n,): 1 if the scores have at most two values, as of a decision, or 0
+    two_values: IntArray  # (n,): 1 if the scores have just two values, as of a decision, or 0
 
     @classmethod
     def zeros(cls, n: int) -> Self:
@@ -114,7 +114,7 @@ def compare_block(
             totals.losses[pairs.rows] += counts
             totals.lowest[pairs.rows] += counts - lost
             totals.highest[pairs.rows] += counts + won
-            totals.few_values[pairs.rows] += pairs.few_values
+            totals.two_values[pairs.rows] += pairs.two_values
 
     for_each(compare, block.parts)
     return totals

@@ -38,7 +38,7 @@ class ComparedPairs(NamedTuple):
     first_word: int  # word of the first class among all words
     above: NumberArray  # (n, n_words): certainly above the true class
     close: NumberArray  # (n, n_words): neither certainly above nor certainly below
-    few_values: NumberArray | int = 0  # (n,): whether a row of scores has at most two values
+    two_values: NumberArray | int = 0  # (n,): whether a row of scores has just two values
 
 
 class ScoreBlock(Protocol):
@@ -168,7 +168,7 @@ class MatrixBlock:
             if array_backends.has_invalid(scores, source.higher_is_better):
                 raise source.invalid()
             bits = array_backends.compare_scores(scores, y, source.higher_is_better)
-            return ComparedPairs(part, 0, *bits, array_backends.few_values(scores))
+            return ComparedPairs(part, 0, *bits, array_backends.two_values(scores))
         matrix, rows, sign = source.comparable(rows)
         limits = np.finfo if matrix.dtype.kind == "f" else np.iinfo
         largest, factor = limits(matrix.dtype).max, matrix.dtype.type(sign)
@@ -176,7 +176,7 @@ class MatrixBlock:
         above, close = np.empty((2, rows.size, word_count(matrix.shape[1])), dtype=np.uint64)
         if not tiles.compare(matrix, rows, factor, true, true, largest, 0, above, close):
             raise source.invalid()
-        return ComparedPairs(part, 0, above, close, tiles.few_values(matrix, rows))
+        return ComparedPairs(part, 0, above, close, tiles.two_values(matrix, rows))
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros, since scores that are close are equal; from a device the scores themselves."""

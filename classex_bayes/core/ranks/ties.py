@@ -8,6 +8,8 @@ import numpy as np
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Ties = Literal["random", "pessimistic", "optimistic"]
+# What users may say: "unknown" leaves the order open, "auto" does so for decisions.
+TieHandling = Literal["auto", "random", "pessimistic", "optimistic", "unknown"]
 
 
 @dataclass(frozen=True)

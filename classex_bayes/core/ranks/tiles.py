@@ -50,20 +50,20 @@ def compare(
 
 
 @_loop
-def few_values(scores: NumberArray, rows: IntArray) -> NumberArray:
-    """Whether each of `rows` of `scores` has at most two different values: shape (n,)."""
+def two_values(scores: NumberArray, rows: IntArray) -> NumberArray:
+    """Whether each of `rows` of `scores` has two different values, no more, no less: (n,)."""
     result = np.empty(rows.size, dtype=np.int64)
     for i in range(rows.size):
         row = scores[rows[i]]
         second = row[0]
-        few = True
+        n_values = 1
         for score in row:
             if score != row[0] and score != second:
-                few = second == row[0]
-                if not few:
-                    break
+                n_values += 1
                 second = score
-        result[i] = few
+                if n_values > 2:
+                    break
+        result[i] = n_values == 2
     return result
 
 

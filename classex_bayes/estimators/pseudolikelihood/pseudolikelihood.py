@@ -15,7 +15,7 @@ from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, 
 from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import WITH_RANKS, no_ranks
+from classex_bayes.task.validation import WITH_RANKS, require_ranks
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 # Points of the grid: so many to a standard deviation of V / (k1 - 1), and so many in all.
@@ -121,8 +121,7 @@ class PseudoLikelihood(LawEstimator):
     def _fit(self, task: SourceTask) -> None:
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
-        if task.kind == "accuracies":
-            raise no_ranks("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
+        require_ranks(task, "PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
         losses, share = loss_shares(task)
         laws = _Laws(_grid(task.n_classes), monotone)
         log_chance = laws.log_probabilities(losses, task.n_classes)

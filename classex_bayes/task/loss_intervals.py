@@ -1,0 +1,258 @@
+"""Losses known to lie in intervals: ties whose order is unknown, decisions, lists that are cut."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.core.subsets import log_spaced
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.evidence import LossEvidence, MadeFrom
+from classex_bayes.typing import FloatArray, IntArray
+
+# Accuracies whose bounds are so near each other are known.
+_KNOWN = 1e-6
+_SIZES = 200  # among which the smallest known one is sought
+_MOSTLY = 0.5
+# Why ranks are not known, and how they would be.
+_REASONS: dict[str, tuple[str, str]] = {
+    "decisions": (
+        "a decision says right or wrong among all classes and no more",
+        "pass scores that rank the classes, such as distances",
+    ),
+    "tied scores": (
+        "the order of tied scores is unknown",
+        "pass scores with more digits, or ties='random' if the classifier itself breaks ties so",
+    ),
+    "cut ranks": ("ranks beyond the end of the lists are unknown", "pass ranks among all classes"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LossIntervals:
+    r"""Losses of instance i known to lie in :math:`[a_i, b_i]`, and the classes they belong to.
+
+    ATA_k lies between that of the highest and that of the lowest losses. Where both agree it is
+    known: at all k that are large enough, unless the true class may be the best one or not.
+
+    Attributes
+    ----------
+    lowest, highest : LossEvidence
+        Evidence with every loss at the end of its interval.
+    kind : {"decisions", "tied scores", "cut ranks"}
+        Why the losses are not known.
+    broken : LossEvidence or None
+        Evidence with ties broken at random, where the scores are known.
+    """
+
+    lowest: LossEvidence
+    highest: LossEvidence
+    kind: MadeFrom
+    broken: LossEvidence | None = None
+
+    source: ClassVar[None] = None
+    statistics: ClassVar[None] = None
+    ties: ClassVar[Literal["unknown"]] = "unknown"
+
+    @classmethod
+    def between(
+        cls,
+        y: IntArray,
+        class_weight: FloatArray,
+        lowest: IntArray,
+        highest: IntArray,
+        kind: MadeFrom,
+        broken: LossEvidence | None = None,
+    ) -> Self:
+        """Evidence of losses (n,) between two bounds."""
+        best = LossEvidence(y, class_weight, lowest)
+        return cls(best, replace(best, losses=highest), kind, broken)
+
+    @classmethod
+    def of_ties(cls, broken: LossEvidence) -> Self:
+        """Evidence of scores whose ties hide an order."""
+        assert broken.statistics is not None
+        counts = broken.statistics.counts
+        kind: MadeFrom = "decisions" if mostly_decisions(broken) else "tied scores"
+        return cls.between(
+            broken.y, broken.class_weight, counts.lowest, counts.highest, kind, broken
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was computed on demand, so that equal data are equal when pickled."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def n_classes(self) -> int:
+        """k1."""
+        return self.lowest.n_classes
+
+    @property
+    def n_test(self) -> int:
+        """Number of test instances."""
+        return self.lowest.n_test
+
+    @property
+    def y(self) -> IntArray:
+        """Positions of the true classes, shape (n,)."""
+        return self.lowest.y
+
+    @property
+    def class_weight(self) -> FloatArray:
+        """Weights of the classes, shape (k1,)."""
+        return self.lowest.class_weight
+
+    @property
+    def instance_weight(self) -> FloatArray:
+        """Weights of the test instances, summing to 1."""
+        return self.lowest.instance_weight
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return 0 if self.broken is None else self.broken.n_tied
+
+    @property
+    def n_touched(self) -> int:
+        """Number of instances whose true class is tied with a competitor."""
+        return 0 if self.broken is None else self.broken.n_touched
+
+    @property
+    def n_open(self) -> int:
+        """Number of instances whose losses are not known."""
+        return int(np.count_nonzero(self.lowest.losses < self.highest.losses))
+
+    @property
+    def reason(self) -> str:
+        """Why ranks are not known."""
+        return _REASONS[self.kind][0]
+
+    @property
+    def remedy(self) -> str:
+        """How they would be known."""
+        return _REASONS[self.kind][1]
+
+    @property
+    def assumption(self) -> str:
+        """How the intervals were taken, for the reader of a prediction."""
+        n_open, n, k1 = self.n_open, self.n_test, self.n_classes
+        if self.kind == "cut ranks":
+            return f"{n_open} of {n} true classes are not in the lists: ranks beyond them are open"
+        if self.kind == "decisions":
+            return (
+                f"decisions: of {n_open} of {n} instances it is known that some of {k1 - 1} wrong "
+                "classes won; how many, and with it the decline, is left to the prior"
+            )
+        return (
+            f"the order of ties is unknown in {n_open} of {n} instances: their ranks lie between "
+            "the best and the worst that the ties allow"
+        )
+
+    def bounds(self, value: Callable[[LossEvidence], FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Bounds (n_k,) of a mean over the instances that falls with their losses."""
+        return value(self.highest), value(self.lowest)
+
+    def accuracy_bounds(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds of ATA_k: ties lost and ranks at their worst, and the opposite."""
+        return self.bounds(lambda evidence: evidence.accuracy(k))
+
+    def accuracy(self, k: IntArray) -> FloatArray:
+        """Average test accuracy where it is known: shape (n_k,)."""
+        return self.known("accuracy", k, self.accuracy_bounds(k))
+
+    def known(self, name: str, k: IntArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Values between bounds that agree, or an error that names the first k where not."""
+        lower, upper = bounds
+        is_open = upper - lower > _KNOWN
+        if is_open.any():
+            first = int(np.argmax(is_open))
+            known = "is known at no k"
+            if self.smallest_k is not None:
+                known = f"is known from k = {self.smallest_k} on"
+            raise DataError(
+                f"k: {name} at {k[first]} classes lies between {lower[first]:.4g} and "
+                f"{upper[first]:.4g}, since {self.reason}; accuracy {known}, and "
+                "task.accuracy_bounds(k) gives its bounds"
+            )
+        return (lower + upper) / 2
+
+    @cached_property
+    def smallest_k(self) -> int | None:
+        """Number of classes from which on ATA_k is known, None if it is unknown at k1."""
+
+        def is_open(k: IntArray) -> Any:
+            lower, upper = self.accuracy_bounds(k)
+            return upper - lower > _KNOWN
+
+        sizes = log_spaced(2, self.n_classes, _SIZES)
+        unknown = np.flatnonzero(is_open(sizes))
+        if unknown.size == 0:
+            return 2
+        if unknown[-1] == sizes.size - 1:
+            return None
+        unknown_k, known_k = sizes[unknown[-1]], sizes[unknown[-1] + 1]
+        while known_k - unknown_k > 1:
+            middle = (known_k + unknown_k) // 2
+            if is_open(np.array([middle]))[0]:
+                unknown_k = middle
+            else:
+                known_k = middle
+        return int(known_k)
+
+    def grid(self, number: int = 12) -> IntArray:
+        """Log-spaced numbers of classes at which ATA_k is known; there may be none."""
+        if self.smallest_k is None:
+            return np.empty(0, dtype=np.int64)
+        return log_spaced(self.smallest_k, self.n_classes, number)
+
+    @cached_property
+    def _dependent(self) -> LossEvidence:
+        """Evidence that the dependence between instances is taken from.
+
+        At the k where ATA_k is known, any losses within the intervals give the same.
+        """
+        if self.broken is not None and (self.kind != "decisions" or self.smallest_k is None):
+            return self.broken
+        return replace(self.lowest, smallest_k=self.smallest_k or 2)
+
+    def covariance(self, k: IntArray) -> FloatArray:
+        """Covariance of ATA_k: shape (n_k, n_k)."""
+        return self._dependent.covariance(k)
+
+    @property
+    def design_effect(self) -> float:
+        """Inflation of the variance by dependence between instances."""
+        return self._dependent.design_effect
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """Dependence between the right answers at k1."""
+        return self._dependent.dependence
+
+    def without_source(self) -> Self:
+        """Evidence that has let go of its scores and keeps what was computed from them."""
+        return self if self.broken is None else replace(self, broken=self.broken.without_source())
+
+    def select(self, kept: IntArray, rng: np.random.Generator) -> "LossEvidence | LossIntervals":
+        """Evidence of the classes at positions `kept` alone, from the scores."""
+        if self.broken is None or self.broken.source is None:
+            raise DataError(
+                f"task: it was made from {self.kind}, and {self.reason}; without scores it is not "
+                "known who beat whom among some of the classes"
+            )
+        return with_open_ties(self.broken.select(kept, rng))
+
+
+def mostly_decisions(evidence: LossEvidence) -> bool:
+    """Whether most rows of scores have two different values, like one-hot decisions."""
+    if evidence.statistics is None:
+        return False
+    return bool(evidence.statistics.counts.two_values.mean() > _MOSTLY)
+
+
+def with_open_ties(broken: LossEvidence) -> LossEvidence | LossIntervals:
+    """Evidence whose ties hide an order, from that with ties broken at random."""
+    return LossIntervals.of_ties(broken) if broken.n_tied else broken

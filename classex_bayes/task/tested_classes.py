@@ -1,0 +1,255 @@
+"""TestedClasses: what the test of k1 classes tells of accuracies."""
+
+from typing import Any
+
+from classex_bayes.arguments import class_counts, how_many
+from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.ranks.ties import TieHandling
+from classex_bayes.formatting import folded, html_block, html_facts
+from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.doubts import doubts_of
+from classex_bayes.task.evidence import LossEvidence, MadeFrom
+from classex_bayes.task.loss_intervals import LossIntervals
+from classex_bayes.task.task_facts import task_facts, task_line
+from classex_bayes.task.validation import require_ranks
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+
+
+class TestedClasses:
+    """Accuracies, their covariance and the data behind them; made by `SourceTask`."""
+
+    def __init__(
+        self,
+        evidence: LossEvidence | LossIntervals | AccuracyCurve,
+        kind: MadeFrom,
+        classes: list[Any] | None = None,
+    ) -> None:
+        self._evidence, self.kind, self.classes = evidence, kind, classes
+        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
+
+    @property
+    def evidence(self) -> LossEvidence:
+        """Labels, weights, losses and scores; `DataError` if only accuracies are known."""
+        require_ranks(self)
+        assert isinstance(self._evidence, LossEvidence)
+        return self._evidence
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether the rank of every instance is known; if not, `ranks` is a `DataError`."""
+        return isinstance(self._evidence, LossEvidence)
+
+    @property
+    def intervals(self) -> LossIntervals | None:
+        """Bounds of the losses, where ranks are known within bounds alone."""
+        return self._evidence if isinstance(self._evidence, LossIntervals) else None
+
+    @property
+    def ranks(self) -> IntArray:
+        """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
+        return self.evidence.losses + 1
+
+    @property
+    def y(self) -> IntArray:
+        """Positions of the true classes, shape (n_test,)."""
+        return self._tested.y
+
+    @property
+    def class_weight(self) -> FloatArray:
+        """Weights of the test classes, summing to 1, shape (n_classes,)."""
+        return self._tested.class_weight
+
+    @property
+    def instance_weight(self) -> FloatArray:
+        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
+        return self._tested.instance_weight
+
+    @property
+    def _tested(self) -> LossEvidence | LossIntervals:
+        """Evidence of single instances."""
+        return self.evidence if self.intervals is None else self.intervals
+
+    @property
+    def source(self) -> ScoreSource | None:
+        """Source of the scores; None if they are not known."""
+        return self._evidence.source
+
+    @property
+    def ties(self) -> TieHandling:
+        """Rule for competitors with the score of the true class."""
+        return self._tested.ties
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return self._evidence.n_tied
+
+    @property
+    def n_touched(self) -> int:
+        """Number of test instances whose true class is tied with a competitor."""
+        return self._evidence.n_touched
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why the data may not be what they should be, in sentences: `fit` warns of them."""
+        return doubts_of(self)
+
+    def grid(self, number: int = 12) -> IntArray:
+        """Log-spaced numbers of classes from 2 to k1, or some at which accuracy is known.
+
+        Parameters
+        ----------
+        number : int
+            At most how many.
+
+        Returns
+        -------
+        int array, increasing
+        """
+        return self._evidence.grid(how_many(number, "number"))
+
+    def accuracy(self, k: ClassCounts) -> FloatArray:
+        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            At k = k1 the plain (class-weighted) test accuracy.
+
+        Raises
+        ------
+        DataError
+            k outside 2..n_classes, not among the known ones of a bare curve, or where ranks are
+            known within bounds and these leave the accuracy open.
+
+        See Also
+        --------
+        classex_bayes.core.subsets.average_test_accuracy : The formula.
+        """
+        return self._evidence.accuracy(class_counts(k, largest=self.n_classes))
+
+    def accuracy_bounds(self, k: ClassCounts) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the average test accuracy, where ranks are known within bounds alone.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (n_k,)
+            ATA_k with every rank at its worst, and at its best; both `accuracy` if it is known.
+
+        Raises
+        ------
+        DataError
+            k as for `accuracy`.
+
+        Examples
+        --------
+        >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4, truncated_at=2)
+        >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
+        [[0.667, 0.5], [0.75, 0.5]]
+        """
+        counts = class_counts(k, largest=self.n_classes)
+        if self.intervals is not None:
+            return self.intervals.accuracy_bounds(counts)
+        accuracy = self._evidence.accuracy(counts)
+        return accuracy, accuracy
+
+    def metric(self, metric: str, k: ClassCounts) -> FloatArray:
+        """Average of a metric over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        metric : str
+            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@5" for the
+            share of instances whose class is among the 5 best. "recall" means the same.
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            Unbiased for the expectation of the metric on k random classes.
+
+        Raises
+        ------
+        DataError
+            An unknown metric, another than accuracy where only accuracies are known, or k as for
+            `accuracy`.
+        """
+        chosen = named_metric(metric)
+        if chosen == Accuracy():
+            return self.accuracy(k)
+        counts = class_counts(k, largest=self.n_classes)
+
+        def average(evidence: LossEvidence) -> FloatArray:
+            weight = evidence.instance_weight
+            return chosen.average(evidence.losses, self.n_classes, counts, weight)
+
+        if self.intervals is not None:
+            return self.intervals.known(metric, counts, self.intervals.bounds(average))
+        require_ranks(self, f"the metric {metric!r}")
+        return average(self.evidence)
+
+    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
+        """Covariance of the average test accuracies at `k`.
+
+        Dyadic-cluster-robust if scores are known (one more pass over them, but for `grid()`;
+        interpolated in log k between `grid()` once they are let go); 1.25 times the
+        class-clustered covariance if only ranks are known; Cov(k <= k') = a_k' (1 - a_k) deff / n
+        for a bare curve.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k, n_k)
+            Positive semidefinite.
+
+        See Also
+        --------
+        classex_bayes.core.influence.Influence : The dyadic formula.
+        """
+        return self._evidence.covariance(class_counts(k, largest=self.n_classes))
+
+    def design_effect(self) -> float:
+        """How many times the dependence between instances inflates the variance of ATA_k.
+
+        Instances share competitors and, with repeats, classes. If fewer than 5 classes have errors,
+        it is the mean number of repeats.
+
+        Returns
+        -------
+        float
+            At least 1.
+
+        See Also
+        --------
+        classex_bayes.core.influence.design_effect : The formula.
+        """
+        return self._evidence.design_effect
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """Dependence between the right answers at k1, estimated from the task."""
+        return self._evidence.dependence
+
+    def __repr__(self) -> str:
+        """Size, accuracy with its standard error, ties, and doubts about the data."""
+        return "\n".join([task_line(self), *(folded(f"doubt: {doubt}") for doubt in self.doubts)])
+
+    def _repr_html_(self) -> str:
+        return html_block("SourceTask", html_facts(task_facts(self)))

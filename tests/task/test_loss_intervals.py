@@ -1,0 +1,321 @@
+"""Ties, decisions and cut lists: bounds of accuracies against brute force, and what they refuse."""
+
+import pickle
+from contextlib import nullcontext
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.rank_rows import RankRows
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.exceptions import DataWarning
+from classex_bayes.risk.average_test_risk import average_test_risk
+
+RNG = np.random.default_rng(3)
+FEW = {"draws": 100, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+def scores_of(n_classes, repeats=2, seed=0, lead=2.0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), repeats)
+    return rng.normal(size=(y.size, n_classes)) + lead * np.eye(n_classes)[y], y
+
+
+def decided(scores):
+    return np.eye(scores.shape[1])[scores.argmax(axis=1)]
+
+
+def decisions(n_classes=40, **options):
+    scores, y = scores_of(n_classes)
+    return cb.SourceTask.from_scores(decided(scores), y, **options)
+
+
+def lists(n_classes=40, length=5):
+    scores, y = scores_of(n_classes)
+    ranks = cb.SourceTask.from_scores(scores, y).ranks
+    return cb.SourceTask.from_ranks(
+        np.minimum(ranks, length + 1), y, n_classes=n_classes, truncated_at=length
+    )
+
+
+def rounded(n_classes=40, **options):
+    scores, y = scores_of(n_classes)
+    return cb.SourceTask.from_scores(np.rint(scores), y, ties="unknown", **options)
+
+
+OPEN = {"decisions": decisions, "cut ranks": lists, "tied scores": rounded}
+
+
+def accuracy_over_subsets(scores, y, k):
+    """Share of right answers over all subsets of k classes and instances of theirs."""
+    right = []
+    for subset in combinations(range(scores.shape[1]), k):
+        for row in np.flatnonzero(np.isin(y, subset)):
+            others = [j for j in subset if j != y[row]]
+            right.append((scores[row, others] < scores[row, y[row]]).all())
+    return np.mean(right)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_are_the_extremes_of_all_orders_of_the_ties(seed):
+    rng = np.random.default_rng(seed)
+    scores, y = rng.integers(0, 3, (5, 5)).astype(float), np.arange(5)
+    scores[np.arange(5), y] += rng.integers(0, 2, 5)
+    task = cb.SourceTask.from_scores(scores, y, ties="unknown")
+    for k in (2, 3, 5):
+        # Only the order of the true class among its ties matters: all of them lost, or none.
+        tilted = [scores + sign * 0.5 * np.eye(5)[y] for sign in (-1, 1)]
+        expected = [accuracy_over_subsets(part, y, k) for part in tilted]
+        found = [float(bound[0]) for bound in task.accuracy_bounds(k)]
+        assert found == pytest.approx(expected)
+
+
+def test_a_decision_says_right_or_wrong_among_all_classes():
+    scores, y = scores_of(40)
+    full, task = cb.SourceTask.from_scores(scores, y), decisions()
+    assert task.kind == "decisions" and not task.has_ranks
+    assert task.accuracy(40)[0] == pytest.approx(full.accuracy(40)[0])
+    lower, upper = task.accuracy_bounds(np.arange(2, 41))
+    known = full.accuracy(np.arange(2, 41))
+    assert (lower <= known + 1e-12).all() and (known <= upper + 1e-12).all()
+    assert task.grid().tolist() == [40]
+    with pytest.raises(cb.DataError, match=r"between 0\.\d+ and .* known from k = 40 on"):
+        task.accuracy(39)
+
+
+@pytest.mark.parametrize("length", [1, 3, 10])
+def test_lists_know_the_accuracy_near_all_classes(length):
+    scores, y = scores_of(100)
+    full = cb.SourceTask.from_scores(scores, y)
+    ranks = np.where(full.ranks > length, length + 1, full.ranks)
+    task = cb.SourceTask.from_ranks(ranks, y, n_classes=100, truncated_at=length)
+    smallest = task.intervals.smallest_k
+    np.testing.assert_allclose(
+        task.accuracy(np.arange(smallest, 101)),
+        full.accuracy(np.arange(smallest, 101)),
+        atol=1e-6,
+    )
+    lower, upper = task.accuracy_bounds(smallest - 1)
+    assert upper - lower > 1e-6
+    # Any rank beyond the list means the same.
+    again = cb.SourceTask.from_ranks(
+        np.where(full.ranks > length, 100, full.ranks), y, n_classes=100, truncated_at=length
+    )
+    assert (again.intervals.highest.losses == task.intervals.highest.losses).all()
+    assert task.metric(f"accuracy@{length}", 100) == pytest.approx(
+        full.metric(f"accuracy@{length}", 100)
+    )
+
+
+def test_lists_that_hold_every_true_class_are_ranks():
+    task = cb.SourceTask.from_ranks([1, 2, 3, 1], range(4), n_classes=4, truncated_at=3)
+    assert task.has_ranks and task.kind == "ranks"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "length", "message"),
+    [
+        ([1, 2, 0, 1], 2, "3 if it is not in the list"),
+        ([1, 2, np.nan, 1], 2, "3 if it is not in the list"),
+        ([1, 2, 1, 1], 4, "truncated_at"),
+        ([1, 2, 1, 1], 0, "truncated_at"),
+    ],
+)
+def test_lists_that_make_no_sense(ranks, length, message):
+    with pytest.raises(cb.DataError, match=message):
+        cb.SourceTask.from_ranks(ranks, range(4), n_classes=4, truncated_at=length)
+
+
+def test_rows_of_two_values_are_decisions_unless_told_otherwise():
+    scores, y = scores_of(40)
+    votes = decided(scores)
+    assert cb.SourceTask.from_scores(votes, y).ties == "unknown"
+    assert cb.SourceTask.from_scores(1 - votes, y, higher_is_better=False).kind == "decisions"
+    for ties in ("random", "optimistic", "pessimistic"):
+        assert cb.SourceTask.from_scores(votes, y, ties=ties).has_ranks
+    mostly = np.where(np.arange(y.size)[:, None] % 5 < 3, votes, scores)
+    assert not cb.SourceTask.from_scores(mostly, y).has_ranks
+    few = np.where(np.arange(y.size)[:, None] % 5 < 2, votes, scores)
+    assert cb.SourceTask.from_scores(few, y).has_ranks
+    assert cb.SourceTask.from_scores(np.ones((80, 40)), y).has_ranks  # guessing
+
+
+@pytest.mark.parametrize("ties", ["auto", "unknown"])
+def test_scores_without_ties_are_as_they_were(ties):
+    scores, y = scores_of(40)
+    task = cb.SourceTask.from_scores(scores, y, ties=ties)
+    assert task.has_ranks and (task.ranks == cb.SourceTask.from_scores(scores, y).ranks).all()
+
+
+def test_embeddings_and_dask_agree_with_the_matrix():
+    da = pytest.importorskip("dask.array")
+    scores, y = scores_of(40)
+    votes = np.rint(scores)
+    expected = cb.SourceTask.from_scores(votes, y, ties="unknown")
+    blocks = da.from_array(votes, chunks=(7, 40))
+    for task in (
+        cb.SourceTask.from_scores(blocks, y, ties="unknown"),
+        cb.SourceTask.from_embeddings(votes, np.eye(40), y, metric="dot", ties="unknown"),
+    ):
+        for end in ("lowest", "highest"):
+            found = getattr(task.intervals, end).losses
+            assert (found == getattr(expected.intervals, end).losses).all()
+    lazy = cb.SourceTask.from_scores(da.from_array(decided(scores), chunks=(7, 40)), y)
+    assert lazy.kind == "decisions"
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+@pytest.mark.parametrize("kind", OPEN)
+def test_what_needs_ranks_says_why_there_are_none(kind):
+    task = OPEN[kind]()
+    for use in (
+        lambda: task.ranks,
+        lambda: cb.KDE().fit(task),
+        lambda: cb.PseudoLikelihood().fit(task),
+        lambda: cb.backtest([cb.KDE()], task, 20),
+        lambda: average_test_risk(task, 1 - np.eye(40), 20),
+        lambda: cb.ScoreInformedExtrapolator().fit(task, **FEW),
+        lambda: cb.extrapolate_groups(task, task.y % 2, 100, progressbar=False),
+    ):
+        with pytest.raises(cb.DataError, match=f"made from {kind} and has no ranks.*; pass"):
+            use()
+    report = cb.diagnose(task)
+    assert report["few errors"].passed is None and "made from" in report["ties"].sentence
+    repr(task), task._repr_html_()
+
+
+def test_decisions_and_lists_without_scores_have_no_part():
+    for task in (lists(), decisions().without_scores()):
+        with pytest.raises(cb.DataError, match="not known who beat whom"):
+            task.subsample(20, random_seed=1)
+
+
+def test_a_subsample_of_scores_is_the_task_of_the_submatrix():
+    scores, y = scores_of(30)
+    task = cb.SourceTask.from_scores(np.rint(scores), y, ties="unknown")
+    kept = np.arange(0, 30, 3)
+    rows = np.isin(y, kept)
+    direct = cb.SourceTask.from_scores(np.rint(scores)[rows][:, kept], y[rows] // 3, ties="unknown")
+    part = task.select(kept)
+    assert (part.intervals.lowest.losses == direct.intervals.lowest.losses).all()
+    assert (part.intervals.highest.losses == direct.intervals.highest.losses).all()
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_parts_are_put_together(kind):
+    scores, y = scores_of(40)
+    halves = slice(0, 40), slice(40, 80)
+    if kind == "cut ranks":
+        ranks = np.minimum(cb.SourceTask.from_scores(scores, y).ranks, 6)
+        options = {"n_classes": 40, "truncated_at": 5, "untested": "competitors"}
+        parts = [cb.SourceTask.from_ranks(ranks[i], y[i], **options) for i in halves]
+    else:
+        values = decided(scores) if kind == "decisions" else np.rint(scores)
+        options = {"ties": "unknown", "untested": "competitors"}
+        parts = [cb.SourceTask.from_scores(values[i], y[i], **options) for i in halves]
+        parts = [pickle.loads(pickle.dumps(part.without_scores())) for part in parts]
+    whole, merged = OPEN[kind](), cb.SourceTask.merge(parts)
+    assert merged.kind == kind
+    for end in ("lowest", "highest"):
+        found = getattr(merged.intervals, end).losses
+        assert (found == getattr(whole.intervals, end).losses).all()
+    # Ties of a part are broken by their places in it.
+    tolerance = 0.1 if kind == "tied scores" else 1e-6
+    assert merged.design_effect() == pytest.approx(whole.design_effect(), rel=tolerance)
+
+
+def test_parts_that_disagree_are_refused():
+    scores, y = scores_of(40)
+    options = {"untested": "competitors"}
+    first = cb.SourceTask.from_scores(decided(scores)[:40], y[:40], **options)
+    with pytest.raises(cb.DataError, match="ties of part 1 is 'random', that of part 0 is 'unk"):
+        cb.SourceTask.merge(
+            [first, cb.SourceTask.from_scores(np.rint(scores[40:]), y[40:], **options)]
+        )
+    # A part without any tie fits to any rule.
+    whole = cb.SourceTask.merge([first, cb.SourceTask.from_scores(scores[40:], y[40:], **options)])
+    assert not whole.has_ranks
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_rows_are_probabilities_of_the_intervals(kind):
+    task, basis = OPEN[kind](), RadialBasis.regular(-2, 5, 0.5)
+    rows = RankRows.of(task)
+    single = basis.bin_probabilities(np.arange(40), 40)
+    matrix, place = rows.probabilities(basis), rows.place
+    ends = task.intervals.lowest.losses, task.intervals.highest.losses
+    for row, lowest, highest in zip(place, *ends, strict=True):
+        # k1 is small: every loss has a bin of its own.
+        np.testing.assert_allclose(
+            matrix[row], single[lowest : highest + 1].sum(axis=0), rtol=1e-6, atol=1e-9
+        )
+    assert rows.histogram().sum() == pytest.approx(task.n_test)
+    is_partition = BernsteinData.of(task, basis).is_partition
+    assert is_partition == (kind != "tied scores")
+
+
+def test_many_intervals_are_binned_outwards():
+    scores, y = scores_of(300, 1, lead=2.5)
+    task = cb.SourceTask.from_scores(np.rint(2 * scores), y, ties="unknown")
+    rows = RankRows.of(task)
+    first = np.append(0, rows.last_loss[:-1] + 1)
+    intervals = task.intervals
+    assert (first[rows.first[rows.place]] <= intervals.lowest.losses).all()
+    assert (rows.last_loss[rows.last[rows.place]] >= intervals.highest.losses).all()
+    assert BernsteinData.of(task, RadialBasis.regular(-2, 5, 0.5)).padded().counts.size % 48 == 0
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_a_fit_is_saved_and_says_what_it_assumed(kind, tmp_path):
+    task = OPEN[kind]()
+    with pytest.warns(DataWarning) if kind == "decisions" else nullcontext():
+        model = cb.BayesianExtrapolator().fit(task, **FEW)
+    assert task.intervals.assumption in model.predict(40).notes
+    again = cb.load(cb.save(model, tmp_path / "fit.nc"))
+    assert (again.predict(400).accuracy == model.predict(400).accuracy).all()
+    model.compute_log_likelihood()
+    by_class = model.idata["log_likelihood"]["loss_histogram"].sum("class")
+    np.testing.assert_allclose(by_class, model.data_.log_likelihood(model.weights_.values))
+    if kind == "tied scores":
+        with pytest.raises(cb.DataError, match="overlap"):
+            cb.posterior_checks(model)
+        with pytest.raises(cb.DataError, match="fitted alone"):
+            cb.BayesianExtrapolator().fit([task, lists()], **FEW)
+    else:
+        assert "ranks: distance" in cb.posterior_checks(model).table.index
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_decisions_leave_a_wider_interval_than_ranks():
+    scores, y = scores_of(60)
+    tasks = cb.SourceTask.from_scores(scores, y), cb.SourceTask.from_scores(decided(scores), y)
+    widths = []
+    for task in tasks:
+        interval = cb.BayesianExtrapolator().fit(task, **FEW).predict(600).interval(0.9)
+        widths.append(float(interval["upper"].iloc[0] - interval["lower"].iloc[0]))
+    assert widths[1] > 1.2 * widths[0]
+
+
+def test_many_touched_instances_are_a_doubt():
+    scores, y = scores_of(40)
+    task = cb.SourceTask.from_scores(np.rint(scores), y)
+    own = np.rint(scores)[np.arange(80), y]
+    touched = ((np.rint(scores) == own[:, None]).sum(axis=1) > 1).sum()
+    assert task.n_touched == touched > 4
+    with pytest.warns(DataWarning, match=f"tied with a competitor in {touched} of 80"):
+        prediction = cb.ClassExReg(0.5).fit(task).predict(100)
+    assert any("tied with a competitor" in note for note in prediction.notes)
+
+
+def test_files_say_how_lists_are_cut(tmp_path):
+    ranks, y = np.array([1, 2, 4, 4, 1]), np.arange(5)
+    np.savez(tmp_path / "lists.npz", ranks=ranks, y=y, n_classes=5, truncated_at=3)
+    np.savez(tmp_path / "bare.npz", ranks=ranks, y=y, n_classes=5)
+    in_file = cb.read_task(tmp_path / "lists.npz")
+    option = cb.read_task(tmp_path / "bare.npz", truncated_at=3)
+    for task in (in_file, option):
+        assert task.intervals.highest.losses.tolist() == [0, 1, 4, 4, 0]
+    assert cb.read_task(tmp_path / "bare.npz").has_ranks
