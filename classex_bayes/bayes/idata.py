@@ -15,7 +15,6 @@ from classex_bayes.bayes.model.likelihoods import (
     PowerData,
     likelihood_data,
 )
-from classex_bayes.bayes.model.rank_rows import RankRows
 from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
@@ -98,7 +97,7 @@ def data_groups(
         if isinstance(data, BernsteinData)
         else ("direction", data.whitened, data.observed)
     )
-    position = RankRows.of(task).largest_loss if row == "bin" else np.arange(values.size)
+    position = task.loss_bins if row == "bin" else np.arange(values.size)
     coords = {"knot": basis.knots, row: position, "k": k}
     observed = xr.Dataset(
         {name: (row, values), "accuracy": ("k", task.accuracy(k) if k.size else k.astype(float))},
@@ -156,16 +155,9 @@ def predictive_group(
 ) -> xr.Dataset:
     """Replicated data of the tasks of `tree`, each of its size, one for each draw of the weights.
 
-    Replicates of pooled tasks are independent of each other. `DataError` if ranks are known within
-    bounds that overlap and no accuracy is known, so that there is nothing to compare them with.
+    Replicates of pooled tasks are independent of each other.
     """
     data, observed = data_of(tree), tree["observed_data"].to_dataset()
-    has_histogram = not isinstance(data, PowerData) and all(p.is_partition for p in data.parts)
-    if not has_histogram and observed["k"].size == 0:
-        raise DataError(
-            "task: its ranks are known within bounds that overlap, and its accuracy at no number "
-            "of classes; there is nothing that replicates could be compared with"
-        )
     coords = {name: weights[name].values for name in ("chain", "draw")}
     rows = {str(d): observed[d].variable for d in observed.coords if d in (*ROWS, *_NUMBERS)}
     law, accuracies = MixtureLaw(basis, weights.values), []
@@ -174,8 +166,7 @@ def predictive_group(
         effective = max(round(n_test / design_effect), 1)
         accuracies.append(replicated_accuracy(law, (n_classes, effective), k, rng))
     group = xr.Dataset({"accuracy": (("chain", "draw", "k"), np.concatenate(accuracies, axis=-1))})
-    if has_histogram:
-        assert not isinstance(data, PowerData)
+    if not isinstance(data, PowerData):
         histograms = [part.replicates(weights.values, rng) for part in data.parts]
         group[data.observed] = (("chain", "draw", "bin"), np.concatenate(histograms, axis=-1))
     present = {name: row for name, row in rows.items() if row.dims[0] in group.dims}

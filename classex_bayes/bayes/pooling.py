@@ -115,12 +115,6 @@ def pooled_data(
     parts = [likelihood_data(task, basis, likelihood) for task in tasks]
     weight = pool_weights(tasks, shared)
     histograms = tuple(part for part in parts if isinstance(part, BernsteinData))
-    for number, part in enumerate(histograms):
-        if not part.is_partition:
-            raise DataError(
-                f"task: the ranks of task {number} are known within bounds that overlap, with "
-                "which it can only be fitted alone; make it with ties='random' to pool it"
-            )
     if histograms:
         return PooledData(histograms, tuple(weight.tolist())), parts, weight
     scaled = [

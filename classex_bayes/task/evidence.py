@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import loss_histogram
+from classex_bayes.core.basis import loss_bins, loss_histogram
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
     LossStatistics,
@@ -199,10 +199,20 @@ class LossEvidence:
         variance = float(self.covariance(self.grid())[-1, -1]) if scored else None
         return answer_dependence(self.losses, self.y, self.class_weight, variance)
 
-    def histogram(self, last_loss: IntArray) -> FloatArray:
-        """Weighted number of instances in each bin of losses; sums to n."""
-        values, counts = self._distinct
-        return loss_histogram(values, last_loss, counts)
+    @property
+    def loss_bins(self) -> IntArray:
+        """Largest loss of each bin of the histogram."""
+        return loss_bins(self.n_classes)
+
+    def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+        """Weighted number of instances in each bin of losses, of each group; sums to n."""
+        if group is None:
+            values, counts = self._distinct
+            return loss_histogram(values, last_loss, counts)
+        place = group * last_loss.size + np.searchsorted(last_loss, self.losses)
+        size = (int(group.max()) + 1) * last_loss.size
+        counts = np.bincount(place, self.n_test * self.instance_weight, size)
+        return counts.reshape(-1, last_loss.size)
 
     def without_source(self) -> Self:
         """Evidence that has let go of its scores and keeps what was computed from them."""

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from classex_bayes.core.basis import N_BINS, loss_bins
 from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.core.influence import independent_variance
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
@@ -37,6 +39,11 @@ class LossIntervals:
 
     ATA_k lies between that of the highest and that of the lowest losses. Where both agree it is
     known: at all k that are large enough, unless the true class may be the best one or not.
+
+    The likelihood counts losses in bins as wide as what is known, so that the intervals of
+    decisions and of lists are whole bins. The order of ties is no such bin, since it depends on
+    the losses whether scores are tied. Instances are spread evenly over their intervals, and the
+    variance of ATA_k is raised by that of a uniform law between its bounds.
 
     Attributes
     ----------
@@ -147,8 +154,8 @@ class LossIntervals:
                 "classes won; how many, and with it the decline, is left to the prior"
             )
         return (
-            f"the order of ties is unknown in {n_open} of {n} instances: their ranks lie between "
-            "the best and the worst that the ties allow"
+            f"the order of ties is unknown in {n_open} of {n} instances: the interval allows for "
+            "their best and their worst ranks"
         )
 
     def bounds(self, value: Callable[[LossEvidence], FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -222,10 +229,45 @@ class LossIntervals:
         """Covariance of ATA_k: shape (n_k, n_k)."""
         return self._dependent.covariance(k)
 
-    @property
+    @cached_property
     def design_effect(self) -> float:
-        """Inflation of the variance by dependence between instances."""
-        return self._dependent.design_effect
+        """Inflation of the variance by dependence between instances, and by unknown orders."""
+        evidence = self._dependent
+        k = evidence.grid() if self.kind == "tied scores" else np.array([self.n_classes])
+        lower, upper = self.accuracy_bounds(k)
+        middle = (self.n_test * (lower + upper) / 2 + 0.5) / (self.n_test + 1)
+        independent = np.maximum(
+            independent_variance(evidence.losses, self.n_classes, k, self.instance_weight),
+            middle * (1 - middle) / self.n_test**2,
+        )
+        of_orders = float(((upper - lower) ** 2 / (12 * independent)).max())
+        return round(evidence.design_effect + of_orders, 6)
+
+    @property
+    def loss_bins(self) -> IntArray:
+        """Largest loss of each bin of the histogram: what is known tells one bin from the next."""
+        k1 = self.n_classes
+        if self.kind == "decisions":
+            return np.array([0, k1 - 1])
+        if self.kind == "tied scores":
+            return loss_bins(k1)
+        end = int(self.lowest.losses[self.lowest.losses < self.highest.losses].min()) - 1
+        bins = loss_bins(k1, N_BINS - 2)
+        return np.append(np.union1d(bins[bins < end], end), k1 - 1)
+
+    def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+        """Weighted number of instances in each bin, of each group, spread over their intervals."""
+        if group is None:
+            return self.histogram(last_loss, np.zeros(self.n_test, dtype=np.int64))[0]
+        lowest, highest = self.lowest.losses, self.highest.losses
+        weight = self.n_test * self.instance_weight / (highest - lowest + 1)
+        counts = np.empty((int(group.max()) + 1, last_loss.size))
+        first = 0
+        for column, last in enumerate(last_loss):
+            within = np.minimum(highest, last) - np.maximum(lowest, first) + 1
+            counts[:, column] = np.bincount(group, weight * np.maximum(within, 0), len(counts))
+            first = last + 1
+        return counts
 
     @property
     def dependence(self) -> AnswerDependence:

@@ -243,6 +243,18 @@ class TestedClasses:
         return self._evidence.design_effect
 
     @property
+    def loss_bins(self) -> IntArray:
+        """Largest number of losses (n_bins,) of each bin that the likelihood counts."""
+        return self._tested.loss_bins
+
+    def loss_histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+        """Weighted number of instances in each bin of losses: shape (n_bins,), summing to n.
+
+        It is (n_groups, n_bins) if the `group` (n,) of each instance is given.
+        """
+        return self._tested.histogram(last_loss, group)
+
+    @property
     def dependence(self) -> AnswerDependence:
         """Dependence between the right answers at k1, estimated from the task."""
         return self._evidence.dependence

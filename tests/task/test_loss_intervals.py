@@ -9,8 +9,8 @@ import pytest
 
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.model.rank_rows import RankRows
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk.average_test_risk import average_test_risk
 
@@ -240,32 +240,42 @@ def test_parts_that_disagree_are_refused():
     assert not whole.has_ranks
 
 
-@pytest.mark.parametrize("kind", OPEN)
-def test_rows_are_probabilities_of_the_intervals(kind):
+@pytest.mark.parametrize("kind", ["decisions", "cut ranks"])
+def test_the_likelihood_is_that_of_the_intervals(kind):
     task, basis = OPEN[kind](), RadialBasis.regular(-2, 5, 0.5)
-    rows = RankRows.of(task)
-    single = basis.bin_probabilities(np.arange(40), 40)
-    matrix, place = rows.probabilities(basis), rows.place
+    single = basis.bin_probabilities(np.arange(40), 40)  # of every number of losses
+    weights = np.random.default_rng(1).dirichlet(np.ones(basis.knots.size), 5)
+    expected = np.zeros(5)
     ends = task.intervals.lowest.losses, task.intervals.highest.losses
-    for row, lowest, highest in zip(place, *ends, strict=True):
-        # k1 is small: every loss has a bin of its own.
-        np.testing.assert_allclose(
-            matrix[row], single[lowest : highest + 1].sum(axis=0), rtol=1e-6, atol=1e-9
-        )
-    assert rows.histogram().sum() == pytest.approx(task.n_test)
-    is_partition = BernsteinData.of(task, basis).is_partition
-    assert is_partition == (kind != "tied scores")
+    for lowest, highest in zip(*ends, strict=True):
+        expected += np.log(weights @ single[lowest : highest + 1].sum(axis=0))
+    found = BernsteinData.of(task, basis).log_likelihood(weights) * task.design_effect()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_many_intervals_are_binned_outwards():
-    scores, y = scores_of(300, 1, lead=2.5)
-    task = cb.SourceTask.from_scores(np.rint(2 * scores), y, ties="unknown")
-    rows = RankRows.of(task)
-    first = np.append(0, rows.last_loss[:-1] + 1)
-    intervals = task.intervals
-    assert (first[rows.first[rows.place]] <= intervals.lowest.losses).all()
-    assert (rows.last_loss[rows.last[rows.place]] >= intervals.highest.losses).all()
-    assert BernsteinData.of(task, RadialBasis.regular(-2, 5, 0.5)).padded().counts.size % 48 == 0
+@pytest.mark.parametrize("kind", OPEN)
+def test_histograms_spread_instances_over_their_intervals(kind):
+    task = OPEN[kind](class_weight=np.arange(1, 41)) if kind != "cut ranks" else lists()
+    bins = task.loss_bins
+    expected = np.zeros((40, bins.size))
+    ends = task.intervals.lowest.losses, task.intervals.highest.losses
+    for i, (lowest, highest) in enumerate(zip(*ends, strict=True)):
+        places = np.searchsorted(bins, np.arange(lowest, highest + 1))
+        weight = task.n_test * task.instance_weight[i] / places.size
+        np.add.at(expected[task.y[i]], places, weight)
+    np.testing.assert_allclose(task.loss_histogram(bins, task.y), expected, atol=1e-9)
+    np.testing.assert_allclose(task.loss_histogram(bins), expected.sum(axis=0), atol=1e-9)
+    assert task.loss_histogram(bins).sum() == pytest.approx(task.n_test)
+
+
+def test_unknown_orders_widen_the_variance_by_that_between_the_bounds():
+    task = rounded()
+    random = task.intervals.broken
+    lower, upper = task.accuracy_bounds(random.grid())
+    of_orders = (upper - lower) ** 2 / 12  # of a uniform law
+    chance = accuracy_given_losses(random.losses, 40, random.grid())
+    added = (of_orders / (chance.var(axis=0) / task.n_test)).max()
+    assert task.design_effect() == pytest.approx(random.design_effect + added, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", OPEN)
@@ -279,13 +289,7 @@ def test_a_fit_is_saved_and_says_what_it_assumed(kind, tmp_path):
     model.compute_log_likelihood()
     by_class = model.idata["log_likelihood"]["loss_histogram"].sum("class")
     np.testing.assert_allclose(by_class, model.data_.log_likelihood(model.weights_.values))
-    if kind == "tied scores":
-        with pytest.raises(cb.DataError, match="overlap"):
-            cb.posterior_checks(model)
-        with pytest.raises(cb.DataError, match="fitted alone"):
-            cb.BayesianExtrapolator().fit([task, lists()], **FEW)
-    else:
-        assert "ranks: distance" in cb.posterior_checks(model).table.index
+    assert "ranks: distance" in cb.posterior_checks(model).table.index
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")

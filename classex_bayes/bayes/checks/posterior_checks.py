@@ -160,8 +160,6 @@ def posterior_checks(
     notes = []
     if isinstance(model.data_, PowerData):
         notes.append("ranks: not known to the power form")
-    elif "loss_histogram" not in replicated:
-        notes.append("ranks: known within bounds that overlap, of which no replicates are drawn")
     else:
         data = model.data_.parts[position]
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from classex_bayes.arguments import one_of
-from classex_bayes.bayes.model.rank_rows import RankRows
 from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -45,9 +44,8 @@ class BernsteinData(Likelihood):
     r"""Histogram of ranks and the matrix of its expectation: the default likelihood.
 
     :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
-    Bernstein moments of the basis elements over bins of ranks, deff the design effect. Where ranks
-    are known to lie in intervals, these take the place of bins: a row of B is the probability
-    of an interval.
+    Bernstein moments of the basis elements over bins of ranks, deff the design effect. Bins
+    are as wide as what is known of the ranks: those of decisions are rank 1 and all others.
     """
 
     kind: ClassVar[str] = "bernstein"
@@ -60,25 +58,21 @@ class BernsteinData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task whose ranks are known, or known to lie in intervals."""
-        rows = RankRows.of(task)
-        return cls(rows.probabilities(basis), rows.histogram(), task.design_effect())
+        last_loss = task.loss_bins
+        return cls(
+            basis.bin_probabilities(last_loss, task.n_classes),
+            task.loss_histogram(last_loss),
+            task.design_effect(),
+        )
 
     def padded(self) -> Self:
-        """Return the same data with 48 bins, so that one compiled model serves every k1.
-
-        Of intervals that overlap there may be more: a multiple of 48.
-        """
-        missing = -self.counts.size % N_BINS
+        """Return the same data with 48 bins, so that one compiled model serves every k1."""
+        missing = N_BINS - self.counts.size
         return replace(
             self,
             matrix=np.pad(self.matrix, ((0, missing), (0, 0))),
             counts=np.pad(self.counts, (0, missing)),
         )
-
-    @property
-    def is_partition(self) -> bool:
-        """Whether every rank lies in one row, so that histograms can be drawn."""
-        return bool(np.allclose(self.matrix.sum(axis=0), 1.0, atol=1e-6))
 
     @property
     def parts(self) -> tuple[Self, ...]:
@@ -113,10 +107,8 @@ class BernsteinData(Likelihood):
         class c with weight w_c; the classes add up to the log-likelihood of the model.
         """
         classes, position = np.unique(task.y, return_inverse=True)
-        share = np.zeros((classes.size, self.counts.size))
-        np.add.at(share, (position, RankRows.of(task).place), task.instance_weight)
-        scale = task.n_test / self.design_effect
-        return scale * (self._log_shares(weights) @ share.T), classes
+        counts = task.loss_histogram(task.loss_bins, position)
+        return self._log_shares(weights) @ counts.T / self.design_effect, classes
 
     def _log_shares(self, weights: FloatArray) -> FloatArray:
         return np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
