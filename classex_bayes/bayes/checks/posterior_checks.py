@@ -164,8 +164,7 @@ def posterior_checks(
         data = model.data_.parts[position]
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
     grid = observed["k"].values
-    spaced = np.geomspace(grid[0], grid[-1], _N_K) if grid.size else grid
-    for k in np.unique(grid[np.abs(np.log(grid[:, None] / spaced)).argmin(axis=0)]):
+    for k in _spread(grid):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
         discrepancies[f"ATA: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
     classes = None
@@ -185,6 +184,14 @@ def posterior_checks(
         f"Replicates of {n_classes} classes, {n_test} instances",
         tuple(notes),
     )
+
+
+def _spread(grid: IntArray) -> IntArray:
+    """At most six numbers of classes, evenly spread in the logarithm."""
+    if grid.size == 0:
+        return grid
+    spaced = np.geomspace(grid[0], grid[-1], _N_K)
+    return np.unique(grid[np.abs(np.log(grid[:, None] / spaced)).argmin(axis=0)])
 
 
 def _notes_on_classes(

@@ -17,7 +17,7 @@ from classex_bayes.bayes.checks.class_ranks import (
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import MIXTURE, task_part, task_sizes
 from classex_bayes.bayes.provenance import stage_rng
-from classex_bayes.core.basis import loss_bins, loss_histogram
+from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
@@ -89,8 +89,7 @@ def observed_and_replicated(
         return observed, replicated
     observed = observed.copy()
     if "loss_histogram" in observed:
-        weights = task.n_test * task.instance_weight
-        counts = loss_histogram(task.evidence.losses, observed["bin"].values, weights)
+        counts = task.loss_histogram(observed["bin"].values)
         observed["loss_histogram"] = ("bin", counts)
     observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
     return observed, replicated

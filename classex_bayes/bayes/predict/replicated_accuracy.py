@@ -23,6 +23,8 @@ def replicated_accuracy(
     (n / deff): favorability from the mixture, rank - 1 ~ Binomial(k1 - 1, 1 - U*), then ATA_k.
     `task_size` is k1 and the number of independent instances.
     """
+    if k.size == 0:
+        return np.empty((*law.weights.shape[:-1], 0))
     n_classes, effective = task_size
     simulated = int(min(effective, _MOST_INSTANCES))
     expected, basis = law.expected(k), law.basis
