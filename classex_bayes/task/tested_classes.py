@@ -247,12 +247,29 @@ class TestedClasses:
         """Largest number of losses (n_bins,) of each bin that the likelihood counts."""
         return self._tested.loss_bins
 
-    def loss_histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
-        """Weighted number of instances in each bin of losses: shape (n_bins,), summing to n.
+    def loss_histogram(
+        self, last_loss: IntArray, instance_group: IntArray | None = None
+    ) -> FloatArray:
+        """Weighted number of instances in each bin of losses.
 
-        It is (n_groups, n_bins) if the `group` (n,) of each instance is given.
+        Parameters
+        ----------
+        last_loss : int array of shape (n_bins,)
+            Largest number of losses of each bin, such as `loss_bins`.
+        instance_group : int array of shape (n_test,), optional
+            Groups 0, 1, ... of the instances, to be counted apart.
+
+        Returns
+        -------
+        array of shape (n_bins,) or (n_groups, n_bins)
+            Sums to n_test. Losses known within bounds are spread evenly over them.
+
+        Raises
+        ------
+        DataError
+            Only accuracies are known.
         """
-        return self._tested.histogram(last_loss, group)
+        return self._tested.histogram(last_loss, instance_group)
 
     @property
     def dependence(self) -> AnswerDependence:
