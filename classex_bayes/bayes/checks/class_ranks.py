@@ -3,8 +3,8 @@ r"""Ranks of the instances of one class: alike among themselves, or given at ran
 The mixture of the model is a law of single instances. A Gaussian copula makes the ranks of one
 class alike: instance i of class j has the latent :math:`\sqrt\rho\,a_j + \sqrt{1-\rho}\,e_i`, both
 standard normal, and the rank at whose quantile under the law it stands. Beside such classes there
-may be some that are broken: wrong labels, a template of something else. Their ranks are uniform on
-1..k1.
+may be some that are broken: damaged instances, wrong labels, a template of something else. Their
+ranks are uniform on 1..k1.
 
 A few broken classes make the ranks of a class look more alike than they are, and would hide behind
 that. So rho has a prior from sound laws, and is learnt from the other classes, with the law that
@@ -22,6 +22,7 @@ from classex_bayes.typing import FloatArray, IntArray
 # Over Gaussian, spherical, hierarchical laws, and classes of unequal variances, rho was 0.0 to 0.7.
 _TYPICAL, _SD = 0.30, 0.15
 RHO = np.linspace(0.0, 0.9, 19)
+_RHO_AT_RANDOM = 0.0, 0.6
 _EFFECTS = np.arange(-4.5, 4.6, 0.3)  # of classes; nodes of the trapezoid rule
 _N_FRACTIONS, _LARGEST_FRACTION = 10, 0.5
 # Share of a bin that the sound classes keep at least.
@@ -76,7 +77,11 @@ class RandomClasses:
     classes have :math:`(p_b - f u_b) / (1 - f)`, so that all together have the model's law. The
     likelihood of class j is
 
-    .. math:: f \prod_i u_{b_i} + (1 - f) \int \prod_i P(b_i \mid a) \varphi(a) \, da.
+    .. math:: f R_j + (1 - f) \int \prod_i P(b_i \mid a) \varphi(a) \, da.
+
+    :math:`R_j` is the mean of two: the ranks are uniform and independent, :math:`\prod_i u_{b_i}`,
+    as of damaged instances; or uniform with a correlation of 0.6, as of classes whose template is
+    that of another class, which is always about as far away.
 
     With one instance in every class it does not depend on f: broken classes cannot be told from
     hard instances.
@@ -96,26 +101,19 @@ class RandomClasses:
         """Log P(bin | effect of the class) of sound classes for every f: (n_f, n_bins, nodes)."""
         left = self.share - self.fractions[:, None] * self.at_random
         sound = np.maximum(left, _KEPT * self.share)
-        limits = latent_limits(sound / sound.sum(axis=1, keepdims=True))
-        ends = np.full((self.fractions.size, 1), np.inf)
-        limits = np.concatenate([-ends, limits, ends], axis=1)[..., None]
-        z = (limits - np.sqrt(rho) * _EFFECTS) / np.sqrt(1 - rho)
-        low, high = z[:, :-1], z[:, 1:]
-        # Differences of the smaller tails keep rare bins accurate.
-        upper = low > 0
-        low, high = np.where(upper, -high, low), np.where(upper, -low, high)
-        return np.log(np.maximum(ndtr(high) - ndtr(low), _TINY))
+        return _tables(sound / sound.sum(axis=1, keepdims=True), rho)
+
+    @cached_property
+    def _tables_at_random(self) -> FloatArray:
+        return np.array([_tables(self.at_random, rho) for rho in _RHO_AT_RANDOM])
 
     def log_likelihoods(
         self, counts: IntArray, tables: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Of every class, sound (n_f, n_tested) and at random (n_tested,), from its counts."""
-        weight = np.exp(-(_EFFECTS**2) / 2)
-        single = counts.astype(float)
-        given_effect = single @ tables
-        largest = given_effect.max(axis=-1)
-        mean = np.exp(given_effect - largest[..., None]) @ (weight / weight.sum())
-        return largest + np.log(np.maximum(mean, _TINY)), single @ np.log(self.at_random)
+        at_random = _class_log_likelihood(counts, self._tables_at_random)
+        mean = np.logaddexp.reduce(at_random, axis=0) - np.log(len(at_random))
+        return _class_log_likelihood(counts, tables), mean
 
     def evidence(self, counts: IntArray, weight: FloatArray, tables: FloatArray) -> float:
         """Log-likelihood ratio of the best share f to f = 0; `weight` (n_tested,) has mean 1."""
@@ -147,6 +145,28 @@ class RandomClasses:
         fraction = self.fractions[:, None]
         with np.errstate(divide="ignore"):
             return np.logaddexp(np.log1p(-fraction) + sound, np.log(fraction) + at_random)
+
+
+def _tables(share: FloatArray, rho: float) -> FloatArray:
+    """Log P(bin | effect of the class) for shares (..., n_bins): (..., n_bins, nodes)."""
+    limits = latent_limits(share)
+    ends = np.full((*limits.shape[:-1], 1), np.inf)
+    limits = np.concatenate([-ends, limits, ends], axis=-1)[..., None]
+    z = (limits - np.sqrt(rho) * _EFFECTS) / np.sqrt(1 - rho)
+    low, high = z[..., :-1, :], z[..., 1:, :]
+    # Differences of the smaller tails keep rare bins accurate.
+    upper = low > 0
+    low, high = np.where(upper, -high, low), np.where(upper, -low, high)
+    return np.log(np.maximum(ndtr(high) - ndtr(low), _TINY))
+
+
+def _class_log_likelihood(counts: IntArray, tables: FloatArray) -> FloatArray:
+    """Log of the mean over effects of the probability of a class's ranks, (..., n_tested)."""
+    weight = np.exp(-(_EFFECTS**2) / 2)
+    given_effect = counts.astype(float) @ tables
+    largest = given_effect.max(axis=-1)
+    mean = np.exp(given_effect - largest[..., None]) @ (weight / weight.sum())
+    return largest + np.log(np.maximum(mean, _TINY))
 
 
 def _kinds(counts: IntArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:

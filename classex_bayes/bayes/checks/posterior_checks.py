@@ -209,11 +209,11 @@ def _notes_on_classes(
             f"{n_random} of {order.size} classes {verb} out as if answered at random: "
             f"{names}{more}; look at their labels and templates"
         )
-    elif unusual.any():
+    if unusual.drop("classes: answered at random").any():
         worst = np.argsort(classes.observed, kind="stable")[:5]
         named = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
         yield f"classes with the lowest accuracy: {named}"
-    elif 1 - table.loc["classes: sd of accuracy", "p_value"] < level / 2:
+    if 1 - table.loc["classes: sd of accuracy", "p_value"] < level / 2:
         yield (
             "classes are more alike than chance allows; the instances of a class seem to be of "
             "different kinds (fonts, cameras), as in a stratified sample"
