@@ -202,7 +202,8 @@ def few_classes(n_classes: int) -> Check:
     sentence = f"{n_classes} classes"
     if not passed:
         sentence += (
-            f" are few, below {FEWEST_CLASSES}: trust the interval and not the mean, or test more"
+            f" are few: trust an interval and not a mean or a point estimate, and test "
+            f"{FEWEST_CLASSES} or more"
         )
     return Check("few classes", passed, sentence, float(n_classes), float(FEWEST_CLASSES))
 
