@@ -1,10 +1,13 @@
 """Errors and warnings of the package: one place, each inheriting from the built-in it refines."""
 
+import signal
+import sys
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -32,6 +35,40 @@ class Interrupted(KeyboardInterrupt):
         self.partial = partial
         if partial is not None:
             self.add_note("what is finished is the attribute `partial` of this exception")
+
+
+class Interruptions:
+    """Ctrl-C within a `with`: the first stops the work, and later ones wait for what follows it.
+
+    Those that come while `held` wait as well and are told so on standard error; `late` says that
+    one of them is still to be answered. Nothing changes outside the main thread, or where another
+    handler has been set.
+    """
+
+    def __init__(self, waiting: str) -> None:
+        self.held = self.late = False
+        self._waiting, self._active = waiting, False
+
+    def __enter__(self) -> Self:
+        """Take the signal over."""
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._active = usual and threading.current_thread() is threading.main_thread()
+        if self._active:
+            signal.signal(signal.SIGINT, self._stop_or_wait)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Give the signal back."""
+        if self._active:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _stop_or_wait(self, *signal_and_frame: object) -> None:
+        if not self.held:
+            self.held = True
+            raise KeyboardInterrupt
+        self.late = True
+        with suppress(RuntimeError):  # the stream was just being written to
+            print(self._waiting, file=sys.stderr)
 
 
 @contextmanager

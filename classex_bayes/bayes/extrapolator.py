@@ -247,9 +247,10 @@ class BayesianExtrapolator(MixtureModel):
         NotFittedError
             Before `fit`.
         DataError
-            k is not a whole number in 2..10^12, or the metric unknown; a measured accuracy is asked
-            for with another metric, or with nested for k below k1 or an unknown TA_k1; population
-            is less than k1 or k, or given for a measured accuracy, another metric or pooled tasks.
+            k is not a whole number in 2..10^12, or the metric unknown; repeats or nested for an
+            expectation; a measured accuracy is asked for with another metric, or with nested for k
+            below k1 or an unknown TA_k1; population is less than k1 or k, or given for a measured
+            accuracy, another metric or pooled tasks.
 
         Warns
         -----
@@ -267,13 +268,18 @@ class BayesianExtrapolator(MixtureModel):
             rng = stage_rng(self.idata.attrs, _POPULATION, random_seed)
             draws = population_accuracy(self._law, self.idata, counts, size, rng)
             estimand = Estimand(population=size)
+        per_class = int(number(repeats, "repeats", 1, whole=True))
+        holds_pilot = truth_value(nested, "nested")
+        if kind == "expected" and (per_class > 1 or holds_pilot):
+            raise DataError(
+                f"kind: found 'expected' with repeats={per_class}, nested={holds_pilot}, which "
+                "describe one test; pass kind='observed'"
+            )
         if kind == "observed":
             if chosen != _ACCURACY:
                 raise DataError(
                     f"metric: found {metric!r}, expected 'accuracy' for kind='observed'"
                 )
-            per_class = int(number(repeats, "repeats", 1, whole=True))
-            holds_pilot = truth_value(nested, "nested")
             draws = self._measured(draws, counts, per_class, holds_pilot, random_seed)
             estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
         prediction = Extrapolation.from_draws(

@@ -29,7 +29,7 @@ from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.provenance import describe_prior, prior_of, provenance
 from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, Interruptions
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
 from classex_bayes.results import Extrapolation, interval_settings
@@ -302,10 +302,11 @@ class MixtureModel(FittedModel):
             tree.attrs["prior"] = json.dumps({"type": type(prior).__name__})
         # All that could fail is done before the draws, which nothing may lose.
         seed = int(seeds.generate_state(1)[0])
-        drawn, stop = sample_or_keep(prior, data, settings, seed)
-        tree.update(drawn.children)
-        tree.attrs.update(drawn.attrs)
-        self._keep_draws(tree, data, tasks)
+        with Interruptions("interrupted before: the draws so far are being kept, please wait"):
+            drawn, stop = sample_or_keep(prior, data, settings, seed)
+            tree.update(drawn.children)
+            tree.attrs.update(drawn.attrs)
+            self._keep_draws(tree, data, tasks)
         conclude(self, stop)
         return self
 

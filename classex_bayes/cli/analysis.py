@@ -12,7 +12,7 @@ from rich.table import Table
 
 from classex_bayes.cli.console import Terminal, ready_folder
 from classex_bayes.cli.options import DataOptions, FitOptions
-from classex_bayes.exceptions import Interrupted
+from classex_bayes.exceptions import Interrupted, Interruptions
 from classex_bayes.report.document import document
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Product:
     write: Callable[["Findings", Path], object]
 
 
-def figure(folder: Path, name: str, truth: Any = None) -> Product:
-    """The figure of the accuracy curve."""
+def figure(folder: Path, name: str, terminal: Terminal, truth: Any = None) -> Product:
+    """The figure of the accuracy curve; a folder that is read-only takes away no answer."""
 
     def write(findings: "Findings", path: Path) -> None:
         from classex_bayes.plots.accuracy_plot import plot_accuracy
@@ -45,7 +45,10 @@ def figure(folder: Path, name: str, truth: Any = None) -> Product:
             backend="matplotlib",
         ).savefig(path)
 
-    ready_folder(folder)
+    try:
+        ready_folder(folder)
+    except PermissionError as error:
+        terminal.error(f"{error}; results are on standard output alone")
     return Product("figure", folder / f"{name}.png", write)
 
 
@@ -86,6 +89,9 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions, seed: int)
             files, higher_is_better=False if distances else None, random_seed=seed, **arguments
         )
     terminal.aside(str(task))
+    if any("reversed" in doubt for doubt in task.doubts):
+        remedy = "leave --distances out" if distances else "pass --distances for distances"
+        terminal.aside(f"note: {remedy}")
     return task
 
 
@@ -158,8 +164,12 @@ def analyse(
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well."""
     with terminal.warnings_as_notes():
-        model, interruption = _fit(task, terminal, fit)
-        files, failures = _save(model, product)
+        with Interruptions("the posterior is being saved, please wait") as interruptions:
+            model, interruption = _fit(task, terminal, fit)
+            interruptions.held = True
+            files, failures = _save(model, product)
+        if interruptions.late and not interruption:
+            interruption = "interrupted while the posterior was saved"
         from classex_bayes.report.findings import findings_of
 
         try:
@@ -168,10 +178,12 @@ def analyse(
                 model, beside, task, counts, truth=truth, ci_prob=fit.ci_prob, target=target,
                 random_seed=fit.seed, progressbar=terminal.shows_progress,
             )  # fmt: skip
-        except Interrupted as stop:
-            if stop.partial is None:
-                raise
-            findings, interruption = stop.partial, str(stop)
+        except KeyboardInterrupt as stop:
+            partial = getattr(stop, "partial", None)
+            if partial is None:
+                where = files.get("posterior", "no file")
+                raise Interrupted(f"{stop or 'interrupted'}; the posterior is in {where}") from None
+            findings, interruption = partial, str(stop)
         try:
             product.write(findings, product.path)
             files[product.what] = str(product.path)
@@ -181,7 +193,8 @@ def analyse(
             failures.append(f"the {product.what} could not be written ({error})")
     comparison = findings.comparison
     for note in comparison.notes:
-        terminal.aside(note)
+        if note.removeprefix("note: ") not in task.doubts:  # told when the file was read
+            terminal.aside(note)
     lines = [f"{what} written to {where}" for what, where in files.items()]
     if target is not None:
         lines.insert(0, model.classes_until(target).describe(findings.ci_prob))

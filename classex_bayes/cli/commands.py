@@ -80,7 +80,7 @@ def demo(
     everything = load_glyphs().task()
     pilot = everything.subsample(n_classes, random_seed=fit.seed)
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
-    product = figure(out, "demo", everything)
+    product = figure(out, "demo", terminal, everything)
     analyse(pilot, counts, terminal, product, fit, truth=everything, references="usual")
 
 
@@ -104,7 +104,7 @@ def extrapolate(
 ) -> None:
     """Predict the accuracy on K classes, with credible intervals."""
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
-    product = figure(out, name_of(files))
+    product = figure(out, name_of(files), terminal)
     task = read(files, terminal, data, fit.seed)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     analyse(task, counts, terminal, product, fit, target=target)
@@ -130,7 +130,7 @@ def compare(
 ) -> None:
     """Put the posterior beside the point estimates of the literature, in one table."""
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
-    product = figure(out, f"{name_of(files)}-comparison")
+    product = figure(out, f"{name_of(files)}-comparison", terminal)
     task = read(files, terminal, data, fit.seed)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "slow" if slow else "all" if every else "usual"

@@ -1,5 +1,6 @@
 """Output of the shell, and checks before long work."""
 
+import errno
 import json
 import math
 import re
@@ -70,13 +71,19 @@ class Terminal:
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
         """Turn warnings into notes, each once."""
-        from classex_bayes.exceptions import ConvergenceWarning, ExtrapolationWarning
+        from classex_bayes.exceptions import (
+            ConvergenceWarning,
+            DataWarning,
+            ExtrapolationWarning,
+        )
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             # Told below the table, as notes of the predictions.
             warnings.simplefilter("ignore", ExtrapolationWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # Told when the file is read.
+            warnings.simplefilter("ignore", DataWarning)
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             self.aside(f"note: {text}")
@@ -136,7 +143,10 @@ def warn_of_thousands(text: str, counts: list[int], n_classes: int, terminal: Te
 
 
 def ready_folder(folder: Path) -> None:
-    """Find out before a long computation that its results cannot be written."""
+    """Find out before a long computation that its results cannot be written.
+
+    `PermissionError` where the folder may not be written to, else `DataError`.
+    """
     from classex_bayes.exceptions import DataError
 
     try:
@@ -144,4 +154,6 @@ def ready_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise DataError(f"--out: cannot write to {folder} ({error.strerror})") from None
+        kept_out = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        kind = PermissionError if kept_out else DataError
+        raise kind(f"--out: cannot write to {folder} ({error.strerror})") from None

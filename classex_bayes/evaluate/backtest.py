@@ -1,7 +1,7 @@
 """Back-test: pilots from a task whose accuracy is known, extrapolated and scored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,15 @@ class Pilots:
 
     task: SourceTask
     k: tuple[int, ...]
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What sets the draws: the seed of ties only where pairs are tied."""
+        task = self.task
+        if task.kind == "accuracies" or task.n_tied:
+            return task, self.k
+        evidence = replace(task.evidence, tie_seed=0)
+        return SourceTask(evidence, task.kind, task.classes), self.k
 
     def __call__(self, n_source: int, seed: np.random.SeedSequence) -> Trial:
         """Draw a pilot of this many classes."""

@@ -20,6 +20,7 @@ from classex_bayes.results import (
     reference_accuracy,
     shared_metric,
 )
+from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.doubts import doubts_told, warn_of_doubts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -56,8 +57,11 @@ class Comparison(Shown):
 
     @property
     def notes(self) -> list[str]:
-        """Notes of the predictions, and the reasons of the estimators left out."""
-        notes = [f"note ({p.estimator}): {note}" for p in self.predictions for note in p.notes]
+        """Notes of the predictions, each once, and the reasons of the estimators left out."""
+        notes = []
+        for note, names in whose_notes(self.predictions).items():
+            of_all = len(names) == len(self.predictions)
+            notes.append(f"note: {note}" if of_all else f"note ({', '.join(names)}): {note}")
         return notes + [f"left out: {name}: {reason}" for name, reason in self.skipped.items()]
 
 

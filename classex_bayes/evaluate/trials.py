@@ -82,7 +82,7 @@ def run_trials(
     `store` is a .csv that grows with every finished task. Estimators that have a row in it for a
     task are not fitted to it again, so an interrupted study resumes. It holds one study: the same
     draws, `k`, `random_seed`, `ci_prob` and `sampler`. Draws are the same if the function has the
-    same name and arguments.
+    same name and arguments, or an equal attribute `identity`.
 
     The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
     "upper" (missing for point estimates), "crps" and "pit" (missing for point estimates; see
@@ -94,7 +94,13 @@ def run_trials(
     simulations = how_many(n_simulations, "n_simulations")
     jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
     level, _ = interval_settings(ci_prob, "eti")
-    study = draw, counts, random_seed, level, sorted(sampler_settings(sampler).items())
+    study = (
+        getattr(draw, "identity", draw),
+        counts,
+        random_seed,
+        level,
+        sorted(sampler_settings(sampler).items()),
+    )
     candidates = [
         _Candidate(name, estimator, "" if store is None else _digest(study, estimator))
         for name, estimator in named_estimators(estimators).items()

@@ -22,6 +22,7 @@ from classex_bayes.report.findings import Findings
 from classex_bayes.report.verdicts import checks_sentence, convergence_sentence
 from classex_bayes.results import Extrapolation, interval_name, interval_settings
 from classex_bayes.results.sentences import errors_sentence, headline, pilot_sentence
+from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.source_task import SourceTask
 
 _N_POINTS = 100
@@ -56,7 +57,9 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
         "rows": rows,
         "references": [reference.estimator for reference in comparison.predictions[1:]],
-        "notes": _notes(comparison.predictions),
+        "notes": {
+            note: ", ".join(names) for note, names in whose_notes(comparison.predictions).items()
+        },
         "left_out": comparison.skipped,
         "until": until,
         "checks": checks,
@@ -71,15 +74,6 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
             key: {"traces": chart.traces, "layout": chart.layout} for key, chart in drawn.items()
         },
     }
-
-
-def _notes(predictions: list[Extrapolation]) -> dict[str, str]:
-    """Notes, each once, and whose they are."""
-    whose: dict[str, list[str]] = {}
-    for prediction in predictions:
-        for note in prediction.notes:
-            whose.setdefault(note, []).append(prediction.estimator)
-    return {note: ", ".join(names) for note, names in whose.items()}
 
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:

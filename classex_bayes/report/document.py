@@ -22,7 +22,7 @@ def document(findings: "Findings") -> dict[str, Any]:
             "design_effect": float(attributes["design_effect"]),
         },
         "ci_prob": findings.ci_prob,
-        "predictions": records(comparison.table),
+        "predictions": records(_plain(comparison.table)),
         "left_out": comparison.skipped,
         "diagnostics": {
             "r_hat": finite(model.diagnosis_.r_hat),
@@ -30,6 +30,7 @@ def document(findings: "Findings") -> dict[str, Any]:
             "divergences": model.diagnosis_.divergences,
             "problems": list(model.diagnosis_.problems),
         },
+        "doubts": list(findings.task.doubts),
         "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
     }
     if findings.target is None:
@@ -49,6 +50,12 @@ def document(findings: "Findings") -> dict[str, Any]:
         "largest": until.largest,
     }
     return numbers
+
+
+def _plain(table: Any) -> Any:
+    """Limits of the intervals without their level in the names, which is `ci_prob`."""
+    ends = {"_lb": "lower", "_ub": "upper"}
+    return table.rename(columns=lambda name: ends.get(name[-3:], name))
 
 
 def records(frame: Any) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""Common metric and distinct names of the predictions in one table or figure."""
+"""Common metric, distinct names and notes of the predictions in one table or figure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import xarray as xr
 
@@ -38,3 +38,12 @@ def distinct_names(predictions: Sequence[Extrapolation]) -> list[str]:
         if names.count(name) > 1:
             raise DataError(f"predictions: {name!r} appears twice")
     return names
+
+
+def whose_notes(predictions: Iterable[Extrapolation]) -> dict[str, list[str]]:
+    """Notes of predictions, each once, with the names of the estimators that have it."""
+    whose: dict[str, list[str]] = {}
+    for prediction in predictions:
+        for note in prediction.notes:
+            whose.setdefault(note, []).append(prediction.estimator)
+    return whose

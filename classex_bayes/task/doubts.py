@@ -182,6 +182,8 @@ def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> 
             f"with errors, found {n_classes} and {n_errors}",
         )
     squares = evidence.class_influence[:, -1] ** 2
+    if not squares.any():
+        return Check(name, None, "the accuracy among all classes has no sampling error")
     effective = participation(squares)
     passed = effective >= FEWEST_EFFECTIVE
     sentence = f"the sampling error is that of {effective:.1f} equally important classes"

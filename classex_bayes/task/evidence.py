@@ -30,7 +30,7 @@ MadeFrom = Literal[  # what a task is made from
     "scores", "embeddings", "ranks", "accuracies", "decisions", "tied scores", "cut ranks"
 ]
 
-_GRID = 12
+_GRID, _KEPT = 12, 16
 FEWEST_ERRING_CLASSES = 5
 
 
@@ -99,7 +99,7 @@ class LossEvidence:
 
     @cached_property
     def _accuracies(self) -> dict[bytes, FloatArray]:
-        """Accuracies at the numbers of classes that were asked for before."""
+        """Accuracies at the numbers of classes that were asked for last."""
         return {}
 
     @cached_property
@@ -115,6 +115,8 @@ class LossEvidence:
         if key not in self._accuracies:
             values, counts = self._distinct
             share = counts / self.n_test
+            if len(self._accuracies) >= _KEPT:
+                del self._accuracies[next(iter(self._accuracies))]
             self._accuracies[key] = average_test_accuracy(values, self.n_classes, k, share)
         return self._accuracies[key].copy()
 

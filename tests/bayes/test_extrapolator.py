@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pymc as pm
 import pytest
+from helpers import unsound_data
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 from scipy.stats import binom
@@ -75,6 +76,7 @@ def test_perfect_pilot(fit):
     assert model.classes_until(0.5).prob_at_least(1000) > 0.95
 
 
+@unsound_data
 def test_hopeless_pilot(fit):
     ranks = np.random.default_rng(1).integers(1, 101, 200)
     task = SourceTask.from_ranks(ranks, np.arange(200) % 100, n_classes=100)
@@ -162,6 +164,7 @@ def test_far_predictions_are_warned_of(fitted):
     assert any("20,001" in note for note in predicted.notes)
 
 
+@unsound_data
 def test_predictions_from_scores_of_the_wrong_sign_say_so(fit):
     y = np.arange(60) % 30
     scores = np.random.default_rng(1).normal(size=(60, 30)) + 2 * np.eye(30)[y]
@@ -174,6 +177,12 @@ def test_predictions_from_scores_of_the_wrong_sign_say_so(fit):
         notes = fit(task, draws=50, tune=100).predict(30).notes
         assert sum("right answers score" in note for note in notes) == bool(words)
         assert words in " ".join(notes)
+
+
+@pytest.mark.parametrize("of_one_test", [{"repeats": 2}, {"nested": True}])
+def test_an_expectation_knows_no_test(fitted, of_one_test):
+    with pytest.raises(DataError, match="kind: found 'expected' with"):
+        fitted.predict(500, **of_one_test)
 
 
 # An estimator like others

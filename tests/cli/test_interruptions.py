@@ -1,10 +1,16 @@
 """Interrupted work: what was finished is saved and shown, and goes on from there."""
 
+import errno
+import os
+import signal
 import sys
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
+from classex_bayes.bayes import sampling
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
@@ -242,3 +248,71 @@ def test_the_back_test_command_shows_a_partial_table(
     rmse = [row["rmse"] for row in strict(out)["rows"]]
     np.testing.assert_allclose(rmse, expected.scores["rmse"])
     assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()
+
+
+def press(n_times=1):
+    """Ctrl-C, as a terminal sends it."""
+    for _ in range(n_times):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+
+
+def test_more_presses_of_ctrl_c_lose_no_draw(pilot, monkeypatch, capsys):
+    collect = sampling._collect
+
+    def pressed(sampler, stopped):
+        with suppress(TimeoutError):
+            sampler.wait(timeout=1.5)
+        press(3)
+        return collect(sampler, stopped)
+
+    monkeypatch.setattr(sampling, "_collect", pressed)
+    model = BayesianExtrapolator()
+    long = {"draws": 100_000, "tune": 100, "chains": 2, "random_seed": 3, "progressbar": False}
+    with pytest.raises(Interrupted) as interruption:
+        model.fit(pilot.task, **long)
+    assert interruption.value.partial is model
+    assert "the draws so far are being kept, please wait" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_while_the_posterior_is_saved_waits(run, strict, embeddings, few, monkeypatch):
+    from classex_bayes.bayes import storage
+
+    write = storage.save
+
+    def pressed(*arguments):
+        press(2)
+        return write(*arguments)
+
+    monkeypatch.setattr(storage, "save", pressed)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
+    assert code == 130 and "posterior" in strict(out)["files"]
+    assert "the posterior is being saved, please wait" in err
+    assert "interrupted while the posterior was saved; what was finished is above" in err
+
+
+def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("classex_bayes.cli.console.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("classex_bayes.bayes.storage.save", refuse)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", refuse)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", "--quiet", *few)
+    found = strict(out)
+    assert code == 1 and found["files"] == {} and found["predictions"][0]["k"] == 500
+    assert "cannot write to classex-bayes-results (Permission denied); results are" in err
+    assert "error: the figure could not be written" in err
+
+
+def test_a_backtest_of_an_unseeded_task_goes_on(pilot, tmp_path, stop_after):
+    def task():
+        return SourceTask.from_embeddings(*pilot.sample, random_seed=None)
+
+    rest = {"n_pilots": 3, "store": tmp_path / "trials.csv", "random_seed": 2}
+    go_on = stop_after(2)
+    with pytest.raises(Interrupted):
+        backtest([ClassExReg(0.5)], task(), 20, **rest)
+    go_on()
+    assert backtest([ClassExReg(0.5)], task(), 20, **rest).scores["n"].unique().tolist() == [3]

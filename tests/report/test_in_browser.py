@@ -103,7 +103,7 @@ def test_table_and_json_agree(show, written):
     assert len(others) == 3 and [float(row[0][0]) for row in found] == sorted(own)
     for row in found:
         k = int(row[0][0])
-        expected = [own[k]["mean"], own[k]["eti80_lb"], own[k]["eti80_ub"], chances[k]]
+        expected = [own[k]["mean"], own[k]["lower"], own[k]["upper"], chances[k]]
         expected += [other[k]["mean"] for other in others]
         assert [float(value) for value, _ in row[1:]] == expected
         shown = [float(text.removesuffix("%")) for _, text in row[1:4]]

@@ -70,7 +70,7 @@ def test_numbers_are_those_of_the_model(page, fitted, pilot):
     interval = predicted.interval(0.8, "eti")
     for k in K:
         assert rows[k]["mean"] == pytest.approx(predicted.mean[k], rel=1e-12)
-        assert rows[k]["eti80_lb"] == pytest.approx(interval["lower"][k], rel=1e-12)
+        assert rows[k]["lower"] == pytest.approx(interval["lower"][k], rel=1e-12)
     for reference in (ClassExReg(random_seed=1), KDE("ucv"), KDE("bcv")):
         own = [r for r in numbers["predictions"] if r["estimator"] == reference.name]
         expected = reference.fit(pilot.task).predict(K).mean

@@ -106,6 +106,12 @@ class KDE(PointEstimator):
         self.bandwidths_, self.favorability_ = bandwidths, np.exp(log_favorability)
         self._log_favorability, self._weight = log_favorability, task.instance_weight
 
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        return (
+            "KDE depends on the scale of the scores: squared distances, say, give another "
+            "prediction than distances, though all ranks are the same",
+        )
+
     def _curve(self, k: IntArray) -> FloatArray:
         return favorability_curve(self._log_favorability, self._weight, k)
 

@@ -1,0 +1,139 @@
+"""Doubts about data: silent on sound tasks, one warning a fit, a note on every prediction."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+from classex_bayes.exceptions import DataWarning
+from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, UniformSphere
+from classex_bayes.task.source_task import SourceTask
+
+FEW = {"draws": 50, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
+WRONG_SIGN = "is the sign of the scores reversed"
+
+
+def matrix(k1, repeats=1, seed=0):
+    y = np.repeat(np.arange(k1), repeats)
+    noise = np.random.default_rng(seed).normal(size=(k1 * repeats, k1))
+    return noise + 2.5 * np.eye(k1)[y], y
+
+
+@pytest.fixture(scope="module")
+def reversed_task():
+    scores, y = matrix(60)
+    return SourceTask.from_scores(scores, y, higher_is_better=False)
+
+
+ESTIMATORS = {
+    "point": lambda task: cb.ClassExReg(0.5).fit(task),
+    "points of scores": lambda task: cb.KDE("nrd0").fit(task),
+    "posterior": lambda task: cb.BayesianExtrapolator().fit(task, **FEW),
+    "stack": lambda task: cb.StackedExtrapolator(
+        {"two": cb.MixturePrior(deviation=0), "mixture": cb.MixturePrior()}
+    ).fit(task, **FEW),
+    "scores": lambda task: cb.ScoreInformedExtrapolator().fit(task, **FEW),
+    "scores alone": lambda task: cb.ScoreInformedExtrapolator(ranks=False).fit(task, **FEW),
+}
+
+
+@pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_every_fit_warns_once_and_every_prediction_says_so(reversed_task, fit):
+    (doubt,) = reversed_task.doubts
+    assert WRONG_SIGN in doubt
+    with pytest.warns(DataWarning) as caught:
+        fitted = fit(reversed_task)
+    told = [warning for warning in caught if warning.category is DataWarning]
+    assert [str(warning.message) for warning in told] == [doubt]
+    assert told[0].filename == __file__
+    assert fitted.predict([60, 100]).notes.count(doubt) == 1
+
+
+def test_loaded_models_keep_their_doubts(reversed_task, tmp_path):
+    with pytest.warns(DataWarning, match=WRONG_SIGN):
+        model = ESTIMATORS["posterior"](reversed_task)
+    loaded = cb.load(cb.save(model, tmp_path / "model.nc"))
+    assert loaded.predict(100).notes == model.predict(100).notes
+
+
+def test_the_bootstrap_warns_once(reversed_task):
+    with pytest.warns(DataWarning) as caught:
+        found = cb.bootstrap(
+            cb.ClassExReg(0.5), reversed_task, 100, n_resamples=3, progressbar=False
+        )
+    assert len(caught) == 1 and any(WRONG_SIGN in note for note in found.notes)
+
+
+def test_a_comparison_warns_once_and_tells_it_once(reversed_task):
+    estimators = [cb.ClassExReg(0.5), cb.ClassExReg(0.7), cb.KDE("nrd0")]
+    with pytest.warns(DataWarning) as caught:
+        found = cb.compare(estimators, reversed_task, [60, 100])
+    assert len(caught) == 1
+    assert repr(found).count("score below most wrong ones") == 1
+    assert sum(WRONG_SIGN in note for note in found.notes) == 1
+    own = [note for note in found.notes if "KDE depends on the scale" in note]
+    assert own[0].startswith("note (KDE(nrd0)): ")
+
+
+def test_pooled_tasks_tell_every_doubt_once(reversed_task):
+    scores, y = matrix(60, seed=1)
+    other = SourceTask.from_scores(scores, y)
+    with pytest.warns(DataWarning) as caught:
+        model = cb.BayesianExtrapolator().fit([other, reversed_task], **FEW)
+    assert sum(warning.category is DataWarning for warning in caught) == 1
+    assert sum(WRONG_SIGN in note for note in model.predict(100).notes) == 1
+
+
+def test_a_task_shows_its_doubts(reversed_task):
+    assert "doubt: accuracy" in repr(reversed_task) and WRONG_SIGN in reversed_task._repr_html_()
+    scores, y = matrix(60)
+    assert "doubt" not in repr(SourceTask.from_scores(scores, y))
+
+
+def test_labels_in_another_order():
+    scores, y = matrix(100)
+    shuffled = np.random.default_rng(1).permutation(y)
+    doubt = SourceTask.from_scores(scores, shuffled).doubts[0]
+    assert "is y in another order" in doubt and WRONG_SIGN not in doubt
+
+
+def test_ties_and_hubs():
+    scores, y = matrix(60)
+    assert any("tied pairs" in doubt for doubt in SourceTask.from_scores(scores.round(), y).doubts)
+    scores[:, 7] += 3.5
+    (doubt,) = SourceTask.from_scores(scores, y).doubts
+    assert "the sampling error is that of" in doubt and "due to classes 7," in doubt
+
+
+def test_a_curve_below_guessing():
+    curve = SourceTask.from_accuracies([10, 20], [0.08, 0.04], n_test=100, n_classes=20)
+    assert WRONG_SIGN in curve.doubts[0]
+    sound = SourceTask.from_accuracies([10, 20], [0.12, 0.08], n_test=100, n_classes=20)
+    assert sound.doubts == ()
+
+
+def test_small_samples_are_notes_without_a_warning():
+    task = SourceTask.from_ranks([1, 1, 1, 1, 2, 1], np.arange(6), n_classes=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notes = cb.ClassExReg(0.5).fit(task).predict([6, 12]).notes
+    assert any(note.startswith("6 classes are few") for note in notes)
+    assert any(note.startswith("1 instances of 1 classes lost") for note in notes)
+
+
+LAWS = {
+    "Gaussian": (GaussianNearestNeighbor(dim=10, noise_variance=0.2), "sqeuclidean"),
+    "hard": (GaussianNearestNeighbor(dim=5, noise_variance=0.5), "sqeuclidean"),
+    "sphere": (UniformSphere(16, 0.01), "cosine"),
+    "groups": (HierarchicalNormal(40, class_variance=0.3, noise_variance=0.05), "sqeuclidean"),
+}
+
+
+@pytest.mark.parametrize(("law", "metric"), LAWS.values(), ids=LAWS)
+def test_sound_tasks_raise_no_doubt(law, metric):
+    for k1 in (20, 60, 200):
+        for repeats in (1, 5):
+            for seed in range(3):
+                sample = law.sample(k1, repeats=repeats, random_seed=seed)
+                assert SourceTask.from_embeddings(*sample, metric=metric).doubts == ()
