@@ -10,6 +10,7 @@ import sys
 
 from classex_bayes.cli.backtest_verb import backtest
 from classex_bayes.cli.commands import app
+from classex_bayes.cli.console import BAD_INPUT, NOT_WRITTEN
 from classex_bayes.cli.options import examples
 from classex_bayes.cli.study_verb import studies
 
@@ -33,7 +34,7 @@ def main() -> None:
         app()
     except (DataError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(1 if isinstance(error, OSError) else 2)
+        sys.exit(NOT_WRITTEN if isinstance(error, OSError) else BAD_INPUT)
 
 
 def _ready_streams() -> None:

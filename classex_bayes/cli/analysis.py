@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import Terminal, ready_folder
+from classex_bayes.cli.console import NOT_WRITTEN, Terminal, ready_folder
 from classex_bayes.cli.options import DataOptions, FitOptions
 from classex_bayes.exceptions import Interrupted, Interruptions
 from classex_bayes.report.document import document
@@ -206,4 +206,4 @@ def analyse(
     if interruption:
         raise Interrupted(f"{interruption}; what was finished is above")
     if failures:
-        raise typer.Exit(1)
+        raise typer.Exit(NOT_WRITTEN)

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from classex_bayes.cli.analysis import References, analyse, figure, name_of, page, read
-from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
+from classex_bayes.cli.console import INTERRUPTED, Terminal, parse_counts, warn_of_thousands
 from classex_bayes.cli.options import (
     RESULTS,
     Counts,
@@ -34,7 +34,7 @@ class _Verbs(TyperGroup):
             return super().invoke(context)
         except KeyboardInterrupt as stop:
             print(str(stop) or "interrupted", file=sys.stderr)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def _version(wanted: bool) -> None:
