@@ -67,6 +67,7 @@ class FittedModel(Parameters, ABC):
     _tree: xr.DataTree
     _tasks: tuple[SourceTask, ...]
     _fitted_parameters: dict[str, Any]
+    _is_unpickled = False  # whether the tasks are copies of those of the fit
 
     @classmethod
     @abstractmethod
@@ -100,8 +101,12 @@ class FittedModel(Parameters, ABC):
         """Take over a posterior, fresh from the sampler or from a file."""
         if tasks:
             tree.attrs["doubts"] = json.dumps(notes_on(tasks))
-        self._tree, self._tasks = tree, tasks
+        self._tree, self._tasks, self._is_unpickled = tree, tasks, False
         self._fitted_name, self._fitted_parameters = self.name, self.get_params()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Remember that the tasks are copies, which are compared by their data."""
+        self.__dict__.update(state, _is_unpickled=True)
 
     @property
     def idata(self) -> xr.DataTree:
@@ -142,7 +147,8 @@ class FittedModel(Parameters, ABC):
         Parameters
         ----------
         task : SourceTask or sequence of SourceTask
-            The very task that was fitted; for a model read from a file, one with the same data.
+            The very task that was fitted; for a model read from a file or a pickle, one with the
+            same data.
 
         Returns
         -------
@@ -151,7 +157,7 @@ class FittedModel(Parameters, ABC):
         if not (self.is_fitted and self._is_current):
             return False
         tasks = checked_tasks(task)
-        if self._tasks:
+        if self._tasks and not self._is_unpickled:
             return [id(member) for member in tasks] == [id(member) for member in self._tasks]
         if len(tasks) != self._tree.attrs.get("n_tasks", 1):
             return False

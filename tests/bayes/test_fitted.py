@@ -104,6 +104,9 @@ def test_models_know_their_task(named, task, tmp_path):
     # The very object in memory; the same data from a file.
     assert model.is_fitted_to(task) and not model.is_fitted_to(task_of())
     assert again.is_fitted_to(task) and again.is_fitted_to(task_of())
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.is_fitted_to(task) and copy.is_fitted_to(copy.task)
+    assert not copy.is_fitted_to(task_of(seed=2))
     curve = cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60)
     for other in (task_of(2), task_of(n_classes=80), curve, [task, task_of(2)]):
         assert not model.is_fitted_to(other) and not again.is_fitted_to(other)
