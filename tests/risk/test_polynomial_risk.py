@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from helpers import unsound_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def test_it_is_the_regression_of_the_draft():
     np.testing.assert_allclose(PolynomialRisk(cost).fit(task).coef_, coef, atol=1e-10)
 
 
+@unsound_data
 @pytest.mark.parametrize("covariate", ["calibrated", "u_statistic"])
 def test_standard_error_is_that_of_simulations(covariate):
     # U* has the distribution function u^2, every instance rivals of its own.
@@ -136,7 +138,7 @@ def test_predictions_are_risks_with_notes_where_they_cannot_be(task_with_costs_b
     model = PolynomialRisk(1 - np.eye(10), degree=6).fit(task_with_costs_by_rank(by_rank))
     predicted = model.predict([2, 10, 1000])
     assert predicted.quantity == "risk" and predicted.interval_type == "none"
-    assert predicted.mean[1000] > 1 and predicted.notes[-1].startswith("outside [0, 1] at k = 1000")
+    assert predicted.mean[1000] > 1 and predicted.notes[0].startswith("outside [0, 1] at k = 1000")
 
 
 @pytest.mark.parametrize(
