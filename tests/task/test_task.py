@@ -420,3 +420,52 @@ def test_bare_curves_know_accuracy_alone():
     assert curve.metric("accuracy", [2, 10]).tolist() == [0.9, 0.7]
     with pytest.raises(DataError, match=r"accuracies alone.*the metric 'accuracy@2' needs"):
         curve.metric("accuracy@2", 10)
+
+
+HEAVY = {"equal": 0.02, "half": 0.5, "nearly all": 0.95}
+
+
+@pytest.mark.parametrize("heaviest", HEAVY.values(), ids=HEAVY)
+@pytest.mark.parametrize("scored", [True, False], ids=["scores", "ranks"])
+def test_covariance_and_design_effect_under_one_heavy_class(heaviest, scored):
+    law, n_classes, repeats, n_tasks = GaussianNearestNeighbor(10, 0.4), 50, 4, 120
+    weight = np.full(n_classes, (1 - heaviest) / (n_classes - 1))
+    weight[0] = heaviest
+    accuracies, estimates, effects = [], [], []
+    for seed in range(n_tasks):
+        task = SourceTask.from_embeddings(
+            *law.sample(n_classes, repeats=repeats, random_seed=seed), class_weight=weight
+        )
+        if not scored:
+            task = SourceTask.from_ranks(
+                task.ranks, task.y, n_classes=n_classes, class_weight=weight
+            )
+        accuracies.append(task.accuracy([10, 50]))
+        estimates.append(np.diag(task.accuracy_cov([10, 50])))
+        effects.append(task.design_effect())
+    true = law.accuracy([10, 50])
+    variance = np.mean((np.array(accuracies) - true) ** 2, axis=0)
+    # A variance of 120 tasks errs by 13% (normal) to 20% (skewed as here), and so do estimates.
+    ratio = np.mean(estimates, axis=0) / variance
+    assert np.all((ratio > 0.6) & (ratio < 1.7))
+    # Kish: n sum w^2 (1 + (r - 1) rho) / r, rho = .2 to .5 for this law, and the competitors.
+    kish = n_classes * repeats * (weight**2).sum()
+    within = (np.array(effects) / kish * repeats - 1) / (repeats - 1)
+    assert 0.15 < np.median(within) < 0.6
+    # One heavy class is no better known than the others, but nor does it make the ratio noisy.
+    assert np.quantile(effects, 0.9) < 2.2 * np.quantile(effects, 0.1)
+
+
+def test_the_trial_that_found_heavy_classes_unseen():
+    weight = np.ones(50)
+    weight[0] = 1000
+    ranks = np.array([0, 0, 0, 3, 0, 7, 0, 0, 2, 0] * 5) + 1
+    task = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
+    kish = 50 * (task.class_weight**2).sum()
+    # One instance a class: the answers are independent, so Kish's effect is all but c / (c - 1).
+    assert task.design_effect() == pytest.approx((kish + 0.25) * 50 / 49, rel=0.01)
+    # Two classes with errors and weight tell as little as two classes.
+    weight[:] = 1e-9
+    weight[[3, 5]] = 1
+    heavy = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
+    assert heavy.evidence.competitor_effect == 1

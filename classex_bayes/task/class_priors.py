@@ -1,0 +1,137 @@
+"""Accuracy under class priors: two readings of what weights of classes mean on fewer classes."""
+
+from itertools import combinations
+from math import comb
+from typing import Literal
+
+import numpy as np
+
+from classex_bayes.arguments import class_counts, one_of, seed_sequence
+from classex_bayes.core.influence import equal_weights, weight_effect
+from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.core.subsets import average_test_accuracy
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.evidence import LossEvidence, instance_weights
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import require_scores, source_task
+from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
+
+_N_SUBSETS, _AT_ONCE = 4000, 500
+
+
+def accuracy_under_priors(
+    task: SourceTask,
+    k: ClassCounts,
+    *,
+    normalized: Literal["once", "within_subsets"] = "once",
+    random_seed: RandomSeed = 0,
+) -> FloatArray:
+    r"""Average test accuracy on k classes, the class weights normalised once or in each subset.
+
+    With w_l the `class_weight` of the task and :math:`a_l(S)` the share of right answers to
+    instances of class l among the classes S,
+
+    .. math::
+
+        A^{once}_k = \sum_l w_l \operatorname*{mean}_{S \ni l} a_l(S), \qquad
+        A^{within}_k = \operatorname*{mean}_S \frac{\sum_{l \in S} w_l a_l(S)}{\sum_{l \in S} w_l},
+
+    the means over sets S of k of the k1 classes. Draw a test instance of the whole test and then
+    its k - 1 competitors: that is "once", and `SourceTask.accuracy`. Draw k classes and then a test
+    instance among them, by their priors: that is "within_subsets". Both are the same at k = k1 and
+    for equal weights.
+
+    Parameters
+    ----------
+    task : SourceTask
+        The tested classes; "within_subsets" needs the scores if weights are unequal.
+    k : int or array-like of int
+        Numbers of classes in 2..n_classes.
+    normalized : {"once", "within_subsets"}
+        When the weights are normalised.
+    random_seed : int, SeedSequence or None
+        Seed of the 4,000 subsets that stand for all, if there are more.
+
+    Returns
+    -------
+    array of shape (n_k,)
+        "within_subsets" has a standard error of at most 0.008 where subsets are drawn.
+
+    Raises
+    ------
+    DataError
+        "within_subsets" of a task without scores, or with a class without weight.
+
+    Notes
+    -----
+    Every model predicts "once": for k > k1 the true class is drawn by the weights, its competitors
+    are not. In a population whose classes come with independent weights, the readings differ by
+    terms of order 1 / k, as a ratio of means does, so on many classes they agree.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, Extrapolating expected accuracies (2016): section 2.2 normalises
+    within each subset, the algorithm of section 3.3 takes one set of weights.
+
+    Examples
+    --------
+    >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
+    >>> task = SourceTask.from_scores(scores, [0, 1, 2], class_weight=[1, 3, 1])
+    >>> accuracy_under_priors(task, [2, 3]).round(3).tolist()
+    [0.7, 0.4]
+    >>> accuracy_under_priors(task, [2, 3], normalized="within_subsets").round(3).tolist()
+    [0.75, 0.4]
+    """
+    source_task(task)
+    one_of(normalized, ("once", "within_subsets"), "normalized")
+    counts = class_counts(k, largest=task.n_classes)
+    if normalized == "once" or weight_effect(task.class_weight) == 1:
+        return task.accuracy(counts)
+    require_scores(task, "normalized='within_subsets'")
+    if not task.class_weight.all():
+        place = int(np.argmin(task.class_weight))
+        raise DataError(
+            f"task: class {place} has no weight, and so has a subset of such classes; select "
+            "classes that have test instances and weight, or pass normalized='once'"
+        )
+    seeds = seed_sequence(random_seed).spawn(counts.size)
+    accuracies = [
+        _within_subsets(task.evidence, int(size), np.random.default_rng(seed))
+        for size, seed in zip(counts, seeds, strict=True)
+    ]
+    return np.array(accuracies)
+
+
+def _within_subsets(evidence: LossEvidence, k: int, rng: np.random.Generator) -> float:
+    """Mean over subsets, as the exact mean for equal weights and the difference from it."""
+    member = _subsets(evidence.n_classes, k, rng)
+    equal = equal_weights(evidence.class_weight)
+    weights = np.stack([evidence.class_weight, equal])
+    of_instances = np.stack([instance_weights(evidence.y, weight) for weight in weights])
+    right = np.zeros((2, member.shape[1]))
+    source = evidence.source
+    assert source is not None
+    groups = row_groups(evidence.y, evidence.n_classes)
+    for block in loss_blocks(source, evidence.y, groups, evidence.ties, evidence.tie_seed):
+        beaten = block.beaten_by(np.arange(block.rows.size)).astype(np.float32)
+        for start in range(0, member.shape[1], _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            wins = (beaten @ member[:, part] == 0) & member[evidence.y[block.rows], part]
+            right[:, part] += of_instances[:, block.rows] @ wins
+    accuracy = right / (weights @ member)
+    exact = average_test_accuracy(
+        evidence.losses, evidence.n_classes, np.array([k]), of_instances[1]
+    )
+    return float(exact[0] + (accuracy[0] - accuracy[1]).mean())
+
+
+def _subsets(n_classes: int, k: int, rng: np.random.Generator) -> BoolArray:
+    """Which classes (n_classes, n_sets) are in each subset: all subsets, if they are few."""
+    if comb(n_classes, k) <= _N_SUBSETS:
+        chosen = np.array(list(combinations(range(n_classes), k)))
+    else:
+        drawn = [rng.choice(n_classes, k, replace=False) for _ in range(_N_SUBSETS)]
+        chosen = np.array(drawn)
+    member = np.zeros((n_classes, len(chosen)), dtype=bool)
+    member[chosen.T, np.arange(len(chosen))] = True
+    return member

@@ -1,0 +1,97 @@
+"""Measures how often intervals hold the accuracy if the classes of the pilot weigh differently.
+
+From the root of the repository: `python docs/figures/study_weights.py` prints the table of
+docs/calibration.md (about 40 minutes on one core).
+"""
+
+import warnings
+
+import numpy as np
+
+import classex_bayes as cb
+from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal
+
+EASY, HARD = GaussianNearestNeighbor(10, 0.2), GaussianNearestNeighbor(10, 0.4)
+HIERARCHY = HierarchicalNormal(noise_variance=0.25)
+DESIGNS = (
+    ("Gaussian, noise 0.4", HARD, 50, 1, "scores"),
+    ("Gaussian, noise 0.2", EASY, 50, 5, "scores"),
+    ("hierarchy", HIERARCHY, 50, 5, "ranks"),
+    ("hierarchy", HIERARCHY, 50, 1, "ranks"),
+    ("Gaussian, noise 0.4", HARD, 100, 5, "ranks"),
+)
+ONE_HEAVY, POWERS, TIED = (0.3, 0.5, 0.7, 0.95), (1, 1.5, 2), {"easy": 0.8, "hard": -0.8}
+WEIGHTS = (
+    *(f"one class {share:.0%}" for share in ONE_HEAVY),
+    *(f"1 / rank^{power:g}" for power in POWERS),
+)
+N_TASKS, FACTORS = 60, (1, 5, 20)
+DRAWS = {"draws": 300, "tune": 300, "chains": 2, "progressbar": False}
+
+
+def class_weights(kind, gallery, noise_variance, rng):
+    """Weights of the classes of a task, independent of their difficulty or tied to it."""
+    n_classes, dim = gallery.shape
+    if kind.startswith("heavy classes"):
+        # Classes far from the centre have few neighbours.
+        radius = ((gallery**2).sum(axis=1) / (1 + noise_variance) - dim) / np.sqrt(2 * dim)
+        tie = TIED[kind.split()[-1]]
+        own = np.sqrt(1 - tie**2) * rng.standard_normal(n_classes)
+        weight = np.exp(0.9 * (tie * radius + own))
+        return weight / weight.sum()
+    place = WEIGHTS.index(kind)
+    if place < len(ONE_HEAVY):
+        weight = np.full(n_classes, (1 - ONE_HEAVY[place]) / (n_classes - 1))
+        weight[0] = ONE_HEAVY[place]
+    else:
+        weight = np.arange(1, n_classes + 1.0) ** -POWERS[place - len(ONE_HEAVY)]
+    return rng.permutation(weight / weight.sum())
+
+
+def true_accuracy(kind, law, k):
+    """Accuracy at k; where weights tell of difficulty, of true classes drawn by their weights."""
+    if kind in WEIGHTS:
+        return law.accuracy(k)
+    found = []
+    for seed in range(3):
+        probes, gallery, y = law.sample(12_000, random_seed=900 + seed)
+        weight = class_weights(kind, gallery, law.noise_variance, np.random.default_rng(seed))
+        task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
+        found.append(task.accuracy(k))
+    return np.mean(found, axis=0)
+
+
+def held(kind, law, n_classes, repeats, made_from, n_tasks=N_TASKS):
+    """Share of 90% intervals that hold the accuracy, and their mean width: arrays over k."""
+    k = np.array(FACTORS) * n_classes
+    true, inside, width = true_accuracy(kind, law, k), [], []
+    for seed in range(n_tasks):
+        probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=seed)
+        weight = class_weights(kind, gallery, law.noise_variance, np.random.default_rng(seed))
+        task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
+        if made_from == "ranks":
+            task = cb.SourceTask.from_ranks(task.ranks, y, n_classes=n_classes, class_weight=weight)
+        model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **DRAWS)
+        draws = model.predict(k).accuracy.values.reshape(-1, k.size)
+        lower, upper = np.quantile(draws, [0.05, 0.95], axis=0)
+        inside.append((lower <= true) & (true <= upper))
+        width.append(upper - lower)
+    return np.mean(inside, axis=0), np.mean(width, axis=0)
+
+
+def row(name, kind, law, n_classes, repeats, made_from):
+    """One line of the table."""
+    shares, widths = held(kind, law, n_classes, repeats, made_from)
+    cells = [f"{share:.2f} ({width:.2f})" for share, width in zip(shares, widths, strict=True)]
+    return " | ".join(["", name, str(n_classes), str(repeats), made_from, kind, *cells, ""]).strip()
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print("| law | k1 | r | from | weights | k1 | 5 k1 | 20 k1 |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, *design in DESIGNS:
+        for kind in WEIGHTS:
+            print(row(name, kind, *design), flush=True)
+    for tie in TIED:
+        print(row("Gaussian, noise 0.4", f"heavy classes {tie}", HARD, 50, 1, "scores"), flush=True)
