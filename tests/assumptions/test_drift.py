@@ -20,13 +20,14 @@ from classex_bayes.task.source_task import SourceTask
 SIZE = 80
 
 
-def trained(scorer, sample, kept):
+def trained(scorer, sample, kept, weight=None):
     """Task of a classifier trained on some of the classes, with their names."""
     train, train_y, test, y = sample
     ours, mine = np.isin(train_y, kept), np.isin(y, kept)
     scores = scorer(train[ours], np.searchsorted(kept, train_y[ours]), test[mine])
     names = [f"class {j}" for j in kept]
-    return SourceTask.from_scores(scores, [f"class {j}" for j in y[mine]], classes=names)
+    labels = [f"class {j}" for j in y[mine]]
+    return SourceTask.from_scores(scores, labels, classes=names, class_weight=weight)
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +86,21 @@ def test_other_classes_are_noisier_than_the_same(sample):
         assert abs(row["delta"]) < 4 * row["se"]
 
 
-def test_errors_of_paired_differences_are_calibrated(sample):
+@pytest.mark.parametrize("heaviest", [1, 8])
+def test_errors_of_paired_differences_are_calibrated(heaviest):
     # Classes are drawn anew, so delta spreads as its standard error says.
     law = GaussianClasses(dim=8, noise_variance=0.4)
     rows = []
     for seed in range(30):
         drawn = law.sample(40, n_train=9, n_test=4, random_seed=seed)
         large, small = (
-            trained(partial(lda_scores, shrinkage=0.1), drawn, np.arange(k)) for k in (40, 20)
+            trained(
+                partial(lda_scores, shrinkage=0.1),
+                drawn,
+                np.arange(k),
+                np.append(heaviest, np.ones(k - 1)),
+            )
+            for k in (40, 20)
         )
         rows.append(measure_drift(large, small, nested=True).table[["delta", "se"]].iloc[0])
     found = pd.DataFrame(rows)
