@@ -199,7 +199,7 @@ def weight_effect(class_weight: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> weight_effect(np.array([0.25, 0.25, 0, 0.5])).round(3)
+    >>> float(weight_effect(np.array([0.25, 0.25, 0, 0.5])))
     1.125
     """
     tested = class_weight > 0
