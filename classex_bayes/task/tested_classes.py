@@ -132,6 +132,7 @@ class TestedClasses:
         See Also
         --------
         classex_bayes.core.subsets.average_test_accuracy : The formula.
+        classex_bayes.accuracy_under_priors : The other reading of class weights.
         """
         return self._evidence.accuracy(class_counts(k, largest=self.n_classes))
 
@@ -226,10 +227,10 @@ class TestedClasses:
         return self._evidence.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
-        """How many times the dependence between instances inflates the variance of ATA_k.
+        r"""How many times the variance of ATA_k is that of independent instances.
 
         Instances share competitors and, with repeats, classes. If fewer than 5 classes have errors,
-        it is the mean number of repeats.
+        it is :math:`n \sum_l w_l^2`, for equal weights the mean number of repeats.
 
         Returns
         -------
