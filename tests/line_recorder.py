@@ -5,6 +5,7 @@ PYTHONPATH=tests pytest -n 2 --dist loadfile -p line_recorder
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections import defaultdict
@@ -32,9 +33,17 @@ def pytest_configure(config):
     sys.monitoring.use_tool_id(sys.monitoring.COVERAGE_ID, "line_recorder")
     sys.monitoring.register_callback(sys.monitoring.COVERAGE_ID, events, on_line)
     sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, events)
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    place = RECORDS / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.jsonl"
-    config.line_records = place.open("w", encoding="utf-8")
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        shutil.rmtree(RECORDS, ignore_errors=True)
+        RECORDS.mkdir(parents=True)
+    config.line_records = (RECORDS / f"{worker or 'main'}.jsonl").open("w", encoding="utf-8")
+
+
+def pytest_unconfigure(config):
+    """Stop before the interpreter does."""
+    sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, sys.monitoring.events.NO_EVENTS)
+    config.line_records.close()
 
 
 @pytest.hookimpl(wrapper=True)

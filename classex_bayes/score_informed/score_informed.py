@@ -30,7 +30,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _FEWEST_CLASSES = 50
 # Instances that lose more often than this say nothing of those that a large k leaves right.
-_LARGEST_SHARE, _FEWEST_LOSSES, _LARGEST_SHARE_OF_ALL = 0.03, 3, 0.3
+_LARGEST_SHARE, _FEWEST_LOSSES = 0.03, 3
 _LARGEST_PARETO_K = 0.7
 # Rows looked at for probabilities, and how far from 1 single precision may leave their sum.
 _LOOKED_AT, _ROUNDING = 100, 1e-3
@@ -475,8 +475,7 @@ def _note_on_probabilities(source: ScoreSource) -> str:
 
 def _share_of_interest(n_classes: int) -> float:
     """Largest share of pairs at which ranks are regressed on margins."""
-    some = min(_FEWEST_LOSSES / (n_classes - 1), _LARGEST_SHARE_OF_ALL)
-    return max(_LARGEST_SHARE, some)
+    return max(_LARGEST_SHARE, _FEWEST_LOSSES / (n_classes - 1))
 
 
 def _same_quantiles(draws: FloatArray, like: FloatArray) -> FloatArray:

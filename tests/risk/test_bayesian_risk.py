@@ -8,6 +8,7 @@ import pymc as pm
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
+from scipy.stats import norm
 from sklearn.base import clone
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -208,12 +209,13 @@ def test_conditional_risk_has_these_risks(fitted_risk):
             fitted_risk.conditional_risk(wrong)
 
 
-def test_prior_draws_have_relative_costs_in_their_range(plane):
+@pytest.mark.parametrize("kind", [RiskData, MonotoneRiskData])
+def test_prior_draws_have_relative_costs_in_their_range(plane, kind):
     task, cost = plane
     cost = np.where(cost > 0, 0.25 + 0.5 * cost, 0)
-    data = RiskData.of(task, ObservedRisk.of(task, cost), BASIS)
+    data = kind.of(task, ObservedRisk.of(task, cost), BASIS)
     model = build_model(PRIOR, data)
-    names = ("cost_level", "cost_sd", "cost_z")
+    names = [name for name in ("cost_level", "cost_sd", "cost_z") if name in model.named_vars]
     draws = pm.draw([model[name] for name in names], 200, random_seed=1, mode="FAST_COMPILE")
 
     posterior = {
@@ -221,10 +223,31 @@ def test_prior_draws_have_relative_costs_in_their_range(plane):
         for name, value in zip(names, draws, strict=True)
     }
     relative = data.relative_cost(posterior)
-    assert relative.shape == (1, 200, 49)
+    assert relative.shape == (1, 200, 49 if kind is RiskData else 1)
     smallest = cost[cost > 0].min() / cost.max()
     assert relative.min() >= smallest and relative.max() <= 1
     assert 0.2 < (relative.mean() - smallest) / (1 - smallest) < 0.8
+    level = posterior["cost_level"].values
+    assert abs(level.mean()) < 4 * level.std() / np.sqrt(200)  # neither dear nor cheap
+
+
+def test_density_of_monotone_risks(plane):
+    """Risks are relative costs times error rates, whitened: the model against NumPy."""
+    task, cost = plane
+    cost = np.where(cost > 0, 0.25 + 0.5 * cost, 0)
+    data = MonotoneRiskData.of(task, ObservedRisk.of(task, cost), BASIS)
+    model = build_model(PRIOR, data)
+    density = model.compile_logp(vars=[model["risk"]], jacobian=False, mode="FAST_COMPILE")
+    outputs = model.replace_rvs_by_values([model["weights"]])
+    weights = model.compile_fn(
+        outputs, inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore"
+    )
+    for level in (-1.0, 0.0, 2.0):
+        point = model.initial_point() | {"cost_level": np.array(level)}
+        posterior = {"cost_level": SimpleNamespace(values=np.array([[level]]))}
+        relative = data.relative_cost(posterior).item()
+        expected = relative * data.matrix @ np.cumsum(weights(point)[0])
+        assert density(point) == pytest.approx(norm.logpdf(data.whitened_risk, expected).sum())
 
 
 # An estimator like others

@@ -96,7 +96,7 @@ def test_noise_amplification():
     z = np.stack([np.ones(19), m / 20, m * (m + 1) / 420], axis=1)
     expected = np.einsum("ki,ij,kj->k", w, np.linalg.inv(z.T @ z), w)
     np.testing.assert_allclose(noise_amplification(20, [20, 200], 2), expected, rtol=1e-9)
-    task, cost = random_task(1, 20, 3)
+    task, cost = random_task(1, 20, [5] + 19 * [3])  # the fewest count
     model = PolynomialRisk(cost).fit(task)
     np.testing.assert_allclose(model.variance_bound([20, 200]), expected / 12, rtol=1e-9)
     # More classes to learn from, or fewer to predict for, amplify less.

@@ -123,6 +123,26 @@ def test_unevenness_tells_clusters_from_a_cloud():
     assert found[0] < 0.2 < 0.35 < found[1]
 
 
+def test_unevenness_is_that_of_a_normal_posterior(constants):
+    """Its mean is linear in that of the prior, and the slope is the share of the prior."""
+    rng = np.random.default_rng(4)
+    scores, y = exchangeable(4, 60, 60)
+    scores = scores * rng.choice([0.5, 2.0], 60)[:, None]  # rivals stand out from some
+
+    def unevenness(mean, sd):
+        with constants(module, _UNEVENNESS=(mean, sd), _LARGEST_UNEVENNESS=np.inf):
+            return margins_of(scores, y).unevenness
+
+    flat = unevenness(0.0, 1e6)
+    for sd in (0.1, 0.4):
+        low, high = unevenness(0.5, sd), unevenness(1.5, sd)
+        slope = high - low
+        assert 0 < slope < 1
+        error = sd * np.sqrt(slope / (1 - slope))
+        measured = (low - 0.5 * slope - sd * np.sqrt(slope)) / (1 - slope)
+        assert measured > 0 and measured + error == pytest.approx(flat, rel=1e-6)
+
+
 def test_small_pilots_count_as_uneven():
     sizes = [margins_of(*exchangeable(3, k1, k1)).unevenness for k1 in (50, 100, 400)]
     assert sizes[0] > sizes[1] > sizes[2] > 0

@@ -282,7 +282,9 @@ def test_weights_of_classes_vary_as_their_competitors_say():
     hubs[y, y] = scores[y, y]
     hubs, y = np.repeat(hubs, 4, axis=0) + 0.01 * rng.normal(size=(400, 100)), np.repeat(y, 4)
     task = cb.SourceTask.from_scores(hubs, y)
-    weight = fit(task, ranks=False, draws=2000).idata["class_weights"]["weight"].values
+    group = fit(task, ranks=False, draws=2000).idata["class_weights"]
+    assert group["chain"].values.tolist() == [0]
+    weight = group["weight"].values
     effect = task.evidence.competitor_effect
     assert effect > 1.5 and task.design_effect() > 1.5 * effect
     assert_allclose(4 * weight.sum(axis=-1), 1)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, norm
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import dependence_of, task_groups
@@ -66,16 +66,24 @@ def test_all_classes_seen_leave_the_noise_of_instances(tree, weights, pilot):
     assert found.std() == pytest.approx(np.sqrt(a * (1 - a) * 0.4 * (1 - b) / 200), rel=0.02)
 
 
-def test_a_part_of_the_classes_seen(tree, weights, pilot):
+@pytest.mark.parametrize(("k1", "size"), [(200, 500), (4, 10)])
+def test_a_part_of_the_classes_seen(weights, pilot, k1, size):
     # At k = K the answers are those of all classes: closed forms of the nested events.
-    known, _ = with_dependence(tree, within=0.3, between=0.1, repeats=2.0)
-    found = drawn(weights, known, [500], 500)[..., 0]
-    (before, after), b, f = expected(weights, [200, 500]), 0.4 / 0.75, 0.4
-    mean = after + f * b * after / before * (pilot.task.accuracy(200)[0] - before)
+    few = SourceTask.from_ranks([1, 1, 2, 1, 1, 1, 1, 1], np.arange(8) % 4, n_classes=4)
+    task = pilot.task if k1 == 200 else few
+    groups = task_groups(task, BASIS, "auto")[1]
+    known, _ = with_dependence(groups, within=0.3, between=0.1, repeats=2.0)
+    found = drawn(weights, known, [size], size)[..., 0]
+    (before, after), b, f = expected(weights, [k1, size]), 0.4 / 0.75, k1 / size
+    mean = after + f * b * after / before * (task.accuracy(k1)[0] - before)
     explained = f * b * after**2 * (1 - before) / before
-    variance = 0.4 / 500 * (after * (1 - after) - explained)
-    assert found.mean() == pytest.approx(mean, abs=3e-4)
-    assert found.std() == pytest.approx(np.sqrt(variance), rel=0.02)
+    variance = 0.4 / size * (after * (1 - after) - explained)
+    # Draws beyond 1 are cut off.
+    cut = norm(mean, np.sqrt(variance))
+    middle = cut.expect(lambda x: np.clip(x, 0, 1))
+    assert found.mean() == pytest.approx(middle, abs=3e-4 if k1 == 200 else 3e-3)
+    second = cut.expect(lambda x: np.clip(x, 0, 1) ** 2)
+    assert found.std() == pytest.approx(np.sqrt(second - middle**2), rel=0.02)
 
 
 @pytest.mark.parametrize(("k", "population"), [(100, 240), (230, 300)])
