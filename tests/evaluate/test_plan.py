@@ -54,6 +54,8 @@ def test_cheapest(found):
     free = found.cheapest(0.0, per_class=1, per_instance=0)
     # Of designs with as many classes, the one with the narrowest intervals.
     assert free["classes"] == 50 and free["repeats"] == 4
+    both = found.cheapest(0.0, per_class=0.5, per_instance=0.25)
+    assert both["cost"] == 0.5 * both["classes"] + 0.25 * both["instances"] == 37.5
     with pytest.raises(DataError, match="reached: expected"):
         found.cheapest(1.5)
     with pytest.raises(DataError, match="per_class: expected"):
@@ -99,6 +101,16 @@ def test_from_a_model_and_from_a_task(fit):
         # The small pilot's uncertainty enters: pilots have different truths.
         assert sd > 0.01 and abs(mean - law.accuracy([600])[0]) < 0.2
         assert 0.05 < planned.table["width"][0] < 0.4
+
+
+def test_pilots_of_a_model_have_its_prior(fit):
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    task = SourceTask.from_embeddings(*law.sample(60, repeats=2, random_seed=3))
+    model = fit(task, QUICK["prior"], draws=100, tune=200)
+    design = {"width": 0.2, "classes": [100], "repeats": [1], "n_pilots": 1}
+    plain = {name: value for name, value in QUICK.items() if name != "prior"}
+    own, same = (plan(model, 600, **design, **options) for options in (plain, QUICK))
+    assert own.table.equals(same.table)
 
 
 def test_from_guessed_accuracies():

@@ -33,6 +33,12 @@ def test_crps_of_a_normal_law():
         assert crps(draws, np.array([x]))[0] == pytest.approx(exact, abs=2e-4)
 
 
+def test_interval_score_by_hand():
+    # Width, and 2 / alpha times what is missed below and above; alpha = 0.2.
+    found = interval_score(np.full(3, 0.2), np.full(3, 0.5), np.array([0.3, 0.1, 0.6]), 0.8)
+    np.testing.assert_allclose(found, [0.3, 0.3 + 10 * 0.1, 0.3 + 10 * 0.1])
+
+
 def test_crps_and_interval_score_are_best_at_the_truth():
     """Proper scores: on average no other forecast does better than the law itself."""
     truth = np.random.default_rng(1).normal(size=4000)
