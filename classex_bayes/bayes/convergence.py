@@ -43,7 +43,11 @@ class Diagnosis:
     problems: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Verdict, then the numbers that are defined."""
+        """Verdict, then the numbers that are defined.
+
+        They are those of predictions. `arviz_stats.summary` has those of the parameters, which may
+        differ between chains that agree on the law.
+        """
         verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
         numbers = {
             "r_hat": f"{self.r_hat:.3f}",
@@ -52,7 +56,7 @@ class Diagnosis:
             "divergent": str(self.divergences),
         }
         defined = [f"{name} {number}" for name, number in numbers.items() if number != "nan"]
-        return f"{verdict} ({', '.join(defined)})"
+        return f"{verdict} (of predictions: {', '.join(defined)})"
 
 
 def diagnosed_classes(n_classes: int) -> IntArray:

@@ -18,6 +18,7 @@ from classex_bayes.arguments import (
     shares,
     truth_value,
 )
+from classex_bayes.bayes.fit_gap import FitGap, fit_gap
 from classex_bayes.bayes.fitted import MixtureModel, checked_tasks
 from classex_bayes.bayes.idata import (
     data_of,
@@ -27,7 +28,12 @@ from classex_bayes.bayes.idata import (
     split_weights,
     task_groups,
 )
-from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PooledData
+from classex_bayes.bayes.model.likelihoods import (
+    BernsteinData,
+    LikelihoodData,
+    PooledData,
+    PowerData,
+)
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.pooling import SHARED, pooled_groups
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
@@ -48,7 +54,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 _DEFAULT_PRIOR = MixturePrior()
 _ACCURACY = Accuracy()
 # Stages of one seed: each draws from a child of its own.
-_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION = 1, 2, 3, 4
+_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _FIT_GAP = 1, 2, 3, 4, 6
 
 
 def _data_and_groups(
@@ -91,6 +97,9 @@ class BayesianExtrapolator(MixtureModel):
     diagnosis_ : Diagnosis
         Convergence of the sampler, of accuracies at 1, 10 and 100 times k1: the two groups of the
         prior may describe one law in several ways, between which chains need not agree.
+    fit_gap_ : FitGap or None
+        How far the posterior lies below the best that any law on the knots can do, beside
+        replicates; None for the power form.
 
     References
     ----------
@@ -108,6 +117,8 @@ class BayesianExtrapolator(MixtureModel):
     >>> bool(pred.mean[500] < pred.mean[50])
     True
     """
+
+    _gap: FitGap | None  # made when it is first asked for
 
     def __init__(self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto") -> None:
         self.prior = prior
@@ -292,12 +303,32 @@ class BayesianExtrapolator(MixtureModel):
         return prediction
 
     @property
+    def fit_gap_(self) -> FitGap | None:
+        """How far the posterior lies below the best law on the knots; None for the power form."""
+        data = self.data_
+        if isinstance(data, PowerData):
+            return None
+        if self._gap is None:
+            rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
+            self._gap = fit_gap(data, self.weights_.values, rng)
+        return self._gap
+
+    def _fit_text(self) -> str:
+        return "" if self.fit_gap_ is None else repr(self.fit_gap_)
+
+    @property
     def _basis(self) -> RadialBasis:
         return self.prior_.basis
 
     @property
     def _law(self) -> MixtureLaw:
         return MixtureLaw(self._basis, self.weights_.values)
+
+    def _keep_draws(
+        self, tree: xr.DataTree, data: LikelihoodData, tasks: tuple[SourceTask, ...] = ()
+    ) -> None:
+        self._gap = None
+        super()._keep_draws(tree, data, tasks)
 
     def _expected(self, k: IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Draws of the expected metric, shape (chain, draw, n_k)."""
@@ -334,6 +365,7 @@ class BayesianExtrapolator(MixtureModel):
         attributes = self.idata.attrs
         kinds = attributes["task_kind"].split(", ")
         notes = [*self._data_notes, *self._sampling_notes()]
+        notes += [] if self.fit_gap_ is None else self.fit_gap_.notes
         notes += json.loads(attributes.get("pool_notes", "[]"))
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(

@@ -93,6 +93,10 @@ class FittedModel(Parameters, ABC):
     def _convergence(self) -> str:
         """Whether the draws can be trusted, in words."""
 
+    def _fit_text(self) -> str:
+        """How close the posterior comes to the data, in words; empty where it is not measured."""
+        return ""
+
     def _parts(self) -> "dict[str, FittedModel]":
         """Fitted models that this one is made of, by their place in `idata`."""
         return {}
@@ -246,7 +250,10 @@ class FittedModel(Parameters, ABC):
         if not self.is_fitted:
             return self._title()
         draws = f"{self._drawn()}: {self._convergence()}"
-        return "\n".join(map(folded, (self._title(), f"fitted to {self._data_text()}", draws)))
+        lines = [self._title(), f"fitted to {self._data_text()}", draws]
+        if self._fit_text():
+            lines.append(f"fit: {self._fit_text()}")
+        return "\n".join(map(folded, lines))
 
     def _repr_html_(self) -> str:
         if not self.is_fitted:
@@ -257,6 +264,7 @@ class FittedModel(Parameters, ABC):
             **{name: brief(value) for name, value in self._fitted_parameters.items()},
             "sampler": self._sampler_text(),
             "convergence": self._convergence(),
+            **({"fit": self._fit_text()} if self._fit_text() else {}),
         }
         return html_block(self._title(), html_facts(facts))
 

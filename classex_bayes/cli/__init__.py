@@ -1,7 +1,8 @@
 """Command line: tables on standard output, progress and notes on standard error.
 
 Exit codes: 0, done; 1, something could not be written; 2, bad input, or an extra that is not
-installed; 130, interrupted, after what was finished has been saved and shown.
+installed; 3, done, but the sampler did not converge; 130, interrupted, after what was finished has
+been saved and shown.
 """
 
 import io

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import NOT_WRITTEN, Terminal, ready_folder
+from classex_bayes.cli.console import NOT_CONVERGED, NOT_WRITTEN, Terminal, ready_folder
 from classex_bayes.cli.options import DataOptions, FitOptions
 from classex_bayes.exceptions import Interrupted, Interruptions
 from classex_bayes.report.document import document
@@ -162,7 +162,10 @@ def analyse(
     references: References = "none",
     target: float | None = None,
 ) -> None:
-    """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well."""
+    """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
+
+    Draws that did not converge are shown, too, and the shell hears of them by an exit code.
+    """
     with terminal.warnings_as_notes():
         with Interruptions("the posterior is being saved, please wait") as interruptions:
             model, interruption = _fit(task, terminal, fit)
@@ -207,3 +210,5 @@ def analyse(
         raise Interrupted(f"{interruption}; what was finished is above")
     if failures:
         raise typer.Exit(NOT_WRITTEN)
+    if model.diagnosis_.problems:  # told by the notes
+        raise typer.Exit(NOT_CONVERGED)

@@ -17,7 +17,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 # Exit codes beside 0; docs/command_line.md explains them.
-NOT_WRITTEN, BAD_INPUT, INTERRUPTED = 1, 2, 130
+NOT_WRITTEN, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
 _WIDTH = 200
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 

@@ -19,7 +19,7 @@ from classex_bayes.formatting import capitalized
 from classex_bayes.report import page_charts
 from classex_bayes.report.document import document, finite, records
 from classex_bayes.report.findings import Findings
-from classex_bayes.report.verdicts import checks_sentence, convergence_sentence
+from classex_bayes.report.verdicts import checks_sentence, convergence_sentence, fit_sentence
 from classex_bayes.results import Extrapolation, interval_name, interval_settings
 from classex_bayes.results.sentences import errors_sentence, headline, pilot_sentence
 from classex_bayes.results.shared_estimand import whose_notes
@@ -68,6 +68,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "replicates_sentence": checks_sentence(replicates),
         "diagnosis": model.diagnosis_,
         "convergence": convergence_sentence(model.diagnosis_, numbers["fit"]["sampler"]),
+        "fit": fit_sentence(model.fit_gap_),
         "numbers": {"date": date.isoformat(), "source": source, **numbers},
         "charts": drawn,
         "figures": {

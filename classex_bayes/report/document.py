@@ -31,6 +31,7 @@ def document(findings: "Findings") -> dict[str, Any]:
             "problems": list(model.diagnosis_.problems),
         },
         "doubts": list(findings.task.doubts),
+        "fit_gap": _fit_gap(model.fit_gap_),
         "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
     }
     if findings.target is None:
@@ -56,6 +57,18 @@ def _plain(table: Any) -> Any:
     """Limits of the intervals without their level in the names, which is `ci_prob`."""
     ends = {"_lb": "lower", "_ub": "upper"}
     return table.rename(columns=lambda name: ends.get(name[-3:], name))
+
+
+def _fit_gap(gap: Any) -> dict[str, float] | None:
+    """Nats by which the posterior lies below the best law on the knots."""
+    if gap is None:
+        return None
+    return {
+        "mean": gap.mean,
+        "best_draw": gap.best_draw,
+        "replicates": float(gap.replicated.mean()),
+        "p_value": gap.p_value,
+    }
 
 
 def records(frame: Any) -> list[dict[str, Any]]:

@@ -1,10 +1,11 @@
-"""Whether sampler and model are to be trusted, in sentences."""
+"""Whether sampler, fit and model are to be trusted, in sentences."""
 
 import math
 from typing import Any
 
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
 from classex_bayes.bayes.convergence import Diagnosis
+from classex_bayes.bayes.fit_gap import FitGap
 
 
 def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
@@ -24,6 +25,18 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
         f"Do not trust the draws yet: {'; '.join(diagnosis.problems)}. {figures} Draw more, "
         "or raise target_accept."
     )
+
+
+def fit_sentence(gap: FitGap | None) -> str:
+    """Return how close the posterior comes to what the data allow."""
+    if gap is None:
+        return "The fit is to accuracies alone, so it is not measured against the best law."
+    verdict = (
+        "The posterior misses the shape of the data"
+        if gap.unusual
+        else "The posterior reaches what the data allow"
+    )
+    return f"{verdict}: it lies {gap!r}."
 
 
 def checks_sentence(report: PredictiveReport) -> str:

@@ -18,6 +18,7 @@ from classex_bayes.estimators.literature import literature
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
+ANSWERED = 0, 3  # so few draws need not converge
 
 
 # Numbers
@@ -28,7 +29,7 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, str
         "extrapolate", embeddings, "--k", "200,5000", "--target", "0.6", "--ci-prob", "0.8",
         "--json", "--out", "results", *FEW,
     )  # fmt: skip
-    assert code == 0
+    assert code in ANSWERED
     found = strict(out)
     task = SourceTask.from_embeddings(*pilot.sample, random_seed=3)
     model = fit(task, draws=200, tune=1000, random_seed=3)
@@ -58,21 +59,21 @@ def test_json_of_a_single_chain(run, embeddings, strict):
     # One chain has no r_hat, and JSON has no NaN.
     code, out, _ = run("extrapolate", embeddings, "--k", "500", "--json", "--draws", 100,
                        "--chains", 1)  # fmt: skip
-    assert code == 0 and strict(out)["diagnostics"]["r_hat"] is None
+    assert code == 3 and strict(out)["diagnostics"]["r_hat"] is None
 
 
 def test_infinite_answers_are_null(run, tmp_path, strict):
     np.savez(tmp_path / "easy.npz", ranks=np.ones(300, int), y=np.arange(300), n_classes=300)
     code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
     until = strict(out)["classes_until"]
-    assert code == 0 and until["median"] is None and until["largest"] == 10**12
+    assert code in ANSWERED and until["median"] is None and until["largest"] == 10**12
 
 
 def test_table(run, scores, tmp_path):
     code, out, err = run(
         "extrapolate", scores, "--k", "200,2000", "--target", "0.5", "--ci-prob", "0.7", *FEW
     )
-    assert code == 0 and "Traceback" not in err
+    assert code in ANSWERED and "Traceback" not in err
     assert "Expected accuracy, from 200 source classes" in out and "70% interval" in out
     posterior = load(tmp_path / "classex-bayes-results" / "scores.nc")
     predicted = posterior.predict([200, 2000])
@@ -88,7 +89,7 @@ def test_table(run, scores, tmp_path):
 
 def test_compare(run, embeddings, pilot, tmp_path, strict):
     code, out, _ = run("compare", embeddings, "--k", "500", "--json", *FEW)
-    assert code == 0
+    assert code in ANSWERED
     found = strict(out)
     by_name = {row["estimator"]: row for row in found["predictions"]}
     for estimator in (ClassExReg(random_seed=3), KDE("ucv"), KDE("bcv")):
@@ -105,7 +106,7 @@ def test_estimators_left_out_are_told(run, tmp_path):
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
     code, _, err = run("compare", "curve.csv", *options, *FEW)
-    assert code == 0 and "left out: KDE(ucv): task: " in err
+    assert code in ANSWERED and "left out: KDE(ucv): task: " in err
     assert "ranks unknown: fitted to accuracies" in err
 
 
@@ -113,7 +114,7 @@ def test_demo(run, tmp_path, strict):
     code, out, _ = run("demo", "--json", "--n-classes", "150", *FEW)
     found = strict(out)
     rows = [row for row in found["predictions"] if row["estimator"] == "BayesianExtrapolator"]
-    assert code == 0 and [row["k"] for row in rows] == [150, 300, 1000, 2965]
+    assert code in ANSWERED and [row["k"] for row in rows] == [150, 300, 1000, 2965]
     truths = [row["truth"] for row in rows]
     assert np.all(np.diff(truths) < 0) and truths[-1] == pytest.approx(0.688, abs=0.001)
     assert all(abs(row["error"]) < 0.25 for row in rows)
@@ -126,7 +127,7 @@ def test_demo(run, tmp_path, strict):
 def test_quiet_is_silent(run, embeddings):
     loud = run("extrapolate", embeddings, "--k", "50000", *FEW)
     quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *FEW)
-    assert quiet[0] == 0 and quiet[2] == "" and "0." in quiet[1]
+    assert quiet[0] in ANSWERED and quiet[2] == "" and "0." in quiet[1]
     assert "Sampling (the first run" in loud[2]
     assert loud[2].count("50,000 is 250 times the 200 source classes") == 1
     assert loud[1] == quiet[1]
@@ -151,7 +152,7 @@ def test_formats_agree(run, scores, tmp_path, strict):
     found = []
     for way in ways:
         code, out, _ = run("extrapolate", *way, "--k", "999", "--json", *FEW)
-        assert code == 0
+        assert code in ANSWERED
         found.append(strict(out)["predictions"][0]["mean"])
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
 
@@ -162,7 +163,7 @@ def test_metric(run, embeddings, pilot, strict):
     )
     cosine = SourceTask.from_embeddings(*pilot.sample, metric="cosine")
     row = strict(out)["predictions"][0]
-    assert code == 0 and row["mean"] == pytest.approx(cosine.accuracy(200)[0], abs=0.1)
+    assert code in ANSWERED and row["mean"] == pytest.approx(cosine.accuracy(200)[0], abs=0.1)
 
 
 # Bad input
@@ -282,7 +283,7 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(
 def test_compare_with_all(run, scores, strict):
     code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *FEW)
     names = {row["estimator"] for row in strict(out)["predictions"]}
-    assert code == 0 and {e.name for e in literature()} <= names
+    assert code in ANSWERED and {e.name for e in literature()} <= names
 
 
 def test_study_table1_goes_on_where_it_stopped(run, monkeypatch, tmp_path, strict):
@@ -354,7 +355,7 @@ def embedded(path):
 def test_report(run, embeddings, tmp_path, strict):
     options = [embeddings, "--k", "200,5000", "--target", "0.6", "--json", *FEW]
     code, out, _ = run("report", *options, "-o", "pages/found.html")
-    assert code == 0
+    assert code in ANSWERED
     found = strict(out)
     page = strict(embedded(tmp_path / "pages" / "found.html"))
     assert {name: page[name] for name in found if name != "files"} == {
@@ -368,7 +369,7 @@ def test_report(run, embeddings, tmp_path, strict):
     code, out, _ = run("extrapolate", *options)
     own = [row for row in page["predictions"] if row["estimator"] == "BayesianExtrapolator"]
     other = strict(out)
-    assert code == 0 and own == other["predictions"] and len(page["predictions"]) == 8
+    assert code in ANSWERED and own == other["predictions"] and len(page["predictions"]) == 8
     for name in ("classes_until", "prob_at_least", "diagnostics", "task", "seed"):
         assert page[name] == other[name]
     assert kept.predict([5000]).mean[5000] == pytest.approx(own[1]["mean"])
@@ -421,9 +422,12 @@ def test_scores_that_look_like_distances_are_told(run, tmp_path):
 def test_numbers_of_classes_in_other_hands(run, strict, scores):
     for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
         code, out, _ = run("extrapolate", scores, "--k", text, "--json", *FEW)
-        assert code == 0 and [row["k"] for row in strict(out)["predictions"]] == k
+        assert code in ANSWERED and [row["k"] for row in strict(out)["predictions"]] == k
     code, _, err = run("extrapolate", scores, "--k", "2,965", *FEW)
-    assert code == 0 and "note: --k 2,965 is 2 and 965 classes; one number is written 2965" in err
+    assert (
+        code in ANSWERED
+        and "note: --k 2,965 is 2 and 965 classes; one number is written 2965" in err
+    )
     code, _, err = run("extrapolate", scores, "--k", "1,000", *FEW)
     assert code == 2 and "found 1: write 1_000, since commas separate numbers" in err
 
@@ -444,7 +448,7 @@ def test_streams_that_are_closed_full_or_without_letters(tmp_path):
         command, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
-    assert found.returncode == 0 and r"n\xe4m\xe9.nc" in found.stdout
+    assert found.returncode in ANSWERED and r"n\xe4m\xe9.nc" in found.stdout
     if os.path.exists("/dev/full"):
         version = [sys.executable, "-c", "from classex_bayes.cli import main; main()", "--version"]
         with open("/dev/full", "w") as full:

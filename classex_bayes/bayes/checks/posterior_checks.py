@@ -30,7 +30,8 @@ _FEWEST_EXPECTED = 5.0
 _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
 _MOST_NAMES = 10
-_UPPER_ALONE = "ranks: distance", "classes: answered at random"
+_FIT = "fit: nats below the best law"
+_UPPER_ALONE = "ranks: distance", "classes: answered at random", _FIT
 # Classes that are more alike than the model has them are no fault; they get a note.
 _HIGH_IS_BAD, _LOW_IS_BAD = ("classes: sd", "classes: errors"), ("classes: lowest",)
 # Observed value, or one for each draw, and the values of the replicates.
@@ -103,12 +104,14 @@ def posterior_checks(
 ) -> PredictiveReport:
     r"""Check a fitted model against replicates of its task.
 
-    Three kinds of discrepancies. *Ranks*: shares of instances in groups of ranks (right answers,
+    Four kinds of discrepancies. *Ranks*: shares of instances in groups of ranks (right answers,
     then two groups to a decade, joined until 5 independent instances are expected in each), and
     Pearson's distance over them, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`, from the
-    expectation of each draw. *ATA*: average test accuracy at six k. *Classes*: the log-likelihood
-    ratio of "some classes answer at random" to "none does", the standard deviation over classes of
-    accuracy at k1, the lowest, and the share of the errors in the worst tenth.
+    expectation of each draw. *Fit*, of the fitted task alone: nats by which the log-likelihood of
+    a draw lies below that of the best law on the knots, of the data and of a replicate
+    (`classex_bayes.bayes.fit_gap`). *ATA*: average test accuracy at six k. *Classes*: the
+    log-likelihood ratio of "some classes answer at random" to "none does", the standard deviation
+    over classes of accuracy at k1, the lowest, and the share of the errors in the worst tenth.
 
     Replicated classes have the model's law of ranks, which are alike within a class: their
     correlation is learnt from the task, but for classes that seem to answer at random, with a prior
@@ -124,7 +127,7 @@ def posterior_checks(
         ones, or a second task of the same number of classes. A model read from a file needs it for
         the classes.
     level : float
-        Level of each discrepancy: upper for the distance and for classes at random, else
+        Level of each discrepancy: upper for the distance, the fit and classes at random, else
         two-sided. Classes that are more alike than the replicates get a note and no alarm.
     random_seed : int, SeedSequence or None
         Seed of the replicates; that of the fit by default.
@@ -163,6 +166,9 @@ def posterior_checks(
     else:
         data = model.data_.parts[position]
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
+        gap = model.fit_gap_
+        if gap is not None and (task is None or model.is_fitted_to(task)):
+            discrepancies[_FIT] = gap.observed, gap.replicated
     grid = observed["k"].values
     for k in _spread(grid):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()

@@ -170,6 +170,11 @@ class PooledData(Likelihood):
         parts = zip(self.weight, self.parts, strict=True)
         return np.sum([share * part.log_likelihood(weights) for share, part in parts], axis=0)
 
+    def replicates(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Histograms of replicated tasks, each with the information that it adds to the pool."""
+        total = np.array([part.counts.sum() for part in self.parts])
+        return random_pool(weights @ self.matrix.T, self.precision, total, rng)
+
     @staticmethod
     def register(data: dict[str, Any], weights: Any) -> None:
         """Register the observed histograms in the current PyMC model."""
