@@ -78,16 +78,15 @@ def point_estimators(which: References, seed: int) -> list[Any]:
     return usual_references(seed) if which == "usual" else []
 
 
-def read(files: list[Path], terminal: Terminal, options: DataOptions, seed: int) -> Any:
+def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     """The task in one file, or in the parts that several files hold."""
     arguments = asdict(options)
     distances = arguments.pop("distances")
     with terminal.warnings_as_notes(), terminal.reading():
         from classex_bayes.io import read_task
 
-        task = read_task(
-            files, higher_is_better=False if distances else None, random_seed=seed, **arguments
-        )
+        # Ties are broken by the fixed seed of `read_task`, as in Python.
+        task = read_task(files, higher_is_better=False if distances else None, **arguments)
     terminal.aside(str(task))
     if any("reversed" in doubt for doubt in task.doubts):
         remedy = "leave --distances out" if distances else "pass --distances for distances"

@@ -60,7 +60,7 @@ def backtest(
     sizes = parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)
     ready_folder(out)
-    task = read(files, terminal, data, fit.seed)
+    task = read(files, terminal, data)
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
     from classex_bayes.results import interval_settings

@@ -105,7 +105,7 @@ def extrapolate(
     """Predict the accuracy on K classes, with credible intervals."""
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, name_of(files), terminal)
-    task = read(files, terminal, data, fit.seed)
+    task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     analyse(task, counts, terminal, product, fit, target=target)
 
@@ -131,7 +131,7 @@ def compare(
     """Put the posterior beside the point estimates of the literature, in one table."""
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, f"{name_of(files)}-comparison", terminal)
-    task = read(files, terminal, data, fit.seed)
+    task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "slow" if slow else "all" if every else "usual"
     analyse(task, counts, terminal, product, fit, references=references)
@@ -158,6 +158,6 @@ def report(
     """Write prediction, checks, method and record as one HTML page that needs no network."""
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = page(out, ", ".join(file.name for file in files))
-    task = read(files, terminal, data, fit.seed)
+    task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     analyse(task, counts, terminal, product, fit, references="usual", target=target)

@@ -97,7 +97,7 @@ def identification_task(
     ties: TieHandling = "auto",
     class_weight: Any = None,
     untested: Untested = "error",
-    random_seed: RandomSeed = None,
+    random_seed: RandomSeed = 0,
 ) -> SourceTask:
     """Task of telling which stimulus evoked a response; every stimulus is a class.
 

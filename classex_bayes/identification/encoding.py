@@ -214,7 +214,7 @@ class EncodingModel(Parameters):
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
-        random_seed: RandomSeed = None,
+        random_seed: RandomSeed = 0,
     ) -> SourceTask:
         """Task of identifying test stimuli from their responses; every stimulus is a class.
 
