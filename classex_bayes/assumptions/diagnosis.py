@@ -19,6 +19,7 @@ from classex_bayes.task.doubts import (
     Check,
     better_than_chance,
     concentrated_errors,
+    decisions,
     few_errors,
     participation,
     ties,
@@ -67,6 +68,7 @@ def diagnose(
           of 0.1;
         - "better than chance": the true class loses to most competitors;
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
+        - "decisions": most rows of scores have two values, which rank nothing;
         - "ties": in more than 5% of the instances the true class is tied with a competitor;
         - "duplicated instances": above 1% repeat the scores of others;
         - "duplicated classes": above 0.5% have the scores of another;
@@ -104,6 +106,8 @@ def diagnose(
         checks.append(better_than_chance(task))
     title = f"{task.n_classes} classes, {task.n_test} test instances from {task.kind}"
     if not task.has_ranks:
+        if task.intervals is not None and task.kind == "decisions":
+            checks.append(decisions(task.intervals))
         reason = f"the task was made from {task.kind} alone and has no ranks"
         checks.extend(_unknown(_NEED_RANKS + _NEED_SCORES, reason))
         return TaskReport(tuple(checks), title)

@@ -86,7 +86,7 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
     divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
     if draws < FEWEST_DRAWS:
-        problems.append(f"{draws} draws in each chain are too few to convergence_of")
+        problems.append(f"{draws} draws in each chain are too few to diagnose")
     elif chains == 1:
         problems.append("a single chain cannot show whether it converged")
     elif np.isnan(r_hat):

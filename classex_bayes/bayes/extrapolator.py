@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -99,7 +100,7 @@ class BayesianExtrapolator(MixtureModel):
         prior may describe one law in several ways, between which chains need not agree.
     fit_gap_ : FitGap or None
         How far the posterior lies below the best that any law on the knots can do, beside
-        replicates; None for the power form.
+        replicates; None for the power form, or if the best law was not found.
 
     References
     ----------
@@ -261,7 +262,7 @@ class BayesianExtrapolator(MixtureModel):
             k is not a whole number in 2..10^12, or the metric unknown; repeats or nested for an
             expectation; a measured accuracy is asked for with another metric, or with nested for k
             below k1 or an unknown TA_k1; population is less than k1 or k, or given for a measured
-            accuracy, another metric or pooled tasks.
+            accuracy, another metric, pooled tasks, or a pilot whose accuracy is known at no k.
 
         Warns
         -----
@@ -304,13 +305,14 @@ class BayesianExtrapolator(MixtureModel):
 
     @property
     def fit_gap_(self) -> FitGap | None:
-        """How far the posterior lies below the best law on the knots; None for the power form."""
+        """How far the posterior lies below the best law on the knots; None if not measured."""
         data = self.data_
         if isinstance(data, PowerData):
             return None
         if self._gap is None:
             rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
-            self._gap = fit_gap(data, self.weights_.values, rng)
+            with suppress(RuntimeError):  # the best law was not found
+                self._gap = fit_gap(data, self.weights_.values, rng)
         return self._gap
 
     def _fit_text(self) -> str:
@@ -370,7 +372,7 @@ class BayesianExtrapolator(MixtureModel):
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
                 f"scores unknown: variance of ATA_k taken as {UNSEEN_COMPETITORS:g} x that between "
-                "classes"
+                "classes (less if they weigh unequally)"
             )
         if "accuracies" in kinds:
             notes.append(

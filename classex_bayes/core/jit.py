@@ -6,7 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+
+try:
+    from numba.core.caching import FunctionCache
+except ImportError:  # another numba, whose own cache serves
+    FunctionCache = object
 
 
 class SpareCache(FunctionCache):
@@ -50,12 +54,12 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
         try:
-            cache = SpareCache(function)
+            if FunctionCache is object or not hasattr(dispatcher, "_cache"):
+                return numba.njit(cache=True, **options)(function)
+            dispatcher._cache = SpareCache(function)  # as numba does for cache=True
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-        else:
-            dispatcher._cache = cache  # as numba does for cache=True
         return dispatcher
 
     return decorate

@@ -114,10 +114,11 @@ class MixedExponential(PointEstimator):
     def _curve(self, k: IntArray) -> FloatArray:
         values = np.exp(-np.outer(k - 1, self.rates_)) @ self.coef_
         measured = k <= self._n_classes
-        if not self._task.has_ranks:
+        if self._task.kind == "accuracies":
             measured = np.isin(k, self._task.grid())
         if measured.any():
-            values[measured] = self._task.accuracy(k[measured])
+            bounds = self._task.accuracy_bounds(k[measured])
+            values[measured] = np.clip(values[measured], *bounds)
         return np.where(values > 1 + _ROUNDING, values, np.minimum(values, 1.0))
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, 
         given = task.grid() if k is None else k
         place = np.flatnonzero(given <= task.n_classes)
         if place.size < 2:
+            if task.intervals is not None and not (k is not None and k.size):
+                raise DataError(
+                    f"task: its accuracy is known at {place.size} numbers of classes, expected at "
+                    f"least 2 to train on: {task.intervals.reason}; use BayesianExtrapolator"
+                )
             raise DataError(
                 f"k: found {place.size} numbers of classes up to {task.n_classes} to train on, "
                 "expected at least 2"

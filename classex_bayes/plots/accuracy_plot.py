@@ -119,14 +119,14 @@ def accuracy_chart(
         series_label(name, prediction, prob, kind): Ribbon.of_prediction(prediction, prob, kind)
         for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
     }
-    given = {OBSERVED: task, TRUTH: truth, TARGET: target}
+    known = np.empty(0) if task is None else task.grid(n_observed)
+    given = {OBSERVED: task if known.size else None, TRUTH: truth, TARGET: target}
     others = {name: _COLORS[name] for name, value in given.items() if value is not None}
     chart = Chart({**dict.fromkeys(ribbons), **others})
     for label, ribbon in ribbons.items():
         chart.ribbon(label, ribbon)
-    if task is not None:
-        k = task.grid(n_observed)
-        chart.points(OBSERVED, k, task.metric(metric, k))
+    if task is not None and known.size:
+        chart.points(OBSERVED, known, task.metric(metric, known))
     ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
@@ -162,6 +162,8 @@ def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None
         grid = log_spaced(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
         accuracy = reference_accuracy(truth, grid)
         k = accuracy.index.to_numpy()
+        if not k.size:
+            raise DataError("truth: the task knows the accuracy at no number of classes shown")
         chart.line(TRUTH, k, truth.metric(metric, k), linestyle="C1")
     else:
         accuracy = reference_accuracy(truth, None)

@@ -64,7 +64,8 @@ def plot_ppc(
     Raises
     ------
     DataError
-        kind="ranks" for a model fitted in the power form; kind="classes" where they are not known
+        kind="ranks" for a model fitted in the power form; kind="accuracy" where ranks within bounds
+        tell it at no k; kind="classes" where they are not known
         or have one instance each; a task of another size.
 
     See Also
@@ -157,6 +158,8 @@ def ppc_chart(
         if kind == "accuracy":
             draws, observed, x = replicates["accuracy"], data["accuracy"].values, data["k"].values
             texts = "Average test accuracy", N_CLASSES, "accuracy"
+            if not x.size:
+                raise DataError("kind: the task knows the accuracy at no k; use kind='ranks'")
         elif "loss_histogram" not in data:
             raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
         else:

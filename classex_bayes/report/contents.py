@@ -21,7 +21,12 @@ from classex_bayes.report.document import document, finite, records
 from classex_bayes.report.findings import Findings
 from classex_bayes.report.verdicts import checks_sentence, convergence_sentence, fit_sentence
 from classex_bayes.results import Extrapolation, interval_name, interval_settings
-from classex_bayes.results.sentences import errors_sentence, headline, pilot_sentence
+from classex_bayes.results.sentences import (
+    errors_sentence,
+    headline,
+    pilot_accuracy,
+    pilot_sentence,
+)
 from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.source_task import SourceTask
 
@@ -44,7 +49,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         until = f"{capitalized(model.classes_until(findings.target).describe(level))}."
     drawn = _charts(findings, curves)
     comparison = findings.comparison
-    largest = int(task.grid()[-1])
+    largest, accuracy = pilot_accuracy(task)
     return {
         "headline": headline(**farthest, ci_prob=level),
         "source": source,
@@ -54,7 +59,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "target": findings.target,
         "task": task,
         "pilot_sentence": pilot_sentence(task),
-        "pilot": {"k": largest, "accuracy": float(task.accuracy(largest)[0])},
+        "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
         "references": [reference.estimator for reference in comparison.predictions[1:]],
         "notes": {

@@ -159,9 +159,12 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         entry = LegendEntry("target", name, "--target", dash=_TARGET_DASH)
         marks.append((chart.mark(TARGET, "line"), entry))
     name = f"pilot, {interval_name(ci_prob)} (sampling)"
-    marks.append((chart.mark(OBSERVED, "points"), LegendEntry("pilot", name, "--ink", "points")))
+    pilot = LegendEntry("pilot", name, "--ink", "points")
+    if OBSERVED in chart.series:
+        marks.append((chart.mark(OBSERVED, "points"), pilot))
     traces = [_trace(*pair) for pair in marks]
-    traces[-1]["error_y"] = _sampling_errors(task, marks[-1][0], ci_prob)
+    if marks[-1][1] is pilot:
+        traces[-1]["error_y"] = _sampling_errors(task, marks[-1][0], ci_prob)
     hover = {
         "customdata": np.column_stack(numbers[1:]).tolist(),
         "hovertemplate": "%{y:.1%} (%{customdata[0]:.1%} to %{customdata[1]:.1%})",

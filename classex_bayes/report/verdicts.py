@@ -30,7 +30,7 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
 def fit_sentence(gap: FitGap | None) -> str:
     """Return how close the posterior comes to what the data allow."""
     if gap is None:
-        return "The fit is to accuracies alone, so it is not measured against the best law."
+        return "The fit was not measured: it is to accuracies alone, or the best law was not found."
     verdict = (
         "The posterior misses the shape of the data"
         if gap.unusual

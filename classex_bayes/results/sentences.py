@@ -36,13 +36,7 @@ def pilot_sentence(task: SourceTask) -> str:
     >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-47:]
     'got 50.0% right, all classes weighing the same.'
     """
-    known = task.grid()
-    if known.size:
-        largest = int(known[-1])
-        accuracy = percent(float(task.accuracy(largest)[0]), 1)
-    else:
-        largest = task.n_classes
-        accuracy = percent_range(*(float(bound[0]) for bound in task.accuracy_bounds(largest)))
+    largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
     if task.kind != "accuracies":
@@ -57,6 +51,15 @@ def pilot_sentence(task: SourceTask) -> str:
         f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
         f"{accuracy}{of_them} right{among}{details}."
     )
+
+
+def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
+    """Most classes at which the accuracy of a pilot is known, and this accuracy, or its bounds."""
+    known = task.grid()
+    if known.size:
+        return int(known[-1]), percent(float(task.accuracy(known[-1])[0]), 1)
+    lower, upper = task.accuracy_bounds(task.n_classes)
+    return task.n_classes, percent_range(float(lower[0]), float(upper[0]))
 
 
 def errors_sentence(task: SourceTask) -> str:

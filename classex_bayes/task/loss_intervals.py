@@ -151,7 +151,7 @@ class LossIntervals:
         if self.kind == "decisions":
             return (
                 f"decisions: of {n_open} of {n} instances it is known that some of {k1 - 1} wrong "
-                "classes won; how many, and with it the decline, is left to the prior"
+                "classes won; how many, and with it the decline, is left to the model, or its prior"
             )
         return (
             f"the order of ties is unknown in {n_open} of {n} instances: the interval allows for "

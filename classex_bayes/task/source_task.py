@@ -233,8 +233,8 @@ class SourceTask(TestedClasses):
         """Make a task from the rank of the true class of each test instance.
 
         Ranks are all that the model needs; without the scores the competitors' part of the
-        variance is set by a factor of 1.25 on the class-clustered variance, and `KDE` is
-        unavailable.
+        variance is set by a factor of 1.25 on the class-clustered variance (less if classes weigh
+        unequally), and `KDE` is unavailable.
 
         Parameters
         ----------

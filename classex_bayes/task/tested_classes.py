@@ -207,8 +207,8 @@ class TestedClasses:
 
         Dyadic-cluster-robust if scores are known (one more pass over them, but for `grid()`;
         interpolated in log k between `grid()` once they are let go); 1.25 times the
-        class-clustered covariance if only ranks are known; Cov(k <= k') = a_k' (1 - a_k) deff / n
-        for a bare curve.
+        class-clustered covariance if only ranks are known, less if classes weigh unequally;
+        Cov(k <= k') = a_k' (1 - a_k) deff / n for a bare curve.
 
         Parameters
         ----------

@@ -41,8 +41,8 @@ def test_independent_draws_are_good():
         (np.zeros((4, 100)), "all draws are the same"),
         (np.repeat(np.arange(4.0)[:, None], 100, axis=1), "r_hat is "),
         (noise(chains=1), "a single chain cannot show whether it converged"),
-        (noise(draws=1), "1 draws in each chain are too few to convergence_of"),
-        (noise(draws=3), "3 draws in each chain are too few to convergence_of"),
+        (noise(draws=1), "1 draws in each chain are too few to diagnose"),
+        (noise(draws=3), "3 draws in each chain are too few to diagnose"),
     ],
 )
 def test_problems(draws, problem):

@@ -4,6 +4,7 @@ import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
+from classex_bayes.core import jit
 from classex_bayes.core.jit import compiled
 
 
@@ -52,6 +53,14 @@ def test_a_damaged_or_full_cache_is_done_without(damage, tmp_path, monkeypatch):
     third = compiled()(function)
     assert third(5.0) == 2.5
     assert sum(third.stats.cache_hits.values()) == (damage != "full")  # kept anew
+
+
+def test_another_numba_keeps_functions_in_its_own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(jit, "FunctionCache", object)
+    assert compiled()(twice)(2.5) == 5.0
+    assert len(list((tmp_path / "cache").rglob("*.nb?"))) == 2
+    assert compiled()(without_a_file())(2.5) == 5.0
 
 
 def test_other_errors_are_not_hidden(monkeypatch):

@@ -183,6 +183,7 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
         with pytest.raises(cb.DataError, match=f"made from {kind} and has no ranks.*; pass"):
             use()
     report = cb.diagnose(task)
+    assert ("decisions" in {check.name for check in report}) == (kind == "decisions")
     assert report["few errors"].passed is None and "made from" in report["ties"].sentence
     repr(task), task._repr_html_()
 
@@ -290,6 +291,39 @@ def test_a_fit_is_saved_and_says_what_it_assumed(kind, tmp_path):
     by_class = model.idata["log_likelihood"]["loss_histogram"].sum("class")
     np.testing.assert_allclose(by_class, model.data_.log_likelihood(model.weights_.values))
     assert "ranks: distance" in cb.posterior_checks(model).table.index
+
+
+def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path):
+    scores, y = scores_of(20)
+    task = cb.SourceTask.from_scores(scores.round(), y, ties="unknown")
+    assert task.grid().size == 0
+    model = cb.BayesianExtrapolator().fit(task, **FEW)
+    assert cb.plot_accuracy(model, task, backend="none")
+    (lower,), (upper,) = task.accuracy_bounds(20)
+    page = cb.write_report(model, [40], tmp_path / "page.html").read_text()
+    assert f"{100 * lower:.0f}" in page and f"{100 * upper:.0f}" in page
+    assert model.fit_gap_ is not None and repr(model.fit_gap_) in page
+    refused = [
+        (lambda: cb.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
+        (lambda: model.predict(20, population=40), "leave population out"),
+        (lambda: cb.plot_accuracy(model.predict(9), truth=task, backend="none"), "truth: the task"),
+        (lambda: cb.TwoParameter().fit(task), "at 0 numbers.*use BayesianExtrapolator"),
+        (lambda: cb.HighDimensional().fit(task), "at 0 numbers.*use BayesianExtrapolator"),
+    ]
+    for use, message in refused:
+        with pytest.raises(cb.DataError, match=message):
+            use()
+
+
+def test_point_estimates_stay_between_the_bounds_of_the_pilot():
+    scores, y = scores_of(60, repeats=4, lead=2.5)
+    ranks = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1) + 1
+    task = cb.SourceTask.from_ranks(ranks, y, n_classes=60, truncated_at=5)
+    k = np.arange(2, 61)
+    lower, upper = task.accuracy_bounds(k)
+    assert task.grid()[0] > 30  # far above the smallest numbers of classes
+    mean = cb.MixedExponential().fit(task).predict(k).mean.values
+    assert np.all((lower <= mean) & (mean <= upper))
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")

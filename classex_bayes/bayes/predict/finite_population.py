@@ -73,6 +73,11 @@ def population_accuracy(
     """
     pilot, observed = dependence_of(tree), tree["observed_data"].to_dataset()
     source_k = observed["k"].values
+    if not source_k.size:
+        raise DataError(
+            "population: the accuracy of the pilot, which is a part of it, is known at no k; leave "
+            "population out"
+        )
     j = np.minimum(k, source_k[-1])
     share = pilot.n_classes / population * pilot.carried_over
 
