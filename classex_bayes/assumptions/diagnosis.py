@@ -67,6 +67,7 @@ def diagnose(
         - "few classes": fewer than 20, or too few to reach twice as many with a standard error
           of 0.1;
         - "better than chance": the true class loses to most competitors;
+        - "decisions": most rows of scores have two different values;
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
         - "decisions": most rows of scores have two values, which rank nothing;
         - "ties": in more than 5% of the instances the true class is tied with a competitor;

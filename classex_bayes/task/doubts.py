@@ -80,6 +80,8 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
     notes: list[str] = []
     for task in tasks:
         checks = [few_classes(task.n_classes)]
+        if task.kind != "accuracies":
+            checks.append(few_weighty_classes(task.class_weight))
         if task.intervals is not None:
             checks.append(few_errors(task.intervals.lowest.losses, task.y))
             notes.append(task.intervals.assumption)
@@ -170,16 +172,17 @@ def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> 
     The effective number of classes is the participation number
     :math:`(\sum_j \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Below 7 the covariance
     rests on a handful of classes. That classes differ is normal: on sound tasks of 100 classes it
-    is 10 to 40, and grows with k1.
+    is 10 to 40, and grows with k1. Class weights concentrate it without a fault of the data, so
+    they count only as many classes as the participation number of their squares.
     """
-    name, n_classes = "concentrated errors", evidence.n_classes
+    name, n_classes = "concentrated errors", round(participation(evidence.class_weight**2))
     n_errors = int(np.count_nonzero(evidence.losses))
     if n_classes < FEWEST_FOR_CONCENTRATION or n_errors < ERRORS_FOR_CONCENTRATION:
         return Check(
             name,
             None,
-            f"needs {FEWEST_FOR_CONCENTRATION} classes and {ERRORS_FOR_CONCENTRATION} instances "
-            f"with errors, found {n_classes} and {n_errors}",
+            f"needs {FEWEST_FOR_CONCENTRATION} classes of like weight and "
+            f"{ERRORS_FOR_CONCENTRATION} instances with errors, found {n_classes} and {n_errors}",
         )
     squares = evidence.class_influence[:, -1] ** 2
     if not squares.any():
@@ -210,12 +213,22 @@ def few_classes(n_classes: int) -> Check:
     return Check("few classes", passed, sentence, float(n_classes), float(FEWEST_CLASSES))
 
 
+def few_weighty_classes(class_weight: FloatArray) -> Check:
+    r"""Whether unequal weights leave 20 classes that count, by :math:`1 / \sum_l w_l^2`."""
+    n_classes, effective = class_weight.size, float(1 / (class_weight**2).sum())
+    passed = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
+    sentence = f"by their weights {n_classes} classes tell no more than {effective:.1f} equal ones"
+    if not passed:
+        sentence += ": trust an interval and not a mean or a point estimate"
+    return Check("few weighty classes", passed, sentence, effective, float(FEWEST_CLASSES))
+
+
 def few_errors(losses: IntArray, y: IntArray) -> Check:
     """Whether 10 instances are wrong, in 5 classes; the fewer, the more the prior decides."""
     erring = np.unique(y[losses > 0]).size
     n = int((losses > 0).sum())
     passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
-    sentence = f"{n} instances of {erring} classes lost to some competitor"
+    sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to some competitor"
     if n == 0:
         sentence = "no instance lost to a competitor"
     if not passed:
@@ -224,6 +237,11 @@ def few_errors(losses: IntArray, y: IntArray) -> Check:
             "prior, decides"
         )
     return Check("few errors", passed, sentence, float(n), float(FEWEST_ERRORS))
+
+
+def _counted(number: int, noun: str) -> str:
+    plural = noun + ("es" if noun.endswith("s") else "s")
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def participation(squares: FloatArray) -> float:

@@ -150,8 +150,8 @@ class LossIntervals:
             return f"{n_open} of {n} true classes are not in the lists: ranks beyond them are open"
         if self.kind == "decisions":
             return (
-                f"decisions: of {n_open} of {n} instances it is known that some of {k1 - 1} wrong "
-                "classes won; how many, and with it the decline, is left to the model, or its prior"
+                f"decisions: {n_open} of {n} instances lost to some of {k1 - 1} wrong classes; "
+                "how many is unknown, so the model, or its prior, says how accuracy declines"
             )
         return (
             f"the order of ties is unknown in {n_open} of {n} instances: the interval allows for "

@@ -53,6 +53,13 @@ def test_same_seed_same_report():
 # Defects
 
 
+def test_decisions_are_named():
+    scores, y = scores_of(60)
+    task = SourceTask.from_scores(1.0 * (scores == scores.max(axis=1, keepdims=True)), y)
+    assert "two different values" in diagnose(task)["decisions"].sentence
+    assert "decisions" not in failed(SourceTask.from_scores(scores, y))
+
+
 def failed(task):
     return {check.name for check in diagnose(task, random_seed=0).warnings}
 

@@ -76,6 +76,20 @@ def test_a_comparison_warns_once_and_tells_it_once(reversed_task):
     assert own[0].startswith("note (KDE(nrd0)): ")
 
 
+@pytest.mark.parametrize("share", [0.0, 0.95])
+def test_a_heavy_class_is_no_fault_of_the_data(share):
+    scores, y = matrix(60, repeats=4)
+    weight = np.full(60, (1 - share) / 60) + share * (np.arange(60) == 9)
+    task = SourceTask.from_scores(scores, y, class_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        notes = cb.ClassExReg(0.5).fit(task).predict(100).notes
+    effective = 1 / (weight**2).sum()
+    told = f"by their weights 60 classes tell no more than {effective:.1f} equal ones"
+    assert any(note.startswith(told) for note in notes) == (share > 0)
+    assert cb.diagnose(task)["concentrated errors"].passed is (None if share else True)
+
+
 def test_pooled_tasks_tell_every_doubt_once(reversed_task):
     scores, y = matrix(60, seed=1)
     other = SourceTask.from_scores(scores, y)
@@ -100,7 +114,10 @@ def test_labels_in_another_order():
 
 def test_ties_and_hubs():
     scores, y = matrix(60)
-    assert any("tied pairs" in doubt for doubt in SourceTask.from_scores(scores.round(), y).doubts)
+    assert any(
+        "tied with a competitor" in doubt
+        for doubt in SourceTask.from_scores(scores.round(), y).doubts
+    )
     scores[:, 7] += 3.5
     (doubt,) = SourceTask.from_scores(scores, y).doubts
     assert "the sampling error is that of" in doubt and "due to classes 7," in doubt
@@ -119,7 +136,7 @@ def test_small_samples_are_notes_without_a_warning():
         warnings.simplefilter("error")
         notes = cb.ClassExReg(0.5).fit(task).predict([6, 12]).notes
     assert any(note.startswith("6 classes are few") for note in notes)
-    assert any(note.startswith("1 instances of 1 classes lost") for note in notes)
+    assert any(note.startswith("1 instance of 1 class lost") for note in notes)
 
 
 LAWS = {
