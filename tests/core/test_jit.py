@@ -58,7 +58,9 @@ def test_a_damaged_or_full_cache_is_done_without(damage, tmp_path, monkeypatch):
 def test_another_numba_keeps_functions_in_its_own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(jit, "FunctionCache", object)
-    assert compiled()(twice)(2.5) == 5.0
+    function = compiled()(twice)
+    assert function(2.5) == 5.0
+    assert not isinstance(function._cache, jit.SpareCache)
     assert len(list((tmp_path / "cache").rglob("*.nb?"))) == 2
     assert compiled()(without_a_file())(2.5) == 5.0
 

@@ -76,7 +76,9 @@ def test_refuses_a_subset_without_tested_classes():
 def test_bare_curves_have_no_halves():
     task = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
     for subsets in (None, [[0, 1, 2]]):
-        with pytest.raises(DataError, match=r"made from accuracies alone .*; pass bandwidth="):
+        with pytest.raises(
+            DataError, match=r"made from accuracies alone .*; make it with .*, or pass bandwidth="
+        ):
             halve(task, subsets=subsets)
 
 

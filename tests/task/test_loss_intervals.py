@@ -303,6 +303,8 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
     page = cb.write_report(model, [40], tmp_path / "page.html").read_text()
     assert f"{100 * lower:.0f}" in page and f"{100 * upper:.0f}" in page
     assert model.fit_gap_ is not None and repr(model.fit_gap_) in page
+    other = cb.SourceTask.from_scores(*scores_of(20, seed=1))
+    assert "ranks: distance" in cb.posterior_checks(model, other).table.index
     refused = [
         (lambda: cb.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
         (lambda: model.predict(20, population=40), "leave population out"),

@@ -91,7 +91,8 @@ def observed_and_replicated(
     if "loss_histogram" in observed:
         counts = task.loss_histogram(observed["bin"].values)
         observed["loss_histogram"] = ("bin", counts)
-    observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
+    if observed["k"].size:
+        observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
     return observed, replicated
 
 

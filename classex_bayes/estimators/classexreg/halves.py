@@ -17,7 +17,7 @@ from classex_bayes.estimators.resampling import subtasks
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, require_ranks
+from classex_bayes.task.validation import FEWEST_CLASSES, WITH_RANKS, require_ranks
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
@@ -33,7 +33,7 @@ def halve(
     3 <= k0 < k1. The seed also thins ranks whose scores are unknown.
     """
     n_halves = how_many(n_resamples, "n_resamples")
-    require_ranks(task, "the choice of a bandwidth", "pass bandwidth=")
+    require_ranks(task, "the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
     if subsets is None:
         return subtasks(task, _random_halves(task, n_halves, rng), rng)
