@@ -89,6 +89,11 @@ def _arrays(table: pd.DataFrame, path: Path) -> dict[str, Any]:
     scores = table.drop(columns="y")
     with readable(path):
         refuse_unnamed(scores.columns, "scores")
+    if len(scores.columns) == 1:
+        raise DataError(
+            f"{path}: found the column {scores.columns[0]!r} alone beside y, expected a "
+            "column of scores for each class; ranks go into an .npz file as ranks, y and n_classes"
+        )
     try:
         matrix = as_array(scores, "scores")
     except DataError as error:

@@ -350,3 +350,9 @@ def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
         assert np.array_equal(found, SourceTask.from_scores(scores, y, random_seed=seed).ranks)
     drawn = [read_task(tmp_path / "a.npz", random_seed=None).ranks for _ in range(2)]
     assert not np.array_equal(*drawn)
+
+
+def test_a_table_of_ranks_is_told_where_ranks_go(tmp_path):
+    (tmp_path / "ranks.csv").write_text("rank,y\n1,0\n3,1\n2,2\n")
+    with pytest.raises(DataError, match=r"'rank' alone beside y.*ranks go into an \.npz file"):
+        read_task(tmp_path / "ranks.csv")
