@@ -135,6 +135,7 @@ def dependence_of(tree: xr.DataTree) -> AnswerDependence:
 def data_of(tree: xr.DataTree) -> LikelihoodData:
     """Inverse of `data_groups`: the data of the likelihood."""
     observed, constant = tree["observed_data"].to_dataset(), tree["constant_data"].to_dataset()
+    observed[["accuracy", "k"]]  # a file without them fails here and not later
     if BernsteinData.observed not in observed:
         return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
     parts = []

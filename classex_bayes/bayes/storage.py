@@ -106,6 +106,8 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
         refuse_unsound(tree)
     except DataError as error:
         raise DataError(f"path: {path} cannot be trusted: {error}") from None
+    except Exception as error:  # such as text that is no Unicode
+        raise DataError(f"path: {path} cannot be trusted: {error!r}") from error
     name = attributes.setdefault("estimator", "BayesianExtrapolator")
     kind = _public_class(name)
     if not (isinstance(kind, type) and issubclass(kind, FittedModel)):

@@ -418,6 +418,29 @@ def test_numbers_that_no_fit_leaves(tmp_path, how):
 
 
 @few_draws
+@pytest.mark.parametrize("lost", ["accuracy", "k"])
+def test_accuracies_without_their_names(tmp_path, lost):
+    tree = load(OLD).idata
+    tree["observed_data"] = xr.DataTree(tree["observed_data"].to_dataset().rename({lost: "x"}))
+    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=r"path: .* is damaged"):
+        load(tmp_path / "model.nc")
+
+
+@few_draws
+def test_text_that_is_no_unicode(tmp_path):
+    model = load(OLD)
+    model.idata["mine"] = xr.DataTree(xr.Dataset(coords={"name": ["abcdef", "ghijkl"]}))
+    path = save(model, tmp_path / "model.zarr")
+    (chunk,) = (path / "mine" / "name").glob("[0-9]*")
+    content = chunk.read_bytes()
+    assert content.count(b"a\0\0\0") == 1
+    chunk.write_bytes(content.replace(b"a\0\0\0", b"a\0\0\x80"))  # no letter of Unicode
+    with pytest.raises(DataError, match="path: "):
+        load(path)
+
+
+@few_draws
 def test_odd_names_of_files(tmp_path):
     model = load(OLD)
     for name in ("model.nc.", "model.nc ", ".nc", "x" * 300, "x" * 5000 + ".nc"):

@@ -112,6 +112,27 @@ def test_labels_in_another_order():
     assert "is y in another order" in doubt and WRONG_SIGN not in doubt
 
 
+def test_few_ties_that_are_most_of_the_errors():
+    # Votes for two classes: every error is a tie with the classes that have none.
+    k1, n = 60, 600
+    y, rng = np.arange(n) % k1, np.random.default_rng(1)
+    votes = np.zeros((n, k1))
+    votes[np.arange(n), (y + 1 + rng.integers(0, k1 - 1, n)) % k1] = 0.4
+    votes[np.arange(n), y] = 0.6
+    wrong = np.arange(20)
+    votes[wrong] = 0
+    votes[wrong, (y[wrong] + 1) % k1], votes[wrong, (y[wrong] + 2) % k1] = 0.6, 0.4
+    (doubt,) = SourceTask.from_scores(votes, y).doubts
+    assert "tied with a competitor in 20 of 600" in doubt and "20 of 20 errors are ties" in doubt
+    # As many ties are no doubt beside more errors, nor are a handful.
+    more = votes.copy()
+    more[20:45] = votes[20:45] / 2 + np.eye(k1)[(y[20:45] + 3) % k1]
+    assert SourceTask.from_scores(more, y).doubts == ()
+    few = votes.copy()
+    few[:11, :] = votes[n - 60 : n - 49]
+    assert SourceTask.from_scores(few, y).doubts == ()
+
+
 def test_ties_and_hubs():
     scores, y = matrix(60)
     assert any(
