@@ -69,7 +69,6 @@ def diagnose(
         - "better than chance": the true class loses to most competitors;
         - "decisions": most rows of scores have two different values;
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
-        - "decisions": most rows of scores have two values, which rank nothing;
         - "ties": in more than 5% of the instances the true class is tied with a competitor;
         - "duplicated instances": above 1% repeat the scores of others;
         - "duplicated classes": above 0.5% have the scores of another;
