@@ -63,7 +63,8 @@ def cold(small: bool) -> list[Measurement]:
             environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
 
         def run() -> object:
-            return subprocess.run(command, env=environment, check=True, capture_output=True)
+            # A chain of 20 draws has not converged, which is an exit code of its own.
+            return subprocess.run(command, env=environment, check=not small, capture_output=True)
 
         first = seconds(run)
         later = median(seconds(run) for _ in range(1 if small else 5))

@@ -156,6 +156,7 @@ class TestedClasses:
 
         Examples
         --------
+        >>> from classex_bayes import SourceTask
         >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4, truncated_at=2)
         >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
         [[0.667, 0.5], [0.75, 0.5]]

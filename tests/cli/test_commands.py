@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import ANSWERED
 
 from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
@@ -18,7 +19,6 @@ from classex_bayes.estimators.literature import literature
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
-ANSWERED = 0, 3  # so few draws need not converge
 
 
 # Numbers
@@ -416,7 +416,7 @@ def test_scores_that_look_like_distances_are_told(run, tmp_path):
     assert "is the sign of the scores reversed" in err and "leave --distances out" in err
     np.savez(tmp_path / "d.npz", scores=scores, y=np.roll(range(40), 1))
     _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
-    assert "no better than wrong ones: is y in another order" in err
+    assert "no better than wrong ones: is y in another order" in " ".join(err.split())
 
 
 def test_numbers_of_classes_in_other_hands(run, strict, scores):

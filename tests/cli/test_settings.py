@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from helpers import ANSWERED
 from typer.main import get_command
 
 from classex_bayes import cli
@@ -55,7 +56,8 @@ def test_output_that_is_piped_has_no_colours(tmp_path, process):
     ):  # fmt: skip
         found = process(*arguments, TERM="xterm-256color")
         assert "\x1b" not in found.stdout + found.stderr
-    assert "Expected accuracy, from 40 source classes" in found.stdout and found.returncode == 0
+    assert "Expected accuracy, from 40 source classes" in found.stdout
+    assert found.returncode == 3  # a single chain cannot show whether it converged
 
 
 def test_shells_complete_verbs_settings_and_choices(process):
@@ -100,7 +102,7 @@ def test_settings_come_from_a_file_and_flags_go_before(run, strict, embeddings, 
         "--json", *few,
     )  # fmt: skip
     by_file = run("extrapolate", embeddings, "--config", "run.toml")
-    assert by_flags[0] == by_file[0] == 0 and strict(by_flags[1]) == strict(by_file[1])
+    assert by_flags[0] == by_file[0] in ANSWERED and strict(by_flags[1]) == strict(by_file[1])
     mixed = run("extrapolate", "--config", "run.toml", embeddings, "--k", "300", "--seed", "4")
     found = strict(mixed[1])
     assert [row["k"] for row in found["predictions"]] == [300] and found["seed"] == 4
@@ -109,7 +111,7 @@ def test_settings_come_from_a_file_and_flags_go_before(run, strict, embeddings, 
 def test_files_may_be_settings(run, strict, embeddings, tmp_path):
     (tmp_path / "run.toml").write_text(f'{SETTINGS}\n[compare]\nfiles = ["{embeddings}"]\n')
     code, out, _ = run("compare", "--config", "run.toml", "--json")
-    assert code == 0 and strict(out)["task"]["n_classes"] == 200
+    assert code in ANSWERED and strict(out)["task"]["n_classes"] == 200
 
 
 WRONG = {
@@ -147,9 +149,9 @@ def test_flags_of_a_file_are_taken_back_and_underscores_do(run, strict, scores, 
     settings = "distances = true\njson = true\nci_prob = 0.8\nk = 300\ndraws = 200\nchains = 2"
     (tmp_path / "run.toml").write_text(settings)
     code, out, _ = run("extrapolate", scores, "--config", "run.toml")
-    assert code == 0 and strict(out)["predictions"][0]["mean"] < 0.1
+    assert code in ANSWERED and strict(out)["predictions"][0]["mean"] < 0.1
     code, out, _ = run("extrapolate", scores, "--config", "run.toml", "--scores", "--no-json")
-    assert code == 0 and "80% interval" in out and "│ 300 │   0.7" in out
+    assert code in ANSWERED and "80% interval" in out and "│ 300 │   0.7" in out
 
 
 def test_a_file_of_settings_that_is_not_there(run, embeddings):
