@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.influence import weight_effect
 from classex_bayes.exceptions import DataWarning, warn
 from classex_bayes.formatting import folded
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
@@ -224,7 +225,9 @@ def few_classes(n_classes: int) -> Check:
 
 def few_weighty_classes(class_weight: FloatArray) -> Check:
     r"""Whether unequal weights leave 20 classes that count, by :math:`1 / \sum_l w_l^2`."""
-    n_classes, effective = class_weight.size, float(1 / (class_weight**2).sum())
+    n_classes = class_weight.size
+    # By the effect of the weights, which is exactly 1 for equal ones.
+    effective = float(np.count_nonzero(class_weight) / weight_effect(class_weight))
     passed = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
     sentence = f"by their weights {n_classes} classes tell no more than {effective:.1f} equal ones"
     if not passed:
