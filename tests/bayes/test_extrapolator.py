@@ -327,6 +327,17 @@ def test_a_test_that_holds_the_pilot_repeats_it(fitted, pilot):
     assert np.all(spread[:2] < 0.7 * free[:2]) and spread[2] == pytest.approx(free[2], rel=0.3)
 
 
+def test_a_test_that_holds_a_pilot_of_unequal_weights_repeats_it(fit):
+    weight = np.append(450, np.ones(49))
+    task = SourceTask.from_ranks(
+        [1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50, class_weight=weight
+    )
+    found = fit(task, draws=50).predict([50, 60], kind="observed", nested=True)
+    assert_allclose(found.accuracy.sel(k=50), 1 - 5 / 499, atol=1e-12)
+    spread = 50 * (450**2 + 49) / 499**2
+    assert f"k of them count as k / {spread:.3g} equal ones" in found.notes[-1]
+
+
 def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):
     def draws(model, seed):
         return model.predict(300, kind="observed", repeats=3, random_seed=seed).accuracy.values

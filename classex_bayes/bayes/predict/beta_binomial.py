@@ -18,7 +18,12 @@ def beta_binomial(
     """
     if np.all(np.isinf(size)):
         return rng.binomial(n, mean)
+    return rng.binomial(n, beta_share(mean, size, rng))
+
+
+def beta_share(mean: FloatArray, size: FloatArray | float, rng: np.random.Generator) -> FloatArray:
+    """Draws of p in `beta_binomial`."""
     size = np.maximum(size, _SMALLEST_SIZE)
     inside = np.clip(mean, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
     share = rng.beta(size * inside, size * (1 - inside))
-    return rng.binomial(n, np.where((mean > 0) & (mean < 1), share, mean))
+    return np.where((mean > 0) & (mean < 1), share, mean)

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from classex_bayes.bayes.predict.beta_binomial import SMALLEST_MEAN, beta_binomial
+from classex_bayes.bayes.predict.beta_binomial import SMALLEST_MEAN, beta_binomial, beta_share
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+_ROUNDING = 1e-9
 
 
 def single_test_accuracy(
@@ -50,7 +52,9 @@ def nested_test_accuracy(
     (`AnswerDependence.carried_over`) of its deviation: their chance is
     :math:`AGA_k (1 + b (TA_{k_1} / AGA_{k_1} - 1))`. Instances of the other classes have AGA_k. The
     three numbers of right answers are beta-binomial as in `single_test_accuracy`. At k = k1 and
-    r = r1 the result is TA_k1. `expected_source` (chain, draw) are draws of AGA_k1.
+    r = r1 the result is TA_k1. If weights or repeats are so unequal that TA_k1 is no share of whole
+    answers, the shares of right answers have beta laws of the same means and variances.
+    `expected_source` (chain, draw) are draws of AGA_k1.
     """
     source, accuracy = dependence.n_classes, dependence.accuracy
     if accuracy is None:
@@ -64,45 +68,60 @@ def nested_test_accuracy(
         )
     reused_repeats = min(float(repeats), dependence.repeats)
     inflation = dependence.design_effect(repeats) / dependence.spread
-    reused = int(_n_answers(source * reused_repeats, dependence))
-    answers = np.maximum(_n_answers(k * float(repeats), dependence), reused)
-    further = np.rint(source * (repeats - reused_repeats) / dependence.spread).astype(np.int64)
-    further = np.minimum(further, answers - reused)
+    total = source * dependence.repeats / dependence.spread
+    whole = _is_whole(total) and _is_whole(total * accuracy)
+    reused = _n_answers(source * reused_repeats, dependence, whole)
+    answers = np.maximum(_n_answers(k * float(repeats), dependence, whole), reused)
+    further = source * (repeats - reused_repeats) / dependence.spread
+    further = np.minimum(np.rint(further).astype(np.int64) if whole else further, answers - reused)
 
     before = np.maximum(expected_source, SMALLEST_MEAN)[..., None]
     survival = np.minimum(expected / before, 1.0)
     inherited = 1 + dependence.carried_over * (accuracy / before - 1)
-    right_before = _right_before(reused, accuracy, dependence, expected_source.shape, rng)
+    right_before = _right_before(reused, total, accuracy, expected_source.shape, rng)
     right = _n_right(right_before[..., None], survival, inflation, rng)
     right += _n_right(further, np.minimum(expected * inherited, 1.0), inflation, rng)
     right += _n_right(answers - reused - further, expected, inflation, rng)
     return right / answers
 
 
-def _n_answers(instances: FloatArray | float, dependence: AnswerDependence) -> IntArray:
+def _is_whole(value: float) -> bool:
+    return abs(value - round(value)) < _ROUNDING * max(value, 1)
+
+
+def _n_answers(
+    instances: FloatArray | float, dependence: AnswerDependence, whole: bool = True
+) -> NumberArray:
     """Number of answers that weigh the same as the instances of a test."""
-    return np.maximum(np.rint(instances / dependence.spread), 1).astype(np.int64)
+    answers = np.asarray(instances / dependence.spread)
+    return np.maximum(np.rint(answers), 1).astype(np.int64) if whole else answers
 
 
 def _right_before(
-    reused: int,
+    reused: NumberArray,
+    total: float,
     accuracy: float,
-    dependence: AnswerDependence,
     shape: tuple[int, ...],
     rng: np.random.Generator,
-) -> IntArray:
+) -> NumberArray:
     """Right answers of the pilot among those that are used again: all of them, or a sample."""
-    total = int(_n_answers(dependence.n_classes * dependence.repeats, dependence))
-    right = int(np.rint(total * accuracy))
-    if reused == total:
-        return np.full(shape, right)
-    return rng.hypergeometric(right, total - right, reused, size=shape)
+    whole, right = reused.dtype.kind == "i", total * accuracy
+    if np.isclose(reused, total, rtol=_ROUNDING, atol=0):
+        return np.full(shape, round(right) if whole else right)
+    if whole:
+        wrong = round(total) - round(right)
+        return rng.hypergeometric(round(right), wrong, int(reused), size=shape)
+    # The variance of a hypergeometric number over that of a binomial one.
+    inflation = float((total - reused) / np.maximum(total - 1, reused))
+    return _n_right(reused, np.full(shape, accuracy), inflation, rng)
 
 
 def _n_right(
-    answers: IntArray, mean: FloatArray, inflation: float, rng: np.random.Generator
-) -> IntArray:
-    """Numbers of right answers whose variance is inflated."""
+    answers: NumberArray, mean: FloatArray, inflation: float, rng: np.random.Generator
+) -> NumberArray:
+    """Numbers of right answers whose variance is inflated; whole if those of answers are."""
+    if answers.dtype.kind == "f":
+        return answers * beta_share(mean, answers / inflation - 1, rng)
     excess = inflation - 1
     size = (answers - inflation) / excess if excess > 0 else np.inf
     return beta_binomial(answers, mean, size, rng)

@@ -14,6 +14,7 @@ from classex_bayes.simulate import (
 from classex_bayes.task.source_task import SourceTask
 
 PILOT = AnswerDependence(0.25, 0.1, 1.0, 5, 0.9, 60)
+UNEVEN = AnswerDependence(0.25, 0.1, 1.7, 5, 0.9, 60)  # 176.5 answers
 
 
 def independent(accuracy, k, repeats, dependence=PILOT, draws=10_000):
@@ -81,6 +82,23 @@ def test_nested_at_the_pilot_itself_is_what_it_showed():
     np.testing.assert_allclose(draws, 0.9)
 
 
+@pytest.mark.parametrize(
+    "weight", [[1] * 49 + [49], [1] * 49 + [441], [1 / (j + 1) for j in range(50)]]
+)
+def test_nested_at_a_pilot_of_unequal_weights_is_what_it_showed(weight):
+    losses = np.arange(50) % 7 == 0
+    pilot = answer_dependence(losses.astype(int), np.arange(50), np.array(weight) / np.sum(weight))
+    shown = 1 - np.array(weight) @ losses / np.sum(weight)
+    np.testing.assert_allclose(nested([0.85, 0.4], 0.85, [50, 5000], 1, pilot)[..., 0], shown)
+
+
+def test_nested_with_fewer_instances_of_unequal_classes():
+    found = nested([0.8], 0.8, [60], 2, UNEVEN)
+    sampled = 0.9 * 0.1 * (3 / 5) / (60 * 2 / 1.7)
+    assert found.mean() == pytest.approx(0.9, abs=2e-3)
+    assert found.var() == pytest.approx(sampled, rel=0.06)
+
+
 def test_nested_in_many_classes_is_independent():
     ours, theirs = nested([0.5], 0.85, [60_000], 5), independent([0.5], [60_000], 5)
     assert ours.mean() == pytest.approx(theirs.mean(), abs=1e-4)
@@ -102,15 +120,16 @@ def test_nested_with_other_numbers_of_instances():
     assert more.max() <= 1
 
 
+@pytest.mark.parametrize("pilot", [PILOT, UNEVEN])
 @pytest.mark.parametrize(("k", "repeats", "accuracy"), [(120, 5, 0.6), (60, 10, 0.8)])
-def test_nested_variance_is_that_of_its_parts(k, repeats, accuracy):
+def test_nested_variance_is_that_of_its_parts(k, repeats, accuracy, pilot):
     """Answers of the pilot that stay right, and those that are new: N p (1 - p) d each."""
     source, old, new = 0.8, 60 * 5, k * repeats - 60 * 5
     stays = accuracy / source
-    chance = accuracy if k > 60 else accuracy * (1 + PILOT.carried_over * (0.9 / source - 1))
+    chance = accuracy if k > 60 else accuracy * (1 + pilot.carried_over * (0.9 / source - 1))
     parts = old * 0.9 * stays * (1 - stays) + new * chance * (1 - chance)
-    found = nested([accuracy], source, [k], repeats)
-    variance = PILOT.design_effect(repeats) * parts / (old + new) ** 2
+    found = nested([accuracy], source, [k], repeats, pilot)
+    variance = pilot.design_effect(repeats) * parts / (old + new) ** 2
     assert found.var() == pytest.approx(variance, rel=0.06)
 
 
