@@ -28,7 +28,9 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import WITH_SCORES, require_scores, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-_FEWEST_CLASSES = 50
+# Classes, and how many equal ones they count as by their weights: below it, resampled classes vary
+# too little, since the heaviest ones are most of the mean that they vary about.
+_FEWEST_CLASSES, _FEWEST_EFFECTIVE = 50, 10
 # Instances that lose more often than this say nothing of those that a large k leaves right.
 _LARGEST_SHARE, _FEWEST_LOSSES = 0.03, 3
 _LARGEST_PARETO_K = 0.7
@@ -59,8 +61,8 @@ class ScoreInformedExtrapolator(FittedModel):
     scores: every increasing transform, the same for all instances, gives the same posterior.
     Functions r and s have priors and are linear, but for a bend beyond what ranks show and, in r,
     regression to the mean (`classex_bayes.score_informed.margin_regression`). Classes are resampled
-    with weights from a gamma law, whose shape is one over what shared competitors add to the
-    variance.
+    with weights from gamma laws, whose mean shape is one over what shared competitors add to the
+    variance and, as the means, follows the class weights.
     Quantiles of the result are averages of those of this posterior and of that of
     `BayesianExtrapolator`, which knows the ranks alone, with weights
 
@@ -165,7 +167,8 @@ class ScoreInformedExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            A task without scores or with fewer than 50 classes; an instance whose wrong classes
+            A task without scores or with fewer than 50 classes, or with class weights by which they
+            count as fewer than 10 equal ones; an instance whose wrong classes
             have the same score, all or all but one; scores of a few values only; a negative
             discrepancy.
 
@@ -185,6 +188,13 @@ class ScoreInformedExtrapolator(FittedModel):
             raise DataError(
                 f"task: found {task.n_classes} classes, expected at least {_FEWEST_CLASSES}: of "
                 "fewer, margins mislead (docs/scores.md); use BayesianExtrapolator"
+            )
+        effective = 1 / float((task.class_weight**2).sum())
+        if effective < _FEWEST_EFFECTIVE:
+            raise DataError(
+                f"task: by their weights {task.n_classes} classes count as {effective:.1f} equal "
+                f"ones, expected at least {_FEWEST_EFFECTIVE}: of fewer, scores seem to say more "
+                "than they do; use BayesianExtrapolator"
             )
         seeds = seed_sequence(random_seed)
         score_seed, rank_seed = seeds.spawn(2)
@@ -452,12 +462,20 @@ def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _Sco
 def _resampled(
     weight: FloatArray, shape: float, draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Weights times draws from a gamma law, each row summing to 1: shape (draws, n)."""
+    r"""Draws from a Dirichlet law about class weights, each row summing to 1: shape (draws, n).
+
+    With parameters :math:`a\, w_l / S`, :math:`S = \sum_l w_l^2` and a the `shape`, a mean over
+    classes has about the variance :math:`S / a \sum_l w_l (m_l - A)^2`: all classes tell how they
+    differ. Gamma draws of one shape, times :math:`w_l`, would have :math:`w_l^2` there, and a heavy
+    class would be compared with itself.
+    """
+    relative = weight / weight.max()
+    shapes = shape * relative * (relative.sum() / (relative**2).sum())
     size = draws, weight.size
     with np.errstate(divide="ignore"):  # weights of 0
         # In logarithms, since draws of a small shape underflow.
-        chances = np.log(rng.gamma(shape + 1, size=size)) - rng.standard_exponential(size) / shape
-        chances += np.log(weight)
+        chances = np.log(rng.gamma(shapes + 1, size=size))
+        chances -= rng.standard_exponential(size) / shapes
     resampled = np.exp(chances - chances.max(axis=1, keepdims=True))
     return resampled / resampled.sum(axis=1, keepdims=True)
 

@@ -299,23 +299,30 @@ def test_losses_teach_the_regression():
     assert level.std() < 0.8 * prior.sd[0]
 
 
-def test_two_classes_of_weight_among_many():
-    rng = np.random.default_rng(1)
-    scores, y = repeated(rng, 300, 1, 0.0)
-    scores[y, y] += 7
-    weight = np.r_[1.0, 1.0, np.zeros(298)]
+@pytest.mark.parametrize(
+    "weight",
+    [np.r_[1.0, 1.0, np.zeros(98)], np.r_[1e9, np.ones(99)], 1 / np.arange(1, 101) ** 1.5],
+    ids=["two classes", "one class", "steep"],
+)
+def test_too_few_classes_of_weight(weight):
+    scores, y = repeated(np.random.default_rng(1), 100, 1, 0.0)
     task = cb.SourceTask.from_scores(scores, y, class_weight=weight)
-    values = fit(task, ranks=False).predict([300, 3000]).draws.values
-    assert np.isfinite(values).all()
+    found = weight.sum() ** 2 / (weight**2).sum()
+    with pytest.raises(DataError, match=f"100 classes count as {found:.1f} equal ones"):
+        fit(task, ranks=False)
 
 
-@unsound_data
-def test_one_class_of_nearly_all_the_weight():
-    rng = np.random.default_rng(1)
+def test_resampled_classes_vary_as_means_of_heavy_and_light_ones_do():
+    """A mean of independent values of variance 1 has the variance S = sum of squared weights."""
+    weight = 1 / np.arange(1, 101)
     task = cb.SourceTask.from_scores(
-        *repeated(rng, 100, 1, 0.0), class_weight=np.r_[1e9, np.ones(99)]
+        *repeated(np.random.default_rng(1), 100, 1, 0.0), class_weight=weight
     )
-    assert np.isfinite(fit(task, ranks=False).predict([100, 1000]).draws.values).all()
+    drawn = fit(task, ranks=False, draws=4000).idata["class_weights"]["weight"].values[0]
+    assert_allclose(drawn.mean(axis=0), weight / weight.sum(), atol=0.01)
+    squares = (weight**2).sum() / weight.sum() ** 2 * task.evidence.competitor_effect
+    values = np.random.default_rng(2).normal(size=(100, 2000))
+    assert (drawn @ values).var(axis=0).mean() == pytest.approx(squares, rel=0.2)
 
 
 @unsound_data
