@@ -22,6 +22,7 @@ from classex_bayes.arguments import (
 from classex_bayes.bayes.fit_gap import FitGap, fit_gap
 from classex_bayes.bayes.fitted import MixtureModel, checked_tasks
 from classex_bayes.bayes.idata import (
+    class_group,
     data_of,
     dependence_of,
     log_likelihood_group,
@@ -54,6 +55,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
 _ACCURACY = Accuracy()
+_BY_CLASS = "ranks_by_class"  # its group in `idata`
 # Stages of one seed: each draws from a child of its own.
 _PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _FIT_GAP = 1, 2, 3, 4, 6
 
@@ -87,8 +89,9 @@ class BayesianExtrapolator(MixtureModel):
     Attributes
     ----------
     idata : DataTree
-        Groups posterior (parameters), mixture (the weights), sample_stats, observed_data and
-        constant_data, and those that other methods add; dimensions chain, draw, knot, bin, k.
+        Groups posterior (parameters), mixture (the weights), sample_stats, observed_data,
+        constant_data and ranks_by_class, and those that other methods add; dimensions chain, draw,
+        knot, bin, k, class.
     model : pymc.Model
         The PyMC model of the fitted task.
     task : SourceTask or None
@@ -196,6 +199,8 @@ class BayesianExtrapolator(MixtureModel):
         seeds = seed_sequence(random_seed)
         data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
         tree.attrs["likelihood"] = self.likelihood
+        if not isinstance(data, PowerData):
+            tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
         return self._sample(tasks, prior, data, tree, settings, seeds)
 
     @classmethod
@@ -489,15 +494,20 @@ class BayesianExtrapolator(MixtureModel):
         Raises
         ------
         DataError
-            The power form, whose accuracies have no classes, or a model loaded from a file.
+            The power form, whose accuracies have no classes; or a model from a file without the
+            ranks of each class, as of the first layout.
         """
         data = self.data_
-        if not self.tasks:
-            raise DataError("task: it is not stored in files; fit again to leave out its classes")
         if not isinstance(data, BernsteinData | PooledData):
             raise DataError("likelihood: the power form has no log-likelihood by class")
+        if _BY_CLASS not in self.idata.children:
+            raise DataError(
+                "task: the model comes from an early file, which does not have the ranks of each "
+                "class; fit again to leave classes out"
+            )
+        classes, shared = self.idata[_BY_CLASS].to_dataset(), self.idata.attrs.get("shared")
         self.idata["log_likelihood"] = xr.DataTree(
-            log_likelihood_group(self.weights_, data, self.tasks, self.idata.attrs.get("shared"))
+            log_likelihood_group(self.weights_, data, classes, shared)
         )
         return self.idata
 
@@ -508,9 +518,20 @@ class BayesianExtrapolator(MixtureModel):
         -------
         DataTree
             `idata` with the group log_prior.
+
+        Raises
+        ------
+        DataError
+            The draws come from a file and are not of the prior's parameters.
         """
         import pymc as pm
 
+        parameters = {variable.name for variable in self.model.free_RVs}
+        if missing := parameters - self.idata["posterior"].data_vars.keys():
+            raise DataError(
+                f"idata: the group posterior lacks {', '.join(sorted(missing))} of the prior "
+                f"{type(self.prior_).__name__}; fit again"
+            )
         with self.model:
             densities = pm.stats.compute_log_prior(
                 self.idata, extend_inferencedata=False, progressbar=False

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,12 @@ from classex_bayes.bayes.model.likelihoods import (
     likelihood_data,
 )
 from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray
+from classex_bayes.typing import NumberArray
 
 # Groups of the mixture weights that belong to those of the parameters.
 MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
@@ -174,28 +174,59 @@ def predictive_group(
     return group.assign_coords({**coords, **present})
 
 
+def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
+    """Histogram of ranks of every tested class, the classes of several tasks below each other."""
+    counts, numbers = [], []
+    names: list[Any] = []
+    for number, task in enumerate(tasks):
+        classes, position = np.unique(task.y, return_inverse=True)
+        histogram = task.loss_histogram(task.loss_bins, position)
+        counts.append(np.pad(histogram, ((0, 0), (0, N_BINS - histogram.shape[1]))))
+        names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
+        numbers += [number] * classes.size
+    return xr.Dataset(
+        {
+            BernsteinData.observed: (("class", BernsteinData.rows), np.concatenate(counts)),
+            "class_task": ("class", numbers),
+        },
+        coords={"class": _labels(names)},
+        attrs={"named": int(all(task.classes is not None for task in tasks))},
+    )
+
+
+def _labels(names: list[Any]) -> NumberArray:
+    """Names of classes as files can hold them: numbers or text, others as Python writes them."""
+    labels = np.array(names if len({*map(type, names)}) == 1 else [*map(repr, names)])
+    if labels.ndim == 1 and labels.dtype.kind in "biuf":
+        return labels
+    texts = [name if isinstance(name, str) else repr(name) for name in names]
+    return np.array([text.encode(errors="backslashreplace").decode() for text in texts])
+
+
 def log_likelihood_group(
     weights: xr.DataArray,
     data: BernsteinData | PooledData,
-    tasks: Sequence[SourceTask],
+    classes: xr.Dataset,
     shared: str | None,
 ) -> xr.Dataset:
-    """Log-likelihood by class; classes that tasks share by name stand once."""
-    values: list[FloatArray] = []
-    names: list[Any] = []
-    numbers: list[int] = []
-    for number, (task, part, factor) in enumerate(zip(tasks, data.parts, data.weight, strict=True)):
-        by_class, classes = part.class_log_likelihood(weights.values, task)
-        values.append(factor * by_class)
-        names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
-        numbers += [number] * classes.size
-    joint, labels = np.concatenate(values, axis=-1), np.array(names)
-    task_numbers: dict[str, Any] = {}
-    if shared not in (None, "nothing") and all(task.classes is not None for task in tasks):
+    """Log-likelihood by class, from `class_group`; classes that tasks share by name stand once."""
+    counts, number = classes[data.observed].values, classes["class_task"].values
+    joint = np.concatenate(
+        [
+            factor
+            * replace(part, counts=counts[number == place, : part.counts.size].T).log_likelihood(
+                weights.values
+            )
+            for place, (part, factor) in enumerate(zip(data.parts, data.weight, strict=True))
+        ],
+        axis=-1,
+    )
+    labels, task_numbers = classes["class"].values, {}
+    if shared not in (None, "nothing") and classes.attrs["named"]:
         labels, place = np.unique(labels, return_inverse=True)
         joint = joint @ (place[:, None] == np.arange(labels.size)).astype(float)
-    elif len(tasks) > 1:
-        task_numbers["class_task"] = ("class", numbers)
+    elif len(data.parts) > 1:
+        task_numbers["class_task"] = ("class", number)
     coords = {name: weights[name].values for name in ("chain", "draw")}
     return xr.Dataset(
         {data.observed: (("chain", "draw", "class"), joint)},

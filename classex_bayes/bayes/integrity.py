@@ -24,7 +24,7 @@ from classex_bayes.task.evidence import MadeFrom
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import NumberArray
 
-# Of the layout of groups and attributes; files of 0.1.0 may have no number and no checksum.
+# Of the layout of groups and attributes; the first one had no number and no checksum.
 FILE_FORMAT = 1
 # Attributes of every model, and the groups of its draws.
 _OF_EVERY_MODEL = {
@@ -44,6 +44,12 @@ def sealed(tree: xr.DataTree) -> xr.DataTree:
     return stored
 
 
+def is_of_first_layout(tree: xr.DataTree) -> bool:
+    """Whether a file has the layout from before checksums: only that one has none."""
+    seal = {_CHECKSUM, _FORMAT, "estimator"}
+    return not seal & tree.attrs.keys() and "mixture" not in tree.children
+
+
 def refuse_changed(tree: xr.DataTree) -> None:
     """Raise where a file is not what `sealed` made of it, and take its seal off."""
     attributes: dict[Any, Any] = tree.attrs
@@ -54,7 +60,12 @@ def refuse_changed(tree: xr.DataTree) -> None:
             f"{FILE_FORMAT}; update classex_bayes"
         )
     written = attributes.pop(_CHECKSUM, None)
-    if (file_format is not None or written is not None) and written != _checksum(tree):
+    if written is None:
+        raise DataError(
+            "it has lost its checksum, so that nothing tells whether its numbers are those that "
+            "were saved; use another copy, or fit again"
+        )
+    if written != _checksum(tree):
         raise DataError(
             "its content does not agree with its checksum: the file was changed or damaged after "
             "it was saved; use another copy, or fit again"
@@ -109,7 +120,7 @@ def _plain_values(values: NumberArray) -> tuple[bytes, bytes]:
 def refuse_unsound(tree: xr.DataTree) -> None:
     """Raise where attributes or numbers are not such as a fit leaves them.
 
-    Files without a checksum are held by this alone.
+    Files of the first layout, which have no checksum, are held by this alone.
     """
     for node in tree.subtree:
         missing = _OF_EVERY_MODEL - node.attrs.keys()
@@ -184,8 +195,7 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "modeling_interface_version": ("a text", _text),
     "task_kind": (
         f"some of {', '.join(get_args(MadeFrom))}",
-        # Files of 0.1.0 say losses where today's say ranks.
-        lambda value: {*value.split(", ")} <= {*get_args(MadeFrom), "losses"},
+        lambda value: {*value.split(", ")} <= {*get_args(MadeFrom)},
     ),
     "n_classes": (f"a whole number >= {FEWEST_CLASSES}", _whole(FEWEST_CLASSES)),
     "n_test": ("a whole number >= 1", _whole(1)),
@@ -238,6 +248,17 @@ _KNOWN_K: _Rule = (
     "numbers of classes in 2..n_classes",
     lambda values, sizes: bool(((values >= 2) & (values <= sizes["n_classes"])).all()),
 )
+_BIN_SHARES: _Rule = (
+    ("matrix",),
+    "shares of the bins >= 0 with the sum 1 for each task",
+    lambda values, sizes: (
+        "bin" not in values.dims
+        or bool(
+            (values >= 0).all()
+            and (abs(values.sum("bin") / sizes.get("n_tasks", 1) - 1) <= _ROUNDING).all()
+        )
+    ),
+)
 _WEIGHTS: _Rule = (
     ("weights",),
     "weights >= 0 with the sum 1",
@@ -250,7 +271,7 @@ _NUMBERS: dict[str, tuple[_Rule, ...]] = {
     "posterior": (),
     "mixture": (_WEIGHTS,),
     "observed_data": (_COUNTS, _SHARES, _KNOWN_K),
-    "constant_data": (_POSITIVE, _SHARES),
+    "constant_data": (_POSITIVE, _SHARES, _BIN_SHARES),
     "likelihood_data": (_POSITIVE, _SHARES, _COUNTS),
     "class_weights": (_SHARES,),
 }

@@ -152,6 +152,11 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
             raise DataError(
                 f"models: expected BayesianExtrapolators, found {type(model).__name__} as {name!r}"
             )
+        if model.is_loaded:
+            raise DataError(
+                f"models: {name!r} was read from a file, which has no task to compare; fit again, "
+                "or save a StackedExtrapolator"
+            )
     tasks = [tuple(map(id, model.tasks)) for model in models.values()]
     if len(set(tasks)) > 1:
         raise DataError("models: they were fitted to different tasks; fit all to the same one")

@@ -1,5 +1,6 @@
 """Save and load fitted models: draws, data and provenance in one netCDF or zarr file."""
 
+import json
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -10,12 +11,16 @@ import xarray as xr
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import MIXTURE, split_weights
-from classex_bayes.bayes.integrity import refuse_changed, refuse_unsound
+from classex_bayes.bayes.integrity import is_of_first_layout, refuse_changed, refuse_unsound
 from classex_bayes.bayes.model.priors import Prior
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.whole_files import read_tree
 
 _GROUPS = "posterior", "observed_data"
+_NO_CHECKSUM = (
+    "the model comes from a file of the first layout, which has no checksum: had it been damaged, "
+    "its numbers could be wrong"
+)
 
 
 def save(model: FittedModel, path: str | Path) -> Path:
@@ -26,7 +31,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
     model : BayesianExtrapolator, StackedExtrapolator, BayesianRisk or ScoreInformedExtrapolator
         A fitted model.
     path : str or Path
-        Ends in .nc (netCDF) or .zarr. The file appears whole or not at all.
+        Ends in .nc (netCDF) or .zarr. The file appears whole or not at all. It holds no scores,
+        but the names of the classes and the ranks of their instances in bins.
 
     Returns
     -------
@@ -76,8 +82,14 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     FileNotFoundError
         No such file.
     DataError
-        Not a file of this package; its content does not agree with its checksum, or holds
-        numbers that no fit leaves; a prior of your own is missing or not that of the fit.
+        Not a file of this package; its content does not agree with its checksum, it has lost
+        that, or it holds numbers that no fit leaves; a prior of your own is missing or not that
+        of the fit.
+
+    Warns
+    -----
+    DataWarning
+        The file has the first layout, from before checksums. Predictions carry a note.
 
     Notes
     -----
@@ -102,20 +114,23 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     if not isinstance(interface, str) or interface != "classex_bayes":
         raise DataError(f"path: {path} was not written by classex_bayes.save")
     try:
-        refuse_changed(tree)
+        if is_of_first_layout(tree):
+            _convert_first_layout(tree)
+            warn(f"path: {path}: {_NO_CHECKSUM}; save it again", DataWarning)
+        else:
+            refuse_changed(tree)
         refuse_unsound(tree)
     except DataError as error:
         raise DataError(f"path: {path} cannot be trusted: {error}") from None
     except Exception as error:  # such as text that is no Unicode
         raise DataError(f"path: {path} cannot be trusted: {error!r}") from error
-    name = attributes.setdefault("estimator", "BayesianExtrapolator")
+    name = attributes.get("estimator")
     kind = _public_class(name)
     if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
         raise DataError(f"path: {path} has a {name}, which this version does not know")
     try:
         for group in _GROUPS:
             tree[group]
-        _convert_first_version(tree)
         return kind.from_idata(tree, prior)
     except DataError:
         raise
@@ -123,13 +138,17 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
         raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
 
 
-def _convert_first_version(tree: xr.DataTree) -> None:
-    """Bring a file of 0.1.0 to the form of today; other files stay as they are."""
+def _convert_first_layout(tree: xr.DataTree) -> None:
+    """Bring a file of the first layout to the form of today."""
     for group in MIXTURE:
         if group in tree.children and "weights" in tree[group]:
             for part, draws in split_weights(tree[group].to_dataset(), group).items():
                 tree[part] = xr.DataTree(draws)
-    tree.attrs["task_kind"] = tree.attrs["task_kind"].replace("losses", "ranks")
+    attributes: dict[Any, Any] = tree.attrs
+    attributes["estimator"] = "BayesianExtrapolator"
+    if isinstance(attributes.get("task_kind"), str):
+        attributes["task_kind"] = attributes["task_kind"].replace("losses", "ranks")
+    attributes["doubts"] = json.dumps([_NO_CHECKSUM])
 
 
 def _public_class(name: Any) -> Any:

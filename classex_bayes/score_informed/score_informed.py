@@ -412,11 +412,21 @@ class _ScorePosterior:
                 if name not in ("losses", "n_rivals")
             },
         )
+        theta = np.stack([posterior[name].values[0] for name in PARAMETERS], axis=-1)
+        weight, tested = weights["weight"].values[0], constant["tested"].values
+        if len(theta) != len(weight) or tested.shape != regressors.losses.shape:
+            raise DataError(
+                f"idata: found {len(theta)} draws of the parameters and {len(weight)} of the "
+                f"weights, {tested.size} regressors and {regressors.losses.size} losses, expected "
+                "equal numbers"
+            )
+        if not np.isin(tested, np.arange(weight.shape[1])).all():
+            raise DataError("idata: constant_data/tested names classes that have no weights")
         return cls(
-            np.stack([posterior[name].values[0] for name in PARAMETERS], axis=-1),
-            weights["weight"].values[0],
+            theta,
+            weight,
             regressors,
-            constant["tested"].values,
+            tested,
             observed["margin"].values,
             float(tree.attrs["pareto_k"]),
             str(tree.attrs["advice"]),

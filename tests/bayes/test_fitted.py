@@ -292,37 +292,38 @@ def test_names_of_priors_in_a_stack_are_names_of_groups(task):
             cb.StackedExtrapolator({name: PRIORS["mixture"], "mine": PRIORS["mine"]}).fit(task)
 
 
-@pytest.mark.parametrize("name", ["risk", "scores and ranks", "stack"])
-def test_damaged_files(models, tmp_path, name):
-    whole = models[name].idata
-    for lost in (*whole.children, "n_classes", "random_seed", "sampler"):
-        tree = whole.copy()
-        if lost in tree.children:
-            del tree[lost]
-        else:
-            del tree.attrs[lost]
-        if lost == "predictions":
-            continue
-        tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
-        with pytest.raises(DataError, match=r"path: .* (is damaged|cannot be trusted)"):
-            cb.load(tmp_path / "model.nc", prior=GIVEN.get(name))
-
-
-@pytest.mark.parametrize("attribute", ["task_kind", "prior"])
-def test_an_attribute_of_another_type(models, tmp_path, attribute):
-    tree = models["ranks"].idata.copy()
-    tree.attrs[attribute] = [1, 2]
+@pytest.mark.parametrize(
+    ("name", "place", "how"),
+    [
+        ("scores", "posterior/level", np.round),
+        ("stack", "stacking/weight", lambda w: np.roll(w, 1)),
+    ],
+)
+def test_plausible_edits_without_a_checksum_are_refused(models, tmp_path, name, place, how):
+    tree = models[name].idata.copy()
+    group, variable = place.split("/")
+    data = tree[group].to_dataset()
+    tree[group] = xr.DataTree(
+        data.assign({variable: (data[variable].dims, how(data[variable].values))})
+    )
     tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
-    with pytest.raises(DataError, match="cannot be trusted"):
-        cb.load(tmp_path / "model.nc")
+    with pytest.raises(DataError, match="lost its checksum"):
+        cb.load(tmp_path / "model.nc", prior=GIVEN.get(name))
 
 
-def test_an_estimator_of_a_later_version(models, tmp_path):
-    tree = models["ranks"].idata.copy()
-    tree.attrs["estimator"] = "KDE"
-    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
-    with pytest.raises(DataError, match=r"path: .* has a KDE, which this version does not know"):
-        cb.load(tmp_path / "model.nc")
+@pytest.mark.parametrize(
+    ("group", "change", "message"),
+    [
+        ("posterior", lambda data: data.isel(draw=slice(50)), "50 draws .* and 60 of the weights"),
+        ("constant_data", lambda data: data.isel(instance=slice(9)), "9 regressors and 60 losses"),
+        ("constant_data", lambda data: data.assign(tested=data["tested"] + 1), "no weights"),
+    ],
+)
+def test_scores_whose_groups_do_not_agree(models, group, change, message):
+    tree = models["scores"].idata.copy()
+    tree[group] = xr.DataTree(change(tree[group].to_dataset()))
+    with pytest.raises(DataError, match=message):
+        cb.ScoreInformedExtrapolator.from_idata(tree)
 
 
 def test_groups_of_the_weights(models):

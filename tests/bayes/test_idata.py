@@ -4,12 +4,15 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
+from arviz_stats import loo
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import halfnorm, lognorm, norm, uniform
 
 import classex_bayes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
@@ -24,7 +27,7 @@ def test_groups_and_attributes(fit, pilot):
     model.compute_log_likelihood()
     model.compute_log_prior()
     model.predict([10, 1000])
-    groups = "posterior mixture sample_stats observed_data constant_data predictions"
+    groups = "posterior mixture sample_stats observed_data constant_data ranks_by_class predictions"
     groups += " prior prior_mixture prior_predictive posterior_predictive log_likelihood log_prior"
     assert set(model.idata.children) == set(groups.split())
     mixture = model.idata["mixture"].to_dataset()
@@ -154,6 +157,21 @@ def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
     share = model.weights_.values @ matrix.T
     total = np.log(share) @ observed / task.design_effect()
     assert_allclose(group.sum("class"), total, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of few draws
+def test_classes_of_any_name_are_left_out_after_loading(fit, tmp_path):
+    names = ["b\udcff", 3, 2.5, "d", "e"]
+    y = np.array([names[0], *names], dtype=object)
+    task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], y, n_classes=5, classes=names)
+    model = fit(task, draws=30, tune=50)
+    expected = model.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
+    labels = ["b\\udcff", "3", "2.5", "d", "e"]
+    assert expected["class"].values.tolist() == labels
+    del model.idata["log_likelihood"]
+    again = load(save(model, tmp_path / "model.nc")).compute_log_likelihood()
+    xr.testing.assert_equal(again["log_likelihood"]["loss_histogram"], expected)
+    assert loo(again).elpd == loo(model.compute_log_likelihood()).elpd
 
 
 def test_log_prior(fitted):

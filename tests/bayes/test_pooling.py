@@ -236,7 +236,7 @@ def test_log_likelihood_by_class(pooled):
 
 
 def test_names_stand_once_where_classes_are_shared(tasks):
-    from classex_bayes.bayes.idata import log_likelihood_group
+    from classex_bayes.bayes.idata import class_group, log_likelihood_group
 
     names = [f"c{j}" for j in range(12)]
     shared = [independent(12, 3, names), independent(8, 2, names[4:])]
@@ -244,9 +244,9 @@ def test_names_stand_once_where_classes_are_shared(tasks):
     weights = xr.DataArray(
         np.full((1, 1, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
     ).assign_coords(chain=[0], draw=[0])
-    group = log_likelihood_group(weights, data, shared, tree.attrs["shared"])
+    group = log_likelihood_group(weights, data, class_group(shared), tree.attrs["shared"])
     assert group["class"].values.tolist() == sorted(names)
-    apart = log_likelihood_group(weights, data, shared, "nothing")
+    apart = log_likelihood_group(weights, data, class_group(shared), "nothing")
     total = apart["loss_histogram"].sum("class")
     assert_allclose(group["loss_histogram"].sum("class"), total)
 
@@ -260,6 +260,9 @@ def test_files(pooled, tasks, tmp_path, ending):
     assert again.is_fitted_to(tasks) and pooled.is_fitted_to(list(tasks))
     for other in (tasks[0], tasks[::-1], tasks[:1]):
         assert not again.is_fitted_to(other) and not pooled.is_fitted_to(other)
+    xr.testing.assert_equal(
+        *(m.compute_log_likelihood()["log_likelihood"].to_dataset() for m in (pooled, again))
+    )
     ours, theirs = (m.sample_posterior_predictive() for m in (pooled, again))
     assert (
         theirs["posterior_predictive"]

@@ -95,23 +95,9 @@ class BernsteinData(Likelihood):
         return int(_effective_sample(self.counts.sum(), self.design_effect))
 
     def log_likelihood(self, weights: FloatArray) -> FloatArray:
-        """Log-likelihood of weights (..., m), up to a constant."""
-        return self._log_shares(weights) @ self.counts / self.design_effect
-
-    def class_log_likelihood(
-        self, weights: FloatArray, task: SourceTask
-    ) -> tuple[FloatArray, IntArray]:
-        r"""Log-likelihood by class (..., n_tested) of weights (..., m), and the tested classes.
-
-        :math:`ll_c = \frac{n w_c}{\mathrm{deff}} \overline{\log (Bw)_{bin}}` over the instances of
-        class c with weight w_c; the classes add up to the log-likelihood of the model.
-        """
-        classes, position = np.unique(task.y, return_inverse=True)
-        counts = task.loss_histogram(task.loss_bins, position)
-        return self._log_shares(weights) @ counts.T / self.design_effect, classes
-
-    def _log_shares(self, weights: FloatArray) -> FloatArray:
-        return np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
+        """Log-likelihood of weights (..., m), up to a constant; one for each column of counts."""
+        log_shares = np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
+        return log_shares @ self.counts / self.design_effect
 
     def replicates(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Histograms of replicated tasks: Multinomial(n / deff, B w), rescaled to n."""
