@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from classex_bayes.arguments import (
     shares,
     truth_value,
 )
-from classex_bayes.bayes.fit_gap import FitGap, fit_gap
+from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
 from classex_bayes.bayes.fitted import MixtureModel, checked_tasks
 from classex_bayes.bayes.idata import (
     class_group,
@@ -49,6 +48,7 @@ from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
+from classex_bayes.results.notes import Note
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -122,7 +122,7 @@ class BayesianExtrapolator(MixtureModel):
     True
     """
 
-    _gap: FitGap | None  # made when it is first asked for
+    _gap: FitGapOnDemand | None
 
     def __init__(self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto") -> None:
         self.prior = prior
@@ -314,13 +314,13 @@ class BayesianExtrapolator(MixtureModel):
     @property
     def fit_gap_(self) -> FitGap | None:
         """How far the posterior lies below the best law on the knots; None if not measured."""
+        return self._gap_on_demand().gap
+
+    def _gap_on_demand(self) -> FitGapOnDemand:
         data = self.data_
-        if isinstance(data, PowerData):
-            return None
         if self._gap is None:
             rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
-            with suppress(RuntimeError):  # the best law was not found
-                self._gap = fit_gap(data, self.weights_.values, rng)
+            self._gap = FitGapOnDemand(data, self.weights_.values, rng)
         return self._gap
 
     def _fit_text(self) -> str:
@@ -371,11 +371,11 @@ class BayesianExtrapolator(MixtureModel):
         at_source = self._expected(np.array([self._n_classes]))[..., 0]
         return nested_test_accuracy(expected, k, repeats, dependence, at_source, rng)
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self) -> tuple[Note, ...]:
         attributes = self.idata.attrs
         kinds = attributes["task_kind"].split(", ")
-        notes = [*self._data_notes, *self._sampling_notes()]
-        notes += [] if self.fit_gap_ is None else self.fit_gap_.notes
+        notes: list[Note] = [*self._data_notes, *self._sampling_notes()]
+        notes.append(self._gap_on_demand().notes)
         notes += json.loads(attributes.get("pool_notes", "[]"))
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(

@@ -1,10 +1,17 @@
 """How far a posterior lies below the best that any law on the knots can do."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE, BernsteinData, PooledData
+from classex_bayes.bayes.model.likelihoods import (
+    SMALLEST_SHARE,
+    BernsteinData,
+    LikelihoodData,
+    PooledData,
+    PowerData,
+)
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import likeliest_weights
 from classex_bayes.typing import FloatArray
 
@@ -64,6 +71,32 @@ class FitGap:
             f"the posterior misses the shape of the data: it lies {self!r}; the prior forbids the "
             "law that the data ask for, or the chains did not find it"
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class FitGapOnDemand:
+    """The gap of a fit, computed when someone reads it, and once.
+
+    It costs up to half a second, and back-tests fit many models whose gap nobody reads.
+    """
+
+    data: LikelihoodData
+    weights: FloatArray
+    rng: np.random.Generator
+
+    @cached_property
+    def gap(self) -> FitGap | None:
+        """The gap; None for the power form, or if the best law was not found."""
+        if isinstance(self.data, PowerData):
+            return None
+        try:
+            return fit_gap(self.data, self.weights, self.rng)
+        except RuntimeError:
+            return None
+
+    def notes(self) -> list[str]:
+        """Notes for readers of predictions."""
+        return [] if self.gap is None else self.gap.notes
 
 
 def fit_gap(

@@ -12,6 +12,7 @@ from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, sparkline
 from classex_bayes.results.draws import CurveDraws, DrawsTable
 from classex_bayes.results.estimand import RISK, Estimand
+from classex_bayes.results.notes import NOTES, Note, Notes
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]
@@ -49,7 +50,7 @@ class Extrapolation(CurveDraws):
     estimator: str
     interval_type: IntervalType
     n_classes: int
-    notes: tuple[str, ...] = ()
+    notes: Notes = NOTES
     estimand: Estimand = _ACCURACY
 
     @classmethod
@@ -59,7 +60,7 @@ class Extrapolation(CurveDraws):
         values: Any,
         estimator: str,
         n_classes: int,
-        notes: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
         """Wrap a point estimate: one chain, one draw, no interval.
@@ -94,7 +95,7 @@ class Extrapolation(CurveDraws):
         estimator: str,
         interval_type: IntervalType,
         n_classes: int,
-        notes: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
         """Wrap draws of a metric, or of the risk.

@@ -1,10 +1,13 @@
 """How far the posterior lies below the best law: the bound, its p-value, and where it is told."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, posterior_checks
+from classex_bayes.bayes import fit_gap as fit_gap_module
 from classex_bayes.bayes.fit_gap import fit_gap, largest_log_likelihood
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor, zoo
@@ -81,6 +84,23 @@ def test_a_posterior_that_misses_the_data_says_so(tmp_path):
     assert "fit: nats below the best law" in posterior_checks(model).unusual
     path = model.save(tmp_path / "model.nc")
     assert repr(load(path).fit_gap_) == repr(gap)
+
+
+def test_the_gap_is_computed_when_notes_are_read(monkeypatch):
+    law, computed = FavorabilityLaw((1.0, 4.0), (0.4, 0.4)), []
+    monkeypatch.setattr(
+        fit_gap_module, "fit_gap", lambda *data: computed.append(1) or fit_gap(*data)
+    )
+    model = BayesianExtrapolator(MixturePrior(deviation=0)).fit(task_of(law), random_seed=1, **FEW)
+    first, second = model.predict(1000), model.predict([2, 1000])
+    pickled = pickle.loads(pickle.dumps(first))
+    model.fit(task_of(zoo()["normal"]), random_seed=1, **FEW)
+    assert not computed
+    # They are those of the fit that predicted, and the predictions of one fit share them.
+    assert any("misses the shape of the data" in note for note in first.notes)
+    assert first.notes == second.notes and len(computed) == 1
+    assert pickled.notes == first.notes
+    assert not any("misses" in note for note in model.predict(1000).notes)
 
 
 def test_accuracies_alone_have_no_bound():
