@@ -1,9 +1,13 @@
 """The file that a study of trials grows in: whole tasks of one study, whatever interrupted it."""
 
 import io
-from collections.abc import Mapping
+import json
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import file_path
@@ -14,30 +18,66 @@ COLUMNS = (
     "pit", "seconds", "note",
 )  # fmt: skip
 _TASK = ["cell", "simulation", "estimator"]
+_TEXTS = "cell", "estimator", "settings", "note"
+_COUNTS = "simulation", "k"
+_CHECKSUM = "checksum"  # of the other fields of a row
 
 
 def read_trials(path: str | Path) -> pd.DataFrame:
     """Rows of a file that `classex_bayes.evaluate.trials.run_trials` has written.
 
     The columns are those of `run_trials` and "settings", a digest of the study and the estimator's
-    parameters. A last line that an interruption cut off is left out.
+    parameters. A last line that an interruption cut off is left out. A row that does not agree
+    with its checksum is a DataError.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_bytes().decode()
         lines = text[: text.rfind("\n") + 1]
         if not lines:
             return pd.DataFrame({name: [] for name in COLUMNS})
-        text_columns = {"cell": str, "estimator": str, "settings": str, "note": str}
-        table = pd.read_csv(io.StringIO(lines), dtype=text_columns)
-        # Two studies that begin at once may both write a header.
-        table = table[table.iloc[:, 0] != COLUMNS[0]].reset_index(drop=True)
-        for name in table.columns.difference(list(text_columns)):
-            table[name] = pd.to_numeric(table[name])
+        table = pd.read_csv(io.StringIO(lines, newline=""), dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise DataError(f"store: {path} is no table of trials ({str(error).strip()})") from None
-    if tuple(table.columns) != COLUMNS:
-        raise DataError(f"store: {path} has columns {list(table.columns)}, expected {COLUMNS}")
-    return table.fillna({"note": ""})
+    if tuple(table.columns) != (*COLUMNS, _CHECKSUM):
+        raise DataError(
+            f"store: {path} has columns {list(table.columns)}, expected {(*COLUMNS, _CHECKSUM)}"
+        )
+    # Two studies that begin at once may both write a header.
+    table = table[(table != table.columns).any(axis=1)].reset_index(drop=True)
+    checksum = table.pop(_CHECKSUM)
+    changed = checksum != [*map(_checksum, table.itertuples(index=False))]
+    if changed.any():
+        row = table[changed].iloc[0]
+        raise DataError(
+            f"store: {path} was changed or damaged after it was written, at the row of "
+            f"{', '.join(f'{name} {row[name]}' for name in (*_TASK, 'k'))}; delete that line, and "
+            "its task is computed again"
+        )
+    for name in _COUNTS:
+        table[name] = table[name].astype(np.int64)
+    for name in table.columns.difference([*_TEXTS, *_COUNTS]):
+        table[name] = table[name].replace("", "nan").astype(float)
+    return table
+
+
+def _checksum(fields: Iterable[str]) -> str:
+    return f"{zlib.crc32(json.dumps(list(fields)).encode()):08x}"
+
+
+def _as_text(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows as the file has them: text from which all numbers come back, and its checksum."""
+    text = pd.DataFrame(
+        {
+            name: [*map(_number_text, rows[name])] if name not in _TEXTS else rows[name]
+            for name in COLUMNS
+        },
+        dtype=object,
+    )
+    return text.assign(**{_CHECKSUM: [*map(_checksum, text.itertuples(index=False))]})
+
+
+def _number_text(value: Any) -> str:
+    return "" if value != value else repr(value.item() if isinstance(value, np.generic) else value)
 
 
 class TrialStore:
@@ -69,7 +109,7 @@ class TrialStore:
         ends_well = self.path.read_bytes()[-1:] == b"\n"
         if len(whole) < len(table) or not ends_well:
             beside = self.path.with_name(f"{self.path.name}.part")
-            whole.to_csv(beside, index=False)
+            _as_text(whole).to_csv(beside, index=False)
             beside.replace(self.path)
         return whole
 
@@ -77,4 +117,4 @@ class TrialStore:
         """Add the rows of a finished task."""
         if self.path is not None:
             fresh = not self.path.exists() or self.path.stat().st_size == 0
-            rows.to_csv(self.path, mode="a", header=fresh, index=False)
+            _as_text(rows).to_csv(self.path, mode="a", header=fresh, index=False)

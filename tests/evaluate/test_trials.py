@@ -1,6 +1,7 @@
 """Trials: the same numbers for any number of processes, and nothing finished is lost."""
 
 import os
+import warnings
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted
 from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
@@ -285,8 +286,58 @@ def test_a_second_header_is_left_out_and_text_among_numbers_refused(tmp_path):
     same(run(n_simulations=2, store=store), whole)
     cells = rows[0].split(",")
     store.write_text("".join([header, ",".join([*cells[:6], "high", *cells[7:]]), *rows[1:]]))
-    with pytest.raises(DataError, match=r"store: .*high"):
+    with pytest.raises(DataError, match=r"changed .* row of cell 2.0, simulation 0, .* k 60;"):
         run(n_simulations=2, store=store)
+    # The line deleted, as the message says, its task is computed again.
+    store.write_text("".join([header, *rows[1:]]))
+    same(run(n_simulations=2, store=store), whole)
+
+
+@pytest.mark.parametrize("place", ["start", "anywhere", "numbers"])
+def test_damaged_rows_are_never_numbers(tmp_path, place):
+    store = tmp_path / "study.csv"
+    run(n_simulations=1, store=store)
+    written = store.read_bytes()
+    whole = {*read_trials(store).itertuples(index=False, name=None)}
+    numbers = [i for i, byte in enumerate(written) if chr(byte).isdigit()]
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(40):
+        content = bytearray(written)
+        at = {"start": rng.integers(300), "anywhere": rng.integers(len(written))}
+        content[at.get(place, rng.choice(numbers))] ^= 1 << rng.integers(8)
+        store.write_bytes(content)
+        try:
+            found = read_trials(store)
+        except DataError as error:
+            assert "store: " in str(error)
+            refused += 1
+        else:
+            # NaN is not equal to itself, so points are compared without their intervals.
+            assert {row[:7] for row in found.itertuples(index=False, name=None)} <= {
+                row[:7] for row in whole
+            }
+    assert refused > 30
+
+
+class Odd(ClassExReg):
+    """Warns with a text that a table must quote."""
+
+    def fit(self, task):
+        warnings.warn('one, "two"\r\nthree\rfour\n', ConvergenceWarning, stacklevel=2)
+        return super().fit(task)
+
+
+def test_odd_texts_and_all_digits_come_back(tmp_path):
+    store = tmp_path / "study.csv"
+    names = {"NA": Odd(0.5), 'é, "x"\n': ClassExReg(0.5)}
+    settings = {"n_simulations": 2, "progressbar": False, "store": store}
+    whole = run_trials(names, draw, [2.0], K, **settings)
+    assert whole["note"].str.contains("\r\nthree").sum() == 4
+    before = store.read_bytes()
+    again = run_trials(names, draw, [2.0], K, **settings)
+    pd.testing.assert_frame_equal(again, whole, check_exact=True)
+    assert store.read_bytes() == before
 
 
 class Dies(ClassExReg):
