@@ -69,7 +69,7 @@ def diagnose(
         - "better than chance": the true class loses to most competitors;
         - "decisions": most rows of scores have two different values;
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
-        - "ties": in more than 5% of the instances the true class is tied with a competitor;
+        - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
         - "duplicated instances": above 1% repeat the scores of others;
         - "duplicated classes": above 0.5% have the scores of another;
         - "concentrated errors": fewer than 7 classes make up the sampling error;

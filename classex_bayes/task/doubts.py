@@ -2,7 +2,8 @@
 
 A *doubt* means that the data are probably not what they should be: every fit warns of it, once. A
 *caution* is a fact about small samples that sound data may have too. Both are notes of every
-prediction. All are cheap: no check reads the scores again.
+prediction. All are cheap: no check reads the scores again, but for some rows of those of untested
+classes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +18,11 @@ from classex_bayes.core.influence import weight_effect
 from classex_bayes.exceptions import DataWarning, warn
 from classex_bayes.formatting import folded
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
+from classex_bayes.task.foreign_columns import column_name
 from classex_bayes.task.loss_intervals import LossIntervals
 from classex_bayes.typing import FloatArray, IntArray
 
-FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES, _MOST_ERRORS = 20, 10, 0.05, 0.5
+FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12,
 # up to 1 / k1. Where so many standard errors are wider than the margin, instances are too few to
@@ -71,6 +73,8 @@ def doubts_of(task: Any) -> tuple[str, ...]:
         checks.append(decisions(task.intervals))
     if task.has_ranks:
         checks.append(ties(task.evidence))
+        if task.evidence.source is not None:
+            checks.append(competitors_alike(task.evidence, task.classes))
         if task.evidence.statistics is not None:
             checks.append(concentrated_errors(task.evidence, task.classes))
     return _failed(checks)
@@ -88,6 +92,8 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
             notes.append(task.intervals.assumption)
         elif task.has_ranks:
             checks.append(few_errors(task.evidence.losses, task.y))
+            if ties(task.evidence).passed:
+                checks.append(many_ties(task.evidence))
         notes += [*task.doubts, *_failed(checks)]
     return tuple(dict.fromkeys(notes))
 
@@ -143,28 +149,43 @@ def better_than_chance(task: Any) -> Check:
 
 
 def ties(evidence: LossEvidence) -> Check:
-    """Share of instances whose true class is tied: how much the rule for ties decides.
+    """How many standard errors the rule for ties can move what extrapolation rests on.
 
-    Ties in less than 5% of the instances may be all the errors that there are. Then the rule
-    decides how accuracy falls with k.
+    This is the accuracy among all k1 classes, and its decline from about k1 / 2 classes on: its
+    largest and smallest value by any rule may lie 2 standard errors apart. Below 10 instances and
+    5% of them ties decide little. An accuracy is not known better than by one instance.
     """
-    touched = evidence.n_touched
-    value, n_lost = touched / evidence.n_test, 0
-    if evidence.statistics is not None:
-        n_lost = int(np.count_nonzero(evidence.statistics.counts.highest))
-    most_errors = touched >= FEWEST_ERRORS and touched > _MOST_ERRORS * n_lost
-    passed = value <= MOST_TIES and not most_errors
-    sentence = (
+    touched, distance, sentence = evidence.n_touched, 0.0, _tied(evidence)
+    if touched >= FEWEST_ERRORS or touched > MOST_TIES * evidence.n_test:
+        k = evidence.grid()
+        half = int(np.abs(k - evidence.n_classes / 2).argmin())
+        contrast = np.zeros((2, k.size))
+        contrast[:, -1], contrast[1, half] = 1.0, -1.0
+        worst, best = LossIntervals.of_ties(evidence).accuracy_bounds(k)
+        moved = np.abs(contrast @ (best - worst))
+        variance = np.diag(contrast @ evidence.covariance(k) @ contrast.T)
+        distances = moved / np.sqrt(np.maximum(variance, evidence.n_test**-2))
+        distance = float(distances.max())
+        if distance > _FARTHEST_RULES:
+            of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
+            sentence += (
+                f"; the rule moves the {of_what} by up to {distance:.1f} standard errors: give "
+                "scores with more digits, or say ties='unknown' if the ties hide an order"
+            )
+    return Check("ties", distance <= _FARTHEST_RULES, sentence, distance, _FARTHEST_RULES)
+
+
+def many_ties(evidence: LossEvidence) -> Check:
+    """Whether the true class is tied in more than 5% of the instances, whatever that does."""
+    value = evidence.n_touched / evidence.n_test
+    return Check("many ties", value <= MOST_TIES, _tied(evidence), value, MOST_TIES)
+
+
+def _tied(evidence: LossEvidence) -> str:
+    return (
         f"the true class is tied with a competitor in {evidence.n_touched} of {evidence.n_test} "
         f"instances (rule: {evidence.ties})"
     )
-    if not passed:
-        of_errors = f"{touched} of {n_lost} errors are ties: " if value <= MOST_TIES else ""
-        sentence += (
-            f"; {of_errors}the rule decides much of the accuracy: give scores with more digits, or "
-            "say ties='unknown' if the ties hide an order"
-        )
-    return Check("ties", passed, sentence, value, MOST_TIES)
 
 
 def decisions(intervals: LossIntervals) -> Check:
@@ -174,6 +195,21 @@ def decisions(intervals: LossIntervals) -> Check:
         f"among {intervals.n_classes} classes is all that they tell; {intervals.remedy}"
     )
     return Check("decisions", False, sentence)
+
+
+def competitors_alike(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:
+    """Whether the scores of untested classes are such as those of tested ones for others."""
+    unlike = evidence.unlike_competitors
+    sentence = "untested classes score like tested ones"
+    if unlike:
+        found = (
+            f"{column_name(columns, names)}, whose scores {why}" for why, columns in unlike.items()
+        )
+        sentence = (
+            f"no instance belongs to {', nor to '.join(found)}: leave out what is no class, such "
+            "as an index, a threshold or padding"
+        )
+    return Check("competitors", not unlike, sentence)
 
 
 def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:

@@ -24,6 +24,7 @@ from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.sharded_influence import source_statistics
 from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, log_spaced
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.foreign_columns import unlike_competitors
 from classex_bayes.typing import FloatArray, IntArray
 
 MadeFrom = Literal[  # what a task is made from
@@ -133,6 +134,11 @@ class LossEvidence:
             self.source, self.y, self.instance_weight, k, self.ties, self.tie_seed
         ).influence
         return repair_covariance(influence.covariance(self.class_weight), clustered)
+
+    @cached_property
+    def unlike_competitors(self) -> dict[str, IntArray]:
+        """Positions of untested columns of scores that are unlike all others, by the reason."""
+        return {} if self.source is None else unlike_competitors(self.source, self.y)
 
     @property
     def class_influence(self) -> FloatArray:

@@ -12,6 +12,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
+from classex_bayes.task.foreign_columns import refuse_foreign_columns
 from classex_bayes.task.loss_intervals import LossIntervals, mostly_decisions, with_open_ties
 from classex_bayes.task.merge import merged
 from classex_bayes.task.score_arguments import (
@@ -109,7 +110,8 @@ class SourceTask(TestedClasses):
         ------
         DataError
             NaN or infinite scores, wrong shapes, labels outside the classes, fewer than 3 classes,
-            a class without test instances; the message names the first offending place.
+            a class without test instances, a competitor that is an index or a label by what it
+            holds; the message names the first offending place.
 
         References
         ----------
@@ -176,7 +178,8 @@ class SourceTask(TestedClasses):
         Raises
         ------
         DataError
-            As `from_scores`; also for zero vectors under the cosine.
+            As `from_scores`; also for zero vectors under the cosine, and for coordinates that
+            number the rows or hold one number for each class.
 
         Examples
         --------
@@ -205,6 +208,7 @@ class SourceTask(TestedClasses):
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         labels = class_labels(y, *source.shape, names, class_weight, untested)
         tie_seed = int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+        refuse_foreign_columns(source, labels.y, names)
         evidence = LossEvidence.of_scores(source, labels.y, labels.weight, rule, tie_seed)
         if ties == "unknown" or (ties == "auto" and mostly_decisions(evidence)):
             return cls._with_open_ties(evidence, kind, names)

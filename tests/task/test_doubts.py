@@ -123,14 +123,31 @@ def test_few_ties_that_are_most_of_the_errors():
     votes[wrong] = 0
     votes[wrong, (y[wrong] + 1) % k1], votes[wrong, (y[wrong] + 2) % k1] = 0.6, 0.4
     (doubt,) = SourceTask.from_scores(votes, y).doubts
-    assert "tied with a competitor in 20 of 600" in doubt and "20 of 20 errors are ties" in doubt
+    assert "tied with a competitor in 20 of 600" in doubt and "moves the decline" in doubt
     # As many ties are no doubt beside more errors, nor are a handful.
     more = votes.copy()
-    more[20:45] = votes[20:45] / 2 + np.eye(k1)[(y[20:45] + 3) % k1]
+    more[20:200] = votes[20:200] / 2 + np.eye(k1)[(y[20:200] + 3) % k1]
     assert SourceTask.from_scores(more, y).doubts == ()
     few = votes.copy()
     few[:11, :] = votes[n - 60 : n - 49]
     assert SourceTask.from_scores(few, y).doubts == ()
+
+
+def test_ties_that_move_the_accuracy_little_are_a_note():
+    rng = np.random.default_rng(3)
+    scores, y = matrix(60, repeats=4)
+    scores = np.where(rng.random(scores.shape) < 0.1, scores, scores.round(1))
+    task = SourceTask.from_scores(scores, y)
+    assert task.doubts == () and task.n_touched > 0.05 * 240
+    ends = [
+        SourceTask.from_scores(scores, y, ties=rule).accuracy(60)
+        for rule in ("optimistic", "pessimistic")
+    ]
+    assert 0 < ends[0] - ends[1] < 2 * task.accuracy_cov(60)[0, 0] ** 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        notes = cb.ClassExReg(0.5).fit(task).predict(100).notes
+    assert any("tied with a competitor" in note for note in notes)
 
 
 def test_ties_and_hubs():

@@ -138,9 +138,11 @@ class ScoreMatrix:
         row = rows[np.argmin(numbers[part][rows])]
         column = int(np.argmax(bad[row]))
         score = "NaN" if np.isnan(values[row, column]) else f"{best}"
+        all_rows = " and in all rows" if len(values) > 1 and bad[:, column].all() else ""
         return DataError(
-            f"scores: found {score} at row {numbers[part][row]}, column {column}; expected numbers "
-            f"({-best} alone is allowed, for a class ruled out)"
+            f"scores: found {score} at row {numbers[part][row]}, column {column}{all_rows}; "
+            f"expected numbers ({-best} alone is allowed, for a class ruled out)"
+            + ("; leave the column out if it is no class" if all_rows else "")
         )
 
     def scores(self, rows: IntArray) -> FloatArray:

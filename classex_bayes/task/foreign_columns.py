@@ -1,0 +1,201 @@
+"""Columns that are no scores of a class: row numbers, labels, folds, constants.
+
+A competitor's scores are of the same kind as those of tested classes for instances of other
+classes. A column that no label names and that differs in kind from all of these is foreign. Some
+rows tell it, but not fewer than 10 of them, nor fewer than 3 tested classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from classex_bayes.core.ranks.array_access import read_rows, to_host
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.shards import ConcatenatedScores
+from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.dask_sources import DaskScores
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+_FEWEST_ROWS, _MANY_ROWS, _FEWEST_TESTED = 10, 20, 3
+_MOST_ROWS, _MOST_ENTRIES = 1000, 2**22
+# What no tested class does in half of the rows, no competitor does in all.
+_HALF = 0.5
+# So many tested classes show how unlike each other classes are: three times their range covers
+# others, and others have at least a fourth of the values of the one that has fewest.
+_MANY_TESTED, _RANGES, _FEWER = 20, 3, 4
+_ROUNDING = 1e-6  # of row numbers that were divided by their number
+
+
+def refuse_foreign_columns(source: ScoreSource, y: IntArray, names: Sequence[Any] | None) -> None:
+    """Raise where a column of scores, or a coordinate of embeddings, is certainly none.
+
+    `y` (n,) are the true classes, with the `names` of all classes.
+    """
+    if isinstance(source, EmbeddingScores):  # chunks of Dask are read once
+        _refuse_foreign_coordinates(_first_rows(source.probes), y, "probes")
+        _refuse_foreign_coordinates(_first_rows(source.gallery), np.arange(0), "gallery")
+    untested = _UntestedScores.of(source, y)
+    if untested is not None:
+        untested.refuse_foreign(names)
+
+
+def unlike_competitors(source: ScoreSource, y: IntArray) -> dict[str, IntArray]:
+    """Positions of untested columns that are unlike all others, by the reason."""
+    untested = _UntestedScores.of(source, y)
+    return {} if untested is None else untested.unlike()
+
+
+def column_name(columns: IntArray, names: Sequence[Any] | None) -> str:
+    """The first of some columns, with its name and the number of the others."""
+    first, more = int(columns[0]), columns.size - 1
+    name = f"column {first}" if names is None else f"column {first} ({names[first]!r})"
+    return f"{name} and {more} more" if more else name
+
+
+def _first_rows(matrix: Any) -> FloatArray:
+    """Rows of a matrix from anywhere, few enough to be read at once."""
+    n, width = matrix.shape
+    some = min(n, _MOST_ROWS, max(_MOST_ENTRIES // width, _MANY_ROWS))
+    if hasattr(matrix, "compute"):  # Dask's
+        return np.asarray(to_host(matrix[:some].compute()), dtype=float)
+    return np.asarray(read_rows(matrix, np.arange(some)), dtype=float)
+
+
+def _first_scores(source: Any) -> FloatArray | None:
+    """First rows of scores, or of their first shard; None for embeddings."""
+    if isinstance(source, ConcatenatedScores):
+        return _first_scores(source.sources[0])
+    if isinstance(source, DaskScores):
+        return _first_rows(source.rows)
+    return _first_rows(source.matrix) if isinstance(source, ScoreMatrix) else None
+
+
+def _refuse_foreign_coordinates(values: FloatArray, labels: IntArray, name: str) -> None:
+    """`labels` are those of the rows or of more, or none."""
+    found = {"the numbers of the rows": _are_row_numbers(values)}
+    if labels.size:
+        found["one number for each class"] = _are_labels(values, labels[: len(values)])
+    for kind, columns in found.items():
+        if columns.any() and columns.mean() < _HALF:
+            raise DataError(
+                f"{name}: coordinate {np.argmax(columns)} holds {kind}: an index or a label? Leave "
+                "it out of probes and gallery"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _UntestedScores:
+    """Some rows of scores: those of classes that no instance belongs to, and of the others.
+
+    `competitors` (m, n_untested) stand in `columns`; `others` (m, n_tested) are the scores of the
+    tested classes, `of_rivals` those for instances of other classes; `y` (m,) are the true ones.
+    """
+
+    competitors: FloatArray
+    columns: IntArray
+    others: FloatArray
+    of_rivals: BoolArray
+    y: IntArray
+
+    @classmethod
+    def of(cls, source: ScoreSource, y: IntArray) -> Self | None:
+        """Split some scores; None where they tell nothing."""
+        tested = np.bincount(y, minlength=source.shape[1]) > 0
+        classes, columns = np.flatnonzero(tested), np.flatnonzero(~tested)
+        if not columns.size or classes.size < _FEWEST_TESTED or y.size < _FEWEST_ROWS:
+            return None
+        scores = _first_scores(source)
+        if scores is None or len(scores) < _FEWEST_ROWS:
+            return None
+        y = y[: len(scores)]
+        rivals = classes != y[:, None]
+        return cls(scores[:, columns], columns, scores[:, classes], rivals, y)
+
+    def _share(self, has: BoolArray) -> float:
+        """Largest share of the rows in which a rival has a property."""
+        number = np.maximum(self.of_rivals.sum(axis=0), 1)
+        return float(((has & self.of_rivals).sum(axis=0) / number).max())
+
+    def refuse_foreign(self, names: Sequence[Any] | None) -> None:
+        """Raise where a competitor is certainly no class."""
+        values, others = self.competitors, self.others
+        varies = (values != values[0]).any(axis=0)
+        for kind, found, known in (
+            ("the numbers of the rows", _are_row_numbers(values), _are_row_numbers(others).any()),
+            (
+                "one number for each class",
+                _are_labels(values, self.y),
+                _are_labels(others, self.y).any(),
+            ),
+            (
+                "whole numbers beside real ones",
+                _is_whole(values).all(axis=0) & varies,
+                self._share(_is_whole(others)) >= _HALF,
+            ),
+        ):
+            if found.any() and not known:
+                first = column_name(self.columns[found][:1], names)
+                raise DataError(
+                    f"scores: {first} holds {kind}, and no instance belongs to it: an index, a "
+                    "label, a fold? Leave it out"
+                )
+
+    def unlike(self) -> dict[str, IntArray]:
+        """Columns of few values, and of scores beyond the range of all others."""
+        values, others = self.competitors, np.sort(self.others, axis=0)
+        found: dict[str, BoolArray] = {}
+        many = others.shape[1] >= _MANY_TESTED
+        rivals = self.others[self.of_rivals]
+        rivals = rivals[np.isfinite(rivals)]
+        typical = np.sort(values, axis=0)[len(values) // 2]
+        if (
+            len(values) >= _MANY_ROWS
+            and self._share(self.others == others[len(others) // 2]) < _HALF
+        ):
+            few = max(1, int(_number_of_values(others).min()) // _FEWER) if many else 1
+            found["take few values"] = (_number_of_values(np.sort(values, axis=0)) <= few) & (
+                many | np.isfinite(typical)
+            )
+        if many and rivals.size:
+            low, high = rivals.min(), rivals.max()
+            found["are on another scale"] = np.isfinite(typical) & (
+                np.abs(2 * typical - low - high) > _RANGES * (high - low)
+            )
+        return {why: self.columns[which] for why, which in found.items() if which.any()}
+
+
+def _number_of_values(ordered: FloatArray) -> IntArray:
+    """Number of different values down each column, which is in order."""
+    return np.asarray(1 + np.count_nonzero(ordered[1:] != ordered[:-1], axis=0))
+
+
+def _is_whole(values: FloatArray) -> BoolArray:
+    whole: BoolArray = np.isfinite(values) & (values == np.rint(values))
+    return whole
+
+
+def _are_row_numbers(values: FloatArray) -> BoolArray:
+    """Whether columns are equally spaced: in order, or of 20 rows or more in any order."""
+    if len(values) < _FEWEST_ROWS:
+        return np.zeros(values.shape[1], dtype=bool)
+    if len(values) >= _MANY_ROWS:
+        values = np.sort(values, axis=0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        step = (values[-1] - values[0]) / (len(values) - 1)
+        equal = np.abs(np.diff(values, axis=0) - step) <= _ROUNDING * np.abs(step)
+    found: BoolArray = (step != 0) & np.isfinite(step) & equal.all(axis=0)
+    return found
+
+
+def _are_labels(values: FloatArray, y: IntArray) -> BoolArray:
+    """Whether columns hold one number for each class, where classes have several instances."""
+    _, first, place = np.unique(y, return_index=True, return_inverse=True)
+    if first.size < _FEWEST_TESTED or y.size < first.size + _FEWEST_ROWS // 2:
+        return np.zeros(values.shape[1], dtype=bool)
+    of_class = values[first]
+    different = _number_of_values(np.sort(of_class, axis=0)) == first.size
+    found: BoolArray = different & (values == of_class[place]).all(axis=0)
+    return found
