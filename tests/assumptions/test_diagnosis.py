@@ -79,6 +79,16 @@ def test_duplicated_instances(kind):
         assert ({check.name} if check.passed is False else set()) == found
 
 
+def test_copies_among_few_classes():
+    # Real numbers of 5 classes are no less distinctive, whole ones are.
+    scores = np.random.default_rng(1).normal(size=(60, 5)) + 2 * np.eye(5)[np.arange(60) % 5]
+    scores[:12] = scores[20:32]
+    check = diagnose(SourceTask.from_scores(scores, np.arange(60) % 5))["duplicated instances"]
+    assert check.value == pytest.approx(12 / 60) and check.passed is False
+    coarse = diagnose(SourceTask.from_scores((9 * scores).round(), np.arange(60) % 5))
+    assert coarse["duplicated instances"].passed is None
+
+
 def test_saturated_rows_are_not_called_copies():
     y = np.arange(40) % 20
     check = diagnose(SourceTask.from_scores(np.eye(20)[y], y))["duplicated instances"]

@@ -80,6 +80,9 @@ def test_few_errors_do_not_tell_a_correlation():
     found = sampling_correlation(tasks)
     assert_array_equal(found[0], [1, 0.25, 0.25])
     assert found[1, 2] != 0.25
+    # Errors count however narrow they are.
+    narrow = SourceTask.from_ranks(np.minimum(wrong + 1, 2), range(30), n_classes=30)
+    assert sampling_correlation([tasks[1], narrow])[0, 1] > 0.5
 
 
 def test_notes_are_told_once():

@@ -51,6 +51,7 @@ def test_draws_are_in_proportion(fitted, fitted_dirichlet, stacked):
         table["weight"] = table.index.map({"mixture": first, "Dirichlet": 1 - first})
         mixed = Stack(stacked.models, table, ("a note",)).predict([200, 2000])
         assert mixed.accuracy.dims == ("chain", "draw", "k")
+        assert mixed.accuracy["chain"].values.tolist() == [0]
         assert mixed.accuracy.shape == (1, 1000, 2) and mixed.interval_type == "credible"
         values, ours, theirs = (
             one.accuracy.sel(k=200).values.ravel()

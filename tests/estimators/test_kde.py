@@ -80,6 +80,14 @@ def test_ruled_out_competitors_count_as_beaten():
     assert model.favorability_[3] == pytest.approx(expected, rel=1e-14)
 
 
+def test_shares_far_below_one_half_keep_their_digits():
+    scores = np.random.default_rng(1).normal(size=(6, 6))
+    scores[2, 2] = scores[2].min() - 9
+    model = KDE(1.0).fit(SourceTask.from_scores(scores, np.arange(6)))
+    expected = ndtr(scores[2, 2] - np.delete(scores[2], 2)).mean()
+    assert expected < 1e-18 and model.favorability_[2] == pytest.approx(expected, rel=1e-9, abs=0)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_rows_with_different_numbers_of_finite_scores(rule):
     scores, y = random_scores(k1=15, repeats=4)

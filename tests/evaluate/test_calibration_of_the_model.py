@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import kstest, uniform
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.evaluate import calibration
 from classex_bayes.evaluate.calibration import posterior_sbc, sbc, uniformity
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError, Interrupted, NotFittedError
 from classex_bayes.plots.sbc_plot import plot_sbc
 from classex_bayes.task.source_task import SourceTask
 
@@ -39,14 +40,44 @@ def test_same_seed_same_ranks_for_any_number_of_workers(ranks):
     xr.testing.assert_identical(again["prior_sbc"].to_dataset(), ranks["prior_sbc"].to_dataset())
 
 
-def test_posterior_sbc(fit):
-    task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
-    model = fit(task, **FEW)
+def test_an_interruption_keeps_the_simulations_so_far(ranks, monkeypatch):
+    original, fitted = calibration.sample_posterior, []
+
+    def interrupted(*arguments):
+        if len(fitted) == 3:
+            raise KeyboardInterrupt
+        fitted.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(calibration, "sample_posterior", interrupted)
+    with pytest.raises(Interrupted, match="after 3 of 8 simulations") as stop:
+        sbc(n_simulations=8, **SMALL)
+    found, whole = (tree["prior_sbc"].to_dataset() for tree in (stop.value.partial, ranks))
+    assert found.sizes["draw"] == 3
+    # Their places among 100 draws are random within the distance of two of them.
+    assert all(np.abs(found[name] - whole[name]).max() < 1 / 100 for name in whole)
+
+
+def test_posterior_sbc(fit, monkeypatch):
+    # Five equal answers of a class are one: the design effect is about 5.
+    ranks = np.repeat([1] * 45 + [2, 3, 6, 10, 31], 5)
+    task = SourceTask.from_ranks(ranks, np.repeat(range(50), 5), n_classes=50)
+    model, fitted = fit(task, **FEW), []
+    original = calibration.sample_posterior
+    monkeypatch.setattr(
+        calibration, "sample_posterior", lambda *given: fitted.append(given[1]) or original(*given)
+    )
     found = posterior_sbc(
         model, n_simulations=3, sampler=FEW, random_seed=1, progressbar=False, k=[50, 60]
     )
     data = found["posterior_sbc"].to_dataset()
     assert {"mu", "accuracy[60]"} <= set(data.data_vars) and data.sizes["draw"] == 3
+    # Each fit knows the data and a second set, of as many independent instances.
+    independent = 250 / task.design_effect()
+    for both in fitted:
+        assert both.design_effect == 1
+        assert both.counts.sum() == pytest.approx(2 * independent)
+        assert both.counts[0] >= 45 / 50 * independent and np.sum(both.counts > 0) >= 6
     with pytest.raises(DataError, match="at most the 200 draws"):
         posterior_sbc(model, n_simulations=201)
 
@@ -82,9 +113,15 @@ def test_uniformity_of_known_ranks():
 def test_ranks_with_ties_are_uniform():
     """Where the truth equals draws, it takes a random place among them."""
     rng = np.random.default_rng(2)
-    counts = [(int(b), int(e), 9) for b, e in rng.multinomial(9, [0.3, 0.4, 0.3], 4000)[:, :2]]
+    values = rng.integers(0, 4, (4000, 10))  # the truth and nine draws of one law
+    truth, draws = values[:, :1], values[:, 1:]
+    counts = np.c_[(draws < truth).sum(axis=1), (draws == truth).sum(axis=1), np.full(4000, 9)]
     shares = calibration._shares(counts, rng)
-    assert np.all((shares > 0) & (shares < 1)) and shares.mean() == pytest.approx(0.5, abs=0.02)
+    assert kstest(shares, "uniform").pvalue > 1e-3
+    # Without ties the truth takes one of ten places.
+    first = calibration._shares([(3, 0, 9)] * 1000, rng)
+    assert first.min() > 0.3 and first.max() < 0.4
+    assert kstest(first, uniform(0.3, 0.1).cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("coverage", [False, True])

@@ -227,6 +227,7 @@ def test_a_store_holds_one_study(tmp_path):
     )
     same(table[table["estimator"] != "another"], run(n_simulations=1))
     assert store.read_text().startswith(held)
+    assert store.read_text().count("cell,simulation,estimator") == 1
 
 
 def scaled(mean, seed, sd):

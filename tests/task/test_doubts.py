@@ -168,6 +168,20 @@ def test_a_curve_below_guessing():
     assert sound.doubts == ()
 
 
+def test_guessing_is_told_at_the_smallest_known_number_of_classes():
+    # Of decisions it is k1, where right answers by chance have the variance (1 - 1 / k) / k.
+    k1, n = 20, 400
+    y, rng = np.arange(n) % k1, np.random.default_rng(1)
+    answer = np.where(rng.random(n) < 0.09, y, (y + rng.integers(1, k1, n)) % k1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        task = SourceTask.from_scores(np.eye(k1)[answer], y)
+    check = cb.diagnose(task)["better than chance"]
+    sd = np.sqrt(0.05 * 0.95 * task.design_effect() / n)
+    assert check.threshold == pytest.approx(0.05 + 3 * sd)
+    assert check.passed == (np.mean(answer == y) >= check.threshold)
+
+
 def test_small_samples_are_notes_without_a_warning():
     task = SourceTask.from_ranks([1, 1, 1, 1, 2, 1], np.arange(6), n_classes=6)
     with warnings.catch_warnings():
