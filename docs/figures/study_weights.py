@@ -16,10 +16,12 @@ HIERARCHY = HierarchicalNormal(noise_variance=0.25)
 DESIGNS = (
     ("Gaussian, noise 0.4", HARD, 50, 1, "scores"),
     ("Gaussian, noise 0.2", EASY, 50, 5, "scores"),
+    ("Gaussian, noise 0.2", EASY, 100, 1, "scores"),
     ("hierarchy", HIERARCHY, 50, 5, "ranks"),
 )
 ONE_HEAVY, POWERS, TIED = (0.3, 0.5, 0.7, 0.95), (1, 1.5, 2), {"easy": 0.8, "hard": -0.8}
 WEIGHTS = (
+    "equal",
     *(f"one class {share:.0%}" for share in ONE_HEAVY),
     *(f"1 / rank^{power:g}" for power in POWERS),
 )
@@ -27,18 +29,20 @@ N_TASKS, FACTORS = 60, (1, 5, 20)
 DRAWS = {"draws": 300, "tune": 300, "chains": 2, "progressbar": False}
 
 
-def class_weights(kind, gallery, noise_variance, rng):
+def class_weights(kind, law, gallery, rng):
     """Weights of the classes of a task, independent of their difficulty or tied to it."""
     n_classes, dim = gallery.shape
     if kind.startswith("heavy classes"):
         # Classes far from the centre have few neighbours.
-        radius = ((gallery**2).sum(axis=1) / (1 + noise_variance) - dim) / np.sqrt(2 * dim)
+        radius = ((gallery**2).sum(axis=1) / (1 + law.noise_variance) - dim) / np.sqrt(2 * dim)
         tie = TIED[kind.split()[-1]]
         own = np.sqrt(1 - tie**2) * rng.standard_normal(n_classes)
         weight = np.exp(0.9 * (tie * radius + own))
         return weight / weight.sum()
-    place = WEIGHTS.index(kind)
-    if place < len(ONE_HEAVY):
+    place = WEIGHTS.index(kind) - 1
+    if place < 0:
+        weight = np.ones(n_classes)
+    elif place < len(ONE_HEAVY):
         weight = np.full(n_classes, (1 - ONE_HEAVY[place]) / (n_classes - 1))
         weight[0] = ONE_HEAVY[place]
     else:
@@ -53,7 +57,7 @@ def true_accuracy(kind, law, k):
     found = []
     for seed in range(3):
         probes, gallery, y = law.sample(12_000, random_seed=900 + seed)
-        weight = class_weights(kind, gallery, law.noise_variance, np.random.default_rng(seed))
+        weight = class_weights(kind, law, gallery, np.random.default_rng(seed))
         task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
         found.append(task.accuracy(k))
     return np.mean(found, axis=0)
@@ -65,7 +69,7 @@ def held(kind, law, n_classes, repeats, made_from, n_tasks=N_TASKS):
     true, inside, width = true_accuracy(kind, law, k), [], []
     for seed in range(n_tasks):
         probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=seed)
-        weight = class_weights(kind, gallery, law.noise_variance, np.random.default_rng(seed))
+        weight = class_weights(kind, law, gallery, np.random.default_rng(seed))
         task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
         if made_from == "ranks":
             task = cb.SourceTask.from_ranks(task.ranks, y, n_classes=n_classes, class_weight=weight)
