@@ -301,7 +301,7 @@ class BayesianExtrapolator(MixtureModel):
             estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
         notes = self._notes()
         if kind == "observed" or population is not None:
-            notes += _note_on_weights(dependence_of(self.idata).spread)
+            notes += dependence_of(self.idata).notes
         prediction = Extrapolation.from_draws(
             counts, draws, self.name, "credible", self._n_classes, notes, estimand=estimand
         )
@@ -538,16 +538,6 @@ class BayesianExtrapolator(MixtureModel):
             )
         self.idata["log_prior"] = xr.DataTree(densities)
         return self.idata
-
-
-def _note_on_weights(spread: float) -> tuple[str, ...]:
-    """What a test or a population is taken for, if the classes of the pilot weigh unequally."""
-    if round(spread, 6) == 1:
-        return ()
-    return (
-        "new classes are taken to weigh as unequally as those of the pilot: k of them count as "
-        f"k / {spread:.3g} equal ones",
-    )
 
 
 def checked_model(model: Any) -> BayesianExtrapolator:

@@ -83,6 +83,16 @@ class AnswerDependence:
         r"""Variance that classes and competitors cause, :math:`s \rho + c`, in A (1 - A) / k."""
         return max(self.spread * self.within + self.between, 0.0)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What another test is taken for, if the classes of the pilot weigh unequally."""
+        if round(self.spread, 6) == 1:
+            return ()
+        return (
+            "new classes are taken to weigh as unequally as those of the pilot: k of them count "
+            f"as k / {self.spread:.3g} equal ones",
+        )
+
 
 def typical_dependence(
     n_classes: int, n_test: int, accuracy: float | None = None

@@ -65,6 +65,8 @@ class Plan(Shown):
         Pilots simulated for each design.
     accuracy : tuple of float
         Mean and standard deviation of the accuracies at k that the pilots were simulated from.
+    notes : tuple of str
+        How the classes of the pilots are taken to weigh, if those of the pilot at hand are unequal.
     """
 
     table: pd.DataFrame
@@ -74,6 +76,7 @@ class Plan(Shown):
     ci_kind: str
     n_pilots: int
     accuracy: tuple[float, float]
+    notes: tuple[str, ...] = ()
 
     def cheapest(
         self, reached: float = 0.5, *, per_class: float = 0.0, per_instance: float = 1.0
@@ -133,7 +136,8 @@ class Plan(Shown):
         )
 
     def _display(self) -> Display:
-        return Display(self._header(), self.table, (self._advice(),), decimals=3, index=False)
+        advice = (self._advice(), *(f"note: {note}" for note in self.notes))
+        return Display(self._header(), self.table, advice, decimals=3, index=False)
 
 
 Population = KnownLaw | MixtureLaw  # what simulated pilots are drawn from
@@ -160,13 +164,24 @@ def bin_shares(population: Population, last_loss: IntArray, n_classes: int) -> F
     return shares / shares.sum()
 
 
+def _bins_of_pilots(populations: list[Population], n_classes: int) -> list[FloatArray]:
+    """Probabilities of the bins for each pilot; a law, which takes seconds, once for all."""
+    last_loss = loss_bins(n_classes)
+    different = {id(population): population for population in populations}
+    shares = {
+        place: bin_shares(population, last_loss, n_classes)
+        for place, population in different.items()
+    }
+    return [shares[id(population)] for population in populations]
+
+
 class _SimulatedPilot(NamedTuple):
-    """Size, design effect, population and seed of a pilot."""
+    """Size, design effect, probabilities of the bins of losses, and seed of a pilot."""
 
     n_classes: int
     repeats: int
     design_effect: float
-    population: Population
+    bins: FloatArray
     seed: np.random.SeedSequence
 
 
@@ -272,17 +287,19 @@ def plan(
     law = checked_prior(MixturePrior() if prior is None else prior)
     with interrupted_whole("the plan"):
         populations, dependence = _guessed(task, law, n_simulated, settings, seeds)
+    with interrupted_whole("the plan"):
+        shares = {size: _bins_of_pilots(populations, size) for size in sizes}
     pilots = [
         _SimulatedPilot(
             size,
             n_repeats,
             dependence.design_effect(n_repeats),
-            population,
+            bins,
             _child(seeds, size, n_repeats, place),
         )
         for size in sizes
         for n_repeats in per_class
-        for place, population in enumerate(populations)
+        for place, bins in enumerate(shares[size])
     ]
     with interrupted_whole("the plan"):
         cases = [(pilot, law, target, level, kind, settings) for pilot in pilots]
@@ -303,7 +320,8 @@ def plan(
         for j, n_repeats in enumerate(per_class)
     ]
     moments = float(true.mean()), float(true.std())
-    return Plan(pd.DataFrame(rows), target, wanted, level, kind, n_simulated, moments)
+    table = pd.DataFrame(rows)
+    return Plan(table, target, wanted, level, kind, n_simulated, moments, dependence.notes)
 
 
 def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence:
@@ -364,8 +382,7 @@ def _interval(
     last_loss = loss_bins(pilot.n_classes)
     instances = pilot.n_classes * pilot.repeats
     effective = max(round(instances / pilot.design_effect), 1)
-    bins = bin_shares(pilot.population, last_loss, pilot.n_classes)
-    counts = np.random.default_rng(data_seed).multinomial(effective, bins)
+    counts = np.random.default_rng(data_seed).multinomial(effective, pilot.bins)
     matrix = prior.basis.bin_probabilities(last_loss, pilot.n_classes)
     data = BernsteinData(matrix, counts * (instances / effective), instances / effective)
     tree = sample_posterior(prior, data, settings, int(fit_seed.generate_state(1)[0]))

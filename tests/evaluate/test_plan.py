@@ -91,6 +91,32 @@ def test_bins_of_a_law_are_those_of_its_losses():
     assert_allclose(shares, basis.bin_probabilities(last, 60)[:, 0], atol=1e-3)
 
 
+def test_a_law_is_evaluated_once_for_each_size(monkeypatch):
+    levels = []
+    exact = FavorabilityLaw.discriminability
+    monkeypatch.setattr(
+        FavorabilityLaw, "discriminability", lambda law, u: levels.append(len(u)) or exact(law, u)
+    )
+    plan(LAW, 100, width=0.2, classes=[20, 30], repeats=[1, 2], n_pilots=2, **QUICK)
+    assert len(levels) == 2
+
+
+def test_unequal_weights_of_the_pilot_are_taken_for_those_to_come(fit):
+    equal = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+    weight = np.append(np.full(10, 8), np.ones(40))
+    uneven = SourceTask.from_ranks(equal.ranks, range(50), n_classes=50, class_weight=weight)
+    design = {"width": 0.2, "classes": [200], "repeats": [1], "n_pilots": 4}
+    prior = QUICK["prior"]
+    of_equal, of_uneven = (
+        plan(fit(task, prior, draws=100, tune=200), 600, **design, **QUICK)
+        for task in (equal, uneven)
+    )
+    spread = 50 * (weight**2).sum() / weight.sum() ** 2
+    assert of_equal.notes == () and "note" not in repr(of_equal)
+    assert f"k / {spread:.3g} equal ones" in of_uneven.notes[0] and "note: " in repr(of_uneven)
+    assert of_uneven.table["width"][0] > of_equal.table["width"][0]
+
+
 def test_from_a_model_and_from_a_task(fit):
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     task = SourceTask.from_embeddings(*law.sample(60, repeats=2, random_seed=3))
