@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import t as student
 
+from classex_bayes.assumptions import score_facts
 from classex_bayes.assumptions.confusion_graph import exchange_ends, linked_share, mean_degree
 from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.marginality import check_marginality
@@ -77,6 +78,16 @@ def test_duplicated_instances(kind):
         check = diagnose(task)["duplicated instances"]
         assert check.value == pytest.approx(copies / (200 + copies))
         assert ({check.name} if check.passed is False else set()) == found
+
+
+def test_many_confusions_are_thinned_to_those_among_some_classes(constants):
+    task = SourceTask.from_scores(*scores_of(100, 4))
+    whole = facts_of_scores(task, np.random.default_rng(1))
+    with constants(score_facts, _MOST_EDGES=40):
+        some = facts_of_scores(task, np.random.default_rng(1))
+    assert len(some.edges) < len(whole.edges) / 2 and some.n_in_graph < whole.n_in_graph == 100
+    pairs = {tuple(edge) for edge in whole.edges}
+    assert some.edges.size and {tuple(edge) for edge in some.edges} <= pairs
 
 
 def test_copies_among_few_classes():

@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.testing import assert_array_equal
 
 import classex_bayes as cb
+from classex_bayes.bayes import stacking
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
@@ -309,6 +310,14 @@ def test_plausible_edits_without_a_checksum_are_refused(models, tmp_path, name, 
     tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
     with pytest.raises(DataError, match="lost its checksum"):
         cb.load(tmp_path / "model.nc", prior=GIVEN.get(name))
+
+
+def test_default_priors_of_another_version_are_no_defaults(models, constants):
+    tree = models["stack"].idata
+    tree.attrs["default_priors"] = "true"
+    assert cb.StackedExtrapolator.from_idata(tree, GIVEN["stack"]).priors == PRIORS
+    with constants(stacking, _default_priors=lambda: PRIORS):
+        assert cb.StackedExtrapolator.from_idata(tree, GIVEN["stack"]).priors is None
 
 
 @pytest.mark.parametrize(

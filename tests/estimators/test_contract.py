@@ -90,6 +90,11 @@ def methods(estimator, *names):
 # Parameters
 
 
+def test_methods_of_the_literature_are_told_apart():
+    names = [estimator.name for estimator in literature(1, slow=True)]
+    assert len(set(names)) == len(names)
+
+
 @of_each(ESTIMATORS)
 def test_clone(estimator):
     # scikit-learn itself asks that the constructor keeps what it is given, unchanged.

@@ -89,6 +89,13 @@ def test_a_task_made_anew_goes_on(tmp_path):
     assert again.scores["n"].eq(2).all()
 
 
+def test_all_classes_but_one_are_a_pilot():
+    scores = np.random.default_rng(3).normal(size=(12, 12)) + np.eye(12)
+    task = SourceTask.from_scores(scores, np.arange(12))
+    found = backtest([ClassExReg(0.5)], task, 11, n_pilots=1, progressbar=False)
+    assert found.scores.index.get_level_values("k").tolist()[-1] == 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -58,6 +58,15 @@ def test_an_interruption_keeps_the_simulations_so_far(ranks, monkeypatch):
     assert all(np.abs(found[name] - whole[name]).max() < 1 / 100 for name in whole)
 
 
+def test_three_classes_are_enough(monkeypatch):
+    def reached(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(calibration, "sample_posterior", reached)
+    with pytest.raises(Interrupted, match="after 0 of 2"):
+        sbc(n_classes=3, n_simulations=2, progressbar=False)
+
+
 def test_posterior_sbc(fit, monkeypatch):
     # Five equal answers of a class are one: the design effect is about 5.
     ranks = np.repeat([1] * 45 + [2, 3, 6, 10, 31], 5)
@@ -141,6 +150,8 @@ def test_refused(ranks, fitted_curve):
         uniformity(xr.DataTree())
     with pytest.raises(DataError, match="n_simulations"):
         sbc(n_simulations=1)
+    with pytest.raises(DataError, match="n_classes"):
+        sbc(n_classes=2)
     with pytest.raises(DataError, match="model: expected"):
         posterior_sbc(None)
     with pytest.raises(NotFittedError):

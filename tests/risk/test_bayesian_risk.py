@@ -143,8 +143,28 @@ def test_without_errors_nothing_is_told_of_their_cost():
     data = RiskData.of(task, ObservedRisk.of(task, cost), BASIS)
     assert not data.whitened_error.any() and not data.whitened_risk.any()
     monotone = MonotoneRiskData.of(task, ObservedRisk.of(task, cost), BASIS)
-    # But something of the risk: it is near 0.
+    # But something of the risk: it is near 0, within half an error of a random cost.
     assert np.count_nonzero(monotone.matrix.any(axis=1)) == 1
+    observed = ObservedRisk.of(task, 1 - np.eye(30))
+    equal = MonotoneRiskData.of(task, observed, BASIS)
+    half_an_error = np.sqrt(0.5) * observed.unseen
+    (row,) = equal.matrix[equal.matrix.any(axis=1)]
+    whiten = np.linalg.lstsq(element_risk(BASIS, observed.k).T, row)[0]
+    assert_allclose(abs(whiten @ half_an_error), 1, rtol=1e-6)
+    wrong = cost[~np.eye(30, dtype=bool)] / cost.max()
+    smaller = np.sqrt(np.mean(wrong**2))
+    assert_allclose(monotone.matrix, equal.matrix / smaller, rtol=1e-3)
+
+
+def test_functions_of_the_relative_cost_are_smooth_with_a_trend():
+    knots = np.linspace(-4, 8, 49)
+    functions = cost_functions(knots)
+    # What the level beside them keeps its meaning by: no variance of the mean where errors are.
+    weight = norm.pdf(knots, 2.5, 1.5)
+    assert_allclose(weight @ functions, 0, atol=1e-6)
+    # Ends are far apart for the smooth part, of unit variance, and the trend is .3 a unit.
+    ends = functions[-1] - functions[0]
+    assert_allclose(ends @ ends, 2 + (0.3 * 12) ** 2, rtol=0.02)
 
 
 def test_zero_one_costs_are_the_model_of_accuracies(plane):

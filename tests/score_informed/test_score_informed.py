@@ -9,11 +9,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr
 from scipy.stats import beta, binomtest, chisquare
 
 import classex_bayes as cb
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.score_informed import score_informed
 from classex_bayes.score_informed.margin_posterior import NormalPriors, draw_posterior, priors
 from classex_bayes.score_informed.margin_regression import (
     PARAMETERS,
@@ -37,6 +39,22 @@ def task_of(k1=120, seed=0, transform=None):
     probes, gallery, y = LAW.sample(k1, random_seed=seed)
     scores = -np.sqrt(((probes[:, None] - gallery[None]) ** 2).sum(-1))
     return cb.SourceTask.from_scores(scores if transform is None else transform(scores), y)
+
+
+@pytest.mark.parametrize(("k1", "share"), [(60, 3 / 59), (160, 0.03)])
+def test_ranks_are_regressed_on_the_margins_that_few_pairs_reach(k1, share, monkeypatch):
+    regressed = []
+
+    def kept(regressors, *others):
+        regressed.append(regressors.losses.size)
+        return draw_posterior(regressors, *others)
+
+    monkeypatch.setattr(score_informed, "draw_posterior", kept)
+    scores = np.random.default_rng(1).normal(size=(k1, k1)) + 2 * np.eye(k1)
+    model = ScoreInformedExtrapolator(ranks=False)
+    model.fit(cb.SourceTask.from_scores(scores, np.arange(k1)), draws=100, random_seed=1)
+    beaten_by = ndtr(-model.margins_)
+    assert regressed == [np.sum(beaten_by < share)] != [np.sum(beaten_by < 0.7 * share)]
 
 
 def fit(task, discrepancy=0.03, ranks=True, **changed):

@@ -182,6 +182,14 @@ def test_guessing_is_told_at_the_smallest_known_number_of_classes():
     assert check.passed == (np.mean(answer == y) >= check.threshold)
 
 
+@pytest.mark.parametrize(("n_classes", "accuracy"), [(50, 0.8), (60, None)])
+def test_a_curve_up_to_all_classes_knows_their_accuracy(n_classes, accuracy):
+    curve = SourceTask.from_accuracies(
+        [2, 10, 50], [0.98, 0.9, 0.8], n_test=200, n_classes=n_classes
+    )
+    assert curve.dependence.accuracy == accuracy
+
+
 def test_small_samples_are_notes_without_a_warning():
     task = SourceTask.from_ranks([1, 1, 1, 1, 2, 1], np.arange(6), n_classes=6)
     with warnings.catch_warnings():

@@ -116,6 +116,15 @@ def test_classes_more_alike_than_chance_are_noted(fitted):
     assert found.notes[0].startswith("classes are more alike than chance allows")
 
 
+def test_classes_less_alike_than_chance_are_unusual(fitted):
+    # All four instances of every fourth class are wrong, and no other.
+    ranks = np.repeat(np.where(np.arange(200) % 4 == 0, 4, 1), 4)
+    task = SourceTask.from_ranks(ranks, np.repeat(np.arange(200), 4), n_classes=200)
+    found = posterior_checks(fitted, task)
+    assert found.table.loc["classes: sd of accuracy", "p_value"] == 0
+    assert "classes: sd of accuracy" in found.unusual
+
+
 def test_the_worst_classes_are_named(fit):
     y = np.repeat(np.arange(60), 10)
     rng = np.random.default_rng(0)

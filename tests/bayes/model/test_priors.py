@@ -140,6 +140,20 @@ def test_parameters_have_the_stated_laws(drawn):
 # The deviation
 
 
+def test_deviations_are_a_gaussian_process_without_its_quadratic():
+    prior = MixturePrior()
+    functions, knots = prior.deviations(), prior.basis.knots
+    kernel = np.exp(-0.5 * (np.subtract.outer(knots, knots) / prior.length) ** 2)
+    weight = np.exp(-0.5 * ((knots - prior.location) / 4) ** 2)
+    products = weight * np.vander(knots, 3).T
+    across = products @ kernel
+    conditioned = kernel - across.T @ np.linalg.solve(across @ products.T, across)
+    middle = np.abs(knots - prior.location) < 3  # where 12 functions make the process up
+    np.testing.assert_allclose(
+        (functions @ functions.T)[middle][:, middle], conditioned[middle][:, middle], atol=0.02
+    )
+
+
 @pytest.mark.parametrize(
     "prior", [MixturePrior(), MixturePrior(lower=-3, upper=6, location=1, n_functions=20)]
 )

@@ -23,7 +23,7 @@ CURVE = SourceTask.from_accuracies([2, 5, 20], [0.99, 0.95, 0.8], n_test=100, n_
 PRIORS = [
     MixturePrior(),
     MixturePrior(monotone=True, bandwidth=0.2),
-    MixturePrior(separation=0, bandwidth=0.3, upper=6),
+    MixturePrior(separation=0, bandwidth=0.3, upper=6, n_functions=4),  # one is left of 4
     MixturePrior(imbalance=0, location=1.0, location_sd=0.7, scale=2.0, scale_log_sd=0.3),
     MixturePrior(deviation=0),
     DirichletPrior(concentration=0.7),
