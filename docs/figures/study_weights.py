@@ -1,7 +1,7 @@
 """Measures how often intervals hold the accuracy if the classes of the pilot weigh differently.
 
 From the root of the repository: `python docs/figures/study_weights.py` prints the table of
-docs/calibration.md (about 15 minutes on one core).
+docs/calibration.md (about 20 minutes on one core).
 """
 
 import warnings
