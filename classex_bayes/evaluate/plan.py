@@ -33,6 +33,7 @@ from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.simulate import KnownLaw
+from classex_bayes.task.doubts import notes_on
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -66,7 +67,8 @@ class Plan(Shown):
     accuracy : tuple of float
         Mean and standard deviation of the accuracies at k that the pilots were simulated from.
     notes : tuple of str
-        How the classes of the pilots are taken to weigh, if those of the pilot at hand are unequal.
+        Doubts about the pilot at hand, such as few errors, after which the prior decides what
+        the accuracy is taken to be; how new classes are taken to weigh, if its own are unequal.
     """
 
     table: pd.DataFrame
@@ -321,7 +323,15 @@ def plan(
     ]
     moments = float(true.mean()), float(true.std())
     table = pd.DataFrame(rows)
-    return Plan(table, target, wanted, level, kind, n_simulated, moments, dependence.notes)
+    notes = (*_notes_on_pilot(task), *dependence.notes)
+    return Plan(table, target, wanted, level, kind, n_simulated, moments, notes)
+
+
+def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
+    """Doubts about the pilot at hand; a guess without one, or read from a file, has none."""
+    if isinstance(guess, SourceTask):
+        return notes_on([guess])
+    return notes_on(guess.tasks) if isinstance(guess, BayesianExtrapolator) else ()
 
 
 def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence:
