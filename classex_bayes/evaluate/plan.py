@@ -257,6 +257,10 @@ def plan(
     The pilot to come is taken by itself; a small pilot at hand can later be pooled with it
     (`BayesianExtrapolator.fit` with a list of tasks), which narrows the interval further.
 
+    Widths are those at the accuracy that the pilot at hand suggests. Intervals are widest at middle
+    accuracies, so those of the pilot to come are narrower if the small one was pessimistic, and
+    wider if it saw too few errors to tell. `Plan.accuracy` says what the accuracy is taken to be.
+
     References
     ----------
     Kruschke, Doing Bayesian Data Analysis (2015), chapter 13 (precision as the goal of planning).
