@@ -223,7 +223,8 @@ def main() -> None:
         for number, _ in enumerate(sites(ast.parse(file.read_text())))
     ]
     size = min(arguments.mutants, len(possible))
-    chosen = sorted(random.Random(arguments.seed).sample(possible, size))
+    # In random order: those tried before an interruption are a random sample, too.
+    chosen = random.Random(arguments.seed).sample(possible, size)
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(arguments.jobs) as threads:
         made = [mutant(*place, records, arguments.budget) for place in chosen]
