@@ -28,7 +28,20 @@ def is_frame(values: Any) -> bool:
 
 
 def refuse_unread(values: Any, name: str) -> None:
-    """Raise where a frame of polars is only a plan of one."""
+    """Raise where values are no frame or array yet: plans, collections, rows with labels apart."""
+    if isinstance(values, xr.Dataset | xr.DataTree):
+        raise DataError(
+            f"{name}: expected an array, found a {type(values).__name__} of xarray; pass one of "
+            "its variables"
+        )
+    if isinstance(values, list | tuple) and values:
+        first = values[0]
+        if isinstance(first, pd.Series) and any(
+            isinstance(row, pd.Series) and not row.index.equals(first.index) for row in values
+        ):
+            raise DataError(
+                f"{name}: found rows whose labels are not in one order; pass pd.DataFrame({name})"
+            )
     if _of_polars(values, "LazyFrame"):
         raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
 

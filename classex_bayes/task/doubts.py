@@ -25,9 +25,9 @@ from classex_bayes.typing import FloatArray, IntArray
 FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12,
-# up to 1 / k1. Where so many standard errors are wider than the margin, instances are too few to
-# tell a poor classifier from guessing, but not from the opposite of a good one.
-_GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN = 12**-0.5, 3, 0.15
+# up to 1 / k1. So many standard errors are more than good classifiers reach if instances are few;
+# less than five, or those of one class that has all the weight, tell guessing by chance alone.
+_GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
 _WORDS = {True: "ok", False: "WARNING", None: "not checked"}
 _told: ContextVar[bool] = ContextVar("told", default=False)
 
@@ -75,6 +75,7 @@ def doubts_of(task: Any) -> tuple[str, ...]:
         checks.append(ties(task.evidence))
         if task.evidence.source is not None:
             checks.append(competitors_alike(task.evidence, task.classes))
+            checks.append(embeddings_fit(task.evidence))
         if task.evidence.statistics is not None:
             checks.append(concentrated_errors(task.evidence, task.classes))
     return _failed(checks)
@@ -123,16 +124,17 @@ def better_than_chance(task: Any) -> Check:
     """Whether the accuracy among the fewest classes is above that of guessing, 1 / k.
 
     From ranks, accuracy between two classes must be above 1/2 by 3 of the standard errors that
-    ranks at random have; of so few instances that these are wider than 0.15, it may not be below
-    1/2 by as many. The same holds at the smallest known k where ranks are known within bounds; a
-    bare curve must not be below 1 / k.
+    ranks at random have, but by no more than 0.15; of fewer than five independent instances, it
+    may not be below 1/2 by as many. The same holds at the smallest known k where ranks are known
+    within bounds; a bare curve must not be below 1 / k.
     """
     k, margin = int(task.grid()[0]), 0.0
     accuracy = float(task.accuracy(k)[0])
     if task.kind != "accuracies":
         sd = _GUESSING_SD if task.has_ranks else (1 / k * (1 - 1 / k)) ** 0.5
         margin = _STANDARD_ERRORS * sd * (task.design_effect() / task.n_test) ** 0.5
-    threshold = 1 / k + (margin if margin <= _WIDEST_MARGIN else -margin)
+    margin_asked = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
+    threshold = 1 / k + margin_asked
     passed = accuracy >= threshold
     sentence = f"accuracy {accuracy:.3f} among {k} classes, {1 / k:.3g} by guessing"
     if accuracy < 1 / k - margin:
@@ -210,6 +212,12 @@ def competitors_alike(evidence: LossEvidence, names: Sequence[Any] | None) -> Ch
             "as an index, a threshold or padding"
         )
     return Check("competitors", not unlike, sentence)
+
+
+def embeddings_fit(evidence: LossEvidence) -> Check:
+    """Whether probes are new and of the unit of the templates, by some rows of both."""
+    found = evidence.doubtful_embeddings
+    return Check("embeddings", not found, "; ".join(found))
 
 
 def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:

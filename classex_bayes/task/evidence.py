@@ -24,7 +24,7 @@ from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.sharded_influence import source_statistics
 from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.foreign_columns import unlike_competitors
+from classex_bayes.task.foreign_columns import doubtful_embeddings, unlike_competitors
 from classex_bayes.typing import FloatArray, IntArray
 
 MadeFrom = Literal[  # what a task is made from
@@ -139,6 +139,11 @@ class LossEvidence:
     def unlike_competitors(self) -> dict[str, IntArray]:
         """Positions of untested columns of scores that are unlike all others, by the reason."""
         return {} if self.source is None else unlike_competitors(self.source, self.y)
+
+    @cached_property
+    def doubtful_embeddings(self) -> tuple[str, ...]:
+        """Why probes and templates do not fit each other, if they do not."""
+        return () if self.source is None else doubtful_embeddings(self.source)
 
     @property
     def class_influence(self) -> FloatArray:

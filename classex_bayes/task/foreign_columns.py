@@ -5,6 +5,7 @@ classes. A column that no label names and that differs in kind from all of these
 rows tell it, but not fewer than 10 of them, nor fewer than 3 tested classes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -26,6 +27,7 @@ _HALF = 0.5
 # So many tested classes show how unlike each other classes are: three times their range covers
 # others, and others have at least a fourth of the values of the one that has fewest.
 _MANY_TESTED, _RANGES, _FEWER = 20, 3, 4
+_OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
 _ROUNDING = 1e-6  # of row numbers that were divided by their number
 
 
@@ -46,6 +48,31 @@ def unlike_competitors(source: ScoreSource, y: IntArray) -> dict[str, IntArray]:
     """Positions of untested columns that are unlike all others, by the reason."""
     untested = _UntestedScores.of(source, y)
     return {} if untested is None else untested.unlike()
+
+
+def doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
+    """Say why probes and templates do not fit each other, if they do not."""
+    if not isinstance(source, EmbeddingScores):
+        return ()
+    probes, gallery = _first_rows(source.probes), _first_rows(source.gallery)
+    if len(probes) < _FEWEST_ROWS:
+        return ()
+    sentences = []
+    templates = {template.tobytes() for template in gallery}
+    known = np.mean([probe.tobytes() in templates for probe in probes])
+    if known > _HALF:
+        sentences.append(
+            f"{100 * known:.0f}% of the probes are templates of the gallery: test with instances "
+            "that the classifier has not seen"
+        )
+    left, right = (np.mean((rows - gallery.mean(axis=0)) ** 2) for rows in (probes, gallery))
+    ratio = (left / right) ** 0.5 if right > 0 else 1.0
+    if source.metric == "sqeuclidean" and not 1 / _OTHER_UNIT < ratio < _OTHER_UNIT:
+        sentences.append(
+            f"probes lie {ratio:.3g} times as far from the mean of the gallery as templates do: "
+            "another unit, or normalised otherwise?"
+        )
+    return tuple(sentences)
 
 
 def column_name(columns: IntArray, names: Sequence[Any] | None) -> str:
@@ -130,6 +157,7 @@ class _UntestedScores:
                 _are_labels(values, self.y),
                 _are_labels(others, self.y).any(),
             ),
+            ("sums or extremes of the others", self._summarise(), np.zeros(1)),
             (
                 "whole numbers beside real ones",
                 _is_whole(values).all(axis=0) & varies,
@@ -140,8 +168,34 @@ class _UntestedScores:
                 first = column_name(self.columns[found][:1], names)
                 raise DataError(
                     f"scores: {first} holds {kind}, and no instance belongs to it: an index, a "
-                    "label, a fold? Leave it out"
+                    "label, a fold, a total? Leave it out"
                 )
+
+    def _summarise(self) -> BoolArray:
+        """Whether competitors are the sum, mean, largest or smallest of all other scores."""
+        values, whole = self.competitors, np.hstack([self.others, self.competitors])
+        found = np.zeros(values.shape[1], dtype=bool)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = whole.sum(axis=1, keepdims=True) - values
+            number = whole.shape[1] - 1
+            top, low = -np.sort(-whole, axis=1)[:, :2], np.sort(whole, axis=1)[:, :2]
+            for summary in (
+                total,
+                total / number,
+                np.where(values == top[:, :1], top[:, 1:], top[:, :1]),
+                np.where(values == low[:, :1], low[:, 1:], low[:, :1]),
+            ):
+                close = np.abs(values - summary) <= _ROUNDING * np.abs(summary)
+                found |= close.all(axis=0) & (values != values[0]).any(axis=0)
+        return found
+
+    def _repeat(self) -> BoolArray:
+        """Whether competitors of many values have the scores of another column."""
+        values = self.competitors
+        many = _number_of_values(np.sort(values, axis=0)) > len(values) * _HALF
+        rows = [column.tobytes() for column in values.T]
+        number = Counter([*rows, *(column.tobytes() for column in self.others.T)])
+        return many & np.array([number[row] > 1 for row in rows])
 
     def unlike(self) -> dict[str, IntArray]:
         """Columns of few values, and of scores beyond the range of all others."""
@@ -164,6 +218,7 @@ class _UntestedScores:
             found["are on another scale"] = np.isfinite(typical) & (
                 np.abs(2 * typical - low - high) > _RANGES * (high - low)
             )
+        found["repeat another column"] = self._repeat()
         return {why: self.columns[which] for why, which in found.items() if which.any()}
 
 

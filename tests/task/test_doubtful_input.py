@@ -145,6 +145,15 @@ def test_labels_that_doubles_do_not_tell_apart():
     )
 
 
+def test_rows_with_labels_of_their_own():
+    rows = [pd.Series(row, index=NAMES) for row in SCORES]
+    assert_array_equal(SourceTask.from_scores(rows, Y).ranks, SCORED.ranks)
+    with pytest.raises(DataError, match=r"labels are not in one order; pass pd.DataFrame\(scores"):
+        SourceTask.from_scores([rows[0][::-1], *rows[1:]], Y)
+    with pytest.raises(DataError, match="scores: expected an array, found a Dataset of xarray"):
+        SourceTask.from_scores(labelled(SCORES).to_dataset(name="scores"), Y)
+
+
 def test_an_index_is_no_competitor():
     frame = pd.DataFrame(SCORES).add_prefix("c")
     for name in ("Unnamed: 0", "", " "):

@@ -112,6 +112,18 @@ def test_labels_in_another_order():
     assert "is y in another order" in doubt and WRONG_SIGN not in doubt
 
 
+@pytest.mark.parametrize("k1", [10, 15, 25])
+def test_labels_of_small_tasks_in_another_order(k1):
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    doubted = []
+    for seed in range(40):
+        probes, gallery, y = law.sample(k1, random_seed=seed)
+        assert SourceTask.from_embeddings(probes, gallery, y).doubts == ()
+        shuffled = np.random.default_rng(seed).permutation(y)
+        doubted.append(bool(SourceTask.from_embeddings(probes, gallery, shuffled).doubts))
+    assert np.mean(doubted) > 0.8
+
+
 def test_few_ties_that_are_most_of_the_errors():
     # Votes for two classes: every error is a tie with the classes that have none.
     k1, n = 60, 600

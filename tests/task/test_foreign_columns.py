@@ -38,6 +38,10 @@ FOREIGN = {
     "constant": (np.full(N, 0.5), "take few values", "take few values"),
     "padding": (np.full(N, -np.inf), "take few values", "take few values"),
     "times": (1.7e9 + RNG.random(N), "another scale", "another scale"),
+    "again": (None, "repeat another column", "repeat another column"),
+    "total": ("sum", "sums or extremes", "sums or extremes"),
+    "mean": ("mean", "sums or extremes", "sums or extremes"),
+    "best": ("max", "sums or extremes", "sums or extremes"),
     "missing": (np.full(N, np.nan), "column 4 and in all rows", "column 4 and in all rows"),
 }
 
@@ -47,10 +51,14 @@ FOREIGN = {
 def test_a_foreign_column_is_refused_or_doubted(name, scores):
     column, *found = FOREIGN[name]
     found = found[scores is WHOLE]
-    if np.asarray(column).dtype == bool:
+    if column is None:
+        column = scores[:, 7]
+    elif isinstance(column, str):
+        column = getattr(scores, column)(axis=1)
+    elif column.dtype == bool:
         column = column.astype(int)
-    if "few" in found or "scale" in found:
-        (doubt,) = beside(column, scores).doubts
+    if "few" in found or "scale" in found or "repeat" in found:
+        doubt = beside(column, scores).doubts[-1]
         assert "column 4 ('id'), whose scores" in doubt and found in doubt
     else:
         with pytest.raises(DataError, match=found):
@@ -90,6 +98,18 @@ def test_row_numbers_and_labels_among_coordinates():
         np.hstack([probes, noise[0]]), np.hstack([gallery, noise[1]]), y
     )
     assert wider.accuracy(40) < accuracy
+
+
+def test_probes_that_are_templates_or_of_another_unit():
+    law = GaussianNearestNeighbor(dim=4, noise_variance=0.5)
+    probes, gallery, y = law.sample(40, repeats=2, random_seed=2)
+    assert SourceTask.from_embeddings(probes, gallery, y).doubts == ()
+    (doubt,) = SourceTask.from_embeddings(probes, probes, y, gallery_y=y).doubts
+    assert doubt.startswith("100% of the probes are templates")
+    doubts = SourceTask.from_embeddings(1000 * probes, gallery, y).doubts
+    assert any("times as far from the mean" in doubt for doubt in doubts)
+    cosine = SourceTask.from_embeddings(1000 * probes, gallery, y, metric="cosine")
+    assert cosine.doubts == ()
 
 
 def tables(rng):
