@@ -117,6 +117,7 @@ def test_without_an_atom_there_is_a_coefficient_per_knot():
     np.testing.assert_allclose(model.predict([2, 40]).mean, task.accuracy([2, 40]), atol=5e-3)
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @pytest.mark.parametrize("atom", [0, 1])
 def test_atoms_are_where_they_should_be(atom):
     """Instances that never or always win go to the atom, whatever k."""

@@ -291,6 +291,7 @@ def test_discriminability_is_the_normal_law():
         model.discriminability([0.5, 1.5])
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

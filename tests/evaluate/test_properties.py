@@ -25,7 +25,11 @@ from classex_bayes.risk.polynomial_risk import PolynomialRisk, noise_amplificati
 from classex_bayes.risk.risk_likelihood import element_risk
 from classex_bayes.task.source_task import SourceTask
 
-pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+# Examples at random are often no better than guessing.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::classex_bayes.exceptions.{kind}")
+    for kind in ("ExtrapolationWarning", "DataWarning")
+]
 METHODS = ["bounded_differences", "cantelli", "chebyshev"]
 
 
