@@ -24,7 +24,7 @@ from classex_bayes.bayes.convergence import (
     diagnosed_classes,
     sampling_notes,
 )
-from classex_bayes.bayes.integrity import sealed
+from classex_bayes.bayes.integrity import seal
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.provenance import describe_prior, prior_of, provenance
 from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
@@ -234,7 +234,7 @@ class FittedModel(Parameters, ABC):
         """
         tree = self.idata
         self._refuse_unreadable()
-        return write_tree(sealed(tree), file_path(path, "path"))
+        return write_tree(tree, file_path(path, "path"), seal)
 
     def _refuse_unreadable(self) -> None:
         """Raise where a file would say too little to make the model again."""

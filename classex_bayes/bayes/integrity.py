@@ -19,7 +19,6 @@ from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import brief
-from classex_bayes.io.whole_files import as_read
 from classex_bayes.task.evidence import MadeFrom
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import NumberArray
@@ -36,12 +35,10 @@ _CHECKSUM, _FORMAT = "checksum", "file_format"
 _ROUNDING = 1e-6  # largest share by which a sum may be off
 
 
-def sealed(tree: xr.DataTree) -> xr.DataTree:
-    """The tree as it is read from a file, with the attributes that `refuse_changed` looks at."""
-    stored = as_read(tree)
-    stored.attrs[_FORMAT] = FILE_FORMAT
-    stored.attrs[_CHECKSUM] = _checksum(stored)
-    return stored
+def seal(tree: xr.DataTree) -> dict[str, Any]:
+    """Attributes that `refuse_changed` looks at, of a tree as it is read from a file."""
+    tree.attrs[_FORMAT] = FILE_FORMAT
+    return {_FORMAT: FILE_FORMAT, _CHECKSUM: _checksum(tree)}
 
 
 def is_of_first_layout(tree: xr.DataTree) -> bool:
@@ -51,7 +48,7 @@ def is_of_first_layout(tree: xr.DataTree) -> bool:
 
 
 def refuse_changed(tree: xr.DataTree) -> None:
-    """Raise where a file is not what `sealed` made of it, and take its seal off."""
+    """Raise where a file is not what `seal` saw, and take its seal off."""
     attributes: dict[Any, Any] = tree.attrs
     file_format: Any = attributes.get(_FORMAT)
     if is_real(file_format) and file_format > FILE_FORMAT:

@@ -3,11 +3,12 @@
 import io
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import h5py
 import xarray as xr
 
@@ -41,15 +42,29 @@ def _put(new: Path, path: Path, aside: Path) -> None:
         raise
 
 
-def write_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete."""
+def write_tree(
+    tree: xr.DataTree,
+    path: Path,
+    seal: Callable[[xr.DataTree], Mapping[str, Any]] | None = None,
+) -> Path:
+    """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete.
+
+    `seal` makes attributes of the root, such as a checksum, from the tree as netCDF gives it back:
+    with attributes and text in the form that files have.
+    """
     _require_ending(path)
     with _replacing(path) as new:
         if path.suffix == ".nc":
             # HDF5 takes the process down where a disk is full; made in memory, it never sees one.
-            new.write_bytes(tree.to_netcdf(engine="h5netcdf"))
+            content = bytes(tree.to_netcdf(engine="h5netcdf"))
+            if seal is not None:
+                content = _with_attributes(content, seal(_read_netcdf(content)))
+            new.write_bytes(content)
         else:
             require_zarr()
+            if seal is not None:
+                tree = _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
+                tree.attrs.update(seal(tree))
             tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
     return path
 
@@ -82,9 +97,12 @@ def read_tree(path: Path) -> xr.DataTree:
         raise DataError(f"path: {path} is not a readable {path.suffix} file ({reason})") from error
 
 
-def as_read(tree: xr.DataTree) -> xr.DataTree:
-    """The tree as netCDF gives it back: attributes and text in the form that files have."""
-    return _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
+def _with_attributes(content: bytes, attributes: Mapping[str, Any]) -> bytes:
+    """The bytes of a netCDF file with more attributes of its root."""
+    file = io.BytesIO(content)
+    with h5netcdf.File(file, "a") as root:
+        root.attrs.update(attributes)
+    return file.getvalue()
 
 
 def _read_netcdf(content: bytes) -> xr.DataTree:
