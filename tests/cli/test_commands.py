@@ -396,13 +396,6 @@ def test_report_says_what_to_install(run, embeddings, monkeypatch):
 # A process of its own
 
 
-def test_a_process_of_its_own(tmp_path, process):
-    assert "extrapolate" in process("--help").stdout
-    bad = process("extrapolate", tmp_path / "missing.npz", "--k", "9")
-    assert bad.returncode == 2 and bad.stdout == ""
-    assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1
-
-
 def test_scores_that_look_like_distances_are_told(run, tmp_path):
     rng = np.random.default_rng(1)
     np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))

@@ -45,19 +45,19 @@ def test_defaults_are_those_of_python():
         assert defaults["ci_prob"] is None
 
 
-def test_output_that_is_piped_has_no_colours(tmp_path, process):
+def test_output_that_is_piped_has_no_colours(tmp_path, process, run, monkeypatch):
+    terminal = {"TERM": "xterm-256color"}
+    for verb in ([], ["extrapolate"]):
+        found = process(*verb, "--help", **terminal)
+        assert "\x1b" not in found.stdout + found.stderr and "extrapolate" in found.stdout
+    bad = process("extrapolate", tmp_path / "missing.npz", "--k", "9", **terminal)
+    assert bad.returncode == 2 and bad.stdout == "" and "\x1b" not in bad.stderr
+    assert bad.stderr.startswith("error: ") and len(bad.stderr.splitlines()) == 1
     np.savez(tmp_path / "s.npz", ranks=np.arange(40) % 7 + 1, y=np.arange(40), n_classes=40)
-    for arguments in (
-        ["--help"],
-        ["extrapolate", "--help"],
-        ["extrapolate", "none.npz", "--k", "9"],
-        ["extrapolate", tmp_path / "s.npz", "--k", "99", "--draws", "50", "--chains", "1",
-         "--out", tmp_path],
-    ):  # fmt: skip
-        found = process(*arguments, TERM="xterm-256color")
-        assert "\x1b" not in found.stdout + found.stderr
-    assert "Expected accuracy, from 40 source classes" in found.stdout
-    assert found.returncode == 3  # a single chain cannot show whether it converged
+    monkeypatch.setenv(*terminal.popitem())
+    code, out, err = run("extrapolate", "s.npz", "--k", "99", "--draws", "50", "--chains", "1")
+    assert "\x1b" not in out + err and "Expected accuracy, from 40 source classes" in out
+    assert code == 3  # a single chain cannot show whether it converged
 
 
 def test_shells_complete_verbs_settings_and_choices(process):
