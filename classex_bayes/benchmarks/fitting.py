@@ -13,6 +13,7 @@ from typing import Any
 import arviz_stats
 import numpy as np
 import xarray as xr
+from pytensor.compile import Mode
 from scipy.special import ndtr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -115,10 +116,11 @@ def sampling(small: bool) -> list[Measurement]:
 def size(small: bool) -> list[Measurement]:
     """A fit to 10^7 ranks of 1,000 classes against one to 1,000 ranks, a task each."""
     few, many, n_classes = (200, 2_000, 100) if small else (1_000, 10_000_000, 1_000)
+    settings = {**_SETTINGS, "draws": 20, "tune": 20} if small else _SETTINGS
     measurements = []
     for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
         to_many, to_few = (
-            partial(BayesianExtrapolator().fit, _ranks(n, n_classes, share), **_SETTINGS)
+            partial(BayesianExtrapolator().fit, _ranks(n, n_classes, share), **settings)
             for n in (many, few)
         )
         ratio = time_ratio(to_many, to_few, repeats=1 if small else 5)
@@ -143,7 +145,7 @@ def density(small: bool) -> list[Measurement]:
     data = likelihood_data(_glyphs(100), prior.basis, "auto")
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
     gradient = np.empty(point.size)
-    mode = "FAST_COMPILE" if small else None
+    mode = Mode(linker="py", optimizer="fast_compile") if small else None
     pymc_function = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
     pymc_function.set_extra_values({})
     number = range(3 if small else 20_000)
