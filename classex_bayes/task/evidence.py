@@ -36,17 +36,41 @@ FEWEST_ERRING_CLASSES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class LossEvidence:
-    """Data of a fit: losses (n,), the classes they belong to and the scores, if these are known.
-
-    Losses are ranks less 1: the number of wrong classes above the true one. `y` (n,) holds the
-    positions of the true classes; `class_weight` (k1,) sums to 1. `statistics` are the losses and
-    the influence of the classes on ATA_k on `grid`, from a pass over the scores. Below
-    `smallest_k` the losses do not tell ATA_k (`classex_bayes.task.loss_intervals`).
-    """
+class LabelledInstances:
+    """Test instances: positions `y` (n,) of their classes, and weights (k1,) that sum to 1."""
 
     y: IntArray
     class_weight: FloatArray
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was computed on demand, so that equal data are equal when pickled."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def n_classes(self) -> int:
+        """k1."""
+        return self.class_weight.size
+
+    @property
+    def n_test(self) -> int:
+        """Number of test instances."""
+        return self.y.size
+
+    @cached_property
+    def instance_weight(self) -> FloatArray:
+        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
+        return instance_weights(self.y, self.class_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class LossEvidence(LabelledInstances):
+    """Data of a fit: losses (n,), the classes they belong to and the scores, if these are known.
+
+    Losses are ranks less 1: the number of wrong classes above the true one. `statistics` are the
+    losses and the influence of the classes on ATA_k on `grid`, from a pass over the scores. Below
+    `smallest_k` the losses do not tell ATA_k (`classex_bayes.task.loss_intervals`).
+    """
+
     losses: IntArray
     source: ScoreSource | None = None
     ties: Ties = "random"
@@ -63,20 +87,6 @@ class LossEvidence:
         statistics = source_statistics(source, y, weight, grid, ties, tie_seed)
         return cls(y, class_weight, statistics.losses, source, ties, tie_seed, statistics)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was computed on demand, so that equal data are equal when pickled."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @property
-    def n_classes(self) -> int:
-        """k1."""
-        return self.class_weight.size
-
-    @property
-    def n_test(self) -> int:
-        """Number of test instances."""
-        return self.y.size
-
     @property
     def n_tied(self) -> int:
         """Number of (instance, competitor) pairs with equal scores."""
@@ -88,11 +98,6 @@ class LossEvidence:
         if self.statistics is None:
             return 0
         return int(np.count_nonzero(self.statistics.counts.lowest < self.statistics.counts.highest))
-
-    @cached_property
-    def instance_weight(self) -> FloatArray:
-        """Weights of the test instances, summing to 1: class weight / repeats of the class."""
-        return instance_weights(self.y, self.class_weight)
 
     def grid(self, number: int = _GRID) -> IntArray:
         """Log-spaced numbers of classes from 2 to k1."""

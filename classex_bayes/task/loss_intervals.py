@@ -12,7 +12,7 @@ from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.influence import independent_variance
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.evidence import LossEvidence, MadeFrom
+from classex_bayes.task.evidence import LabelledInstances, LossEvidence, MadeFrom
 from classex_bayes.typing import FloatArray, IntArray
 
 # Accuracies whose bounds are so near each other are known.
@@ -34,7 +34,7 @@ _REASONS: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class LossIntervals:
+class LossIntervals(LabelledInstances):
     r"""Losses of instance i known to lie in :math:`[a_i, b_i]`, and the classes they belong to.
 
     ATA_k lies between that of the highest and that of the lowest losses. Where both agree it is
@@ -76,7 +76,7 @@ class LossIntervals:
     ) -> Self:
         """Evidence of losses (n,) between two bounds."""
         best = LossEvidence(y, class_weight, lowest)
-        return cls(best, replace(best, losses=highest), kind, broken)
+        return cls(y, class_weight, best, replace(best, losses=highest), kind, broken)
 
     @classmethod
     def of_ties(cls, broken: LossEvidence) -> Self:
@@ -87,35 +87,6 @@ class LossIntervals:
         return cls.between(
             broken.y, broken.class_weight, counts.lowest, counts.highest, kind, broken
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was computed on demand, so that equal data are equal when pickled."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @property
-    def n_classes(self) -> int:
-        """k1."""
-        return self.lowest.n_classes
-
-    @property
-    def n_test(self) -> int:
-        """Number of test instances."""
-        return self.lowest.n_test
-
-    @property
-    def y(self) -> IntArray:
-        """Positions of the true classes, shape (n,)."""
-        return self.lowest.y
-
-    @property
-    def class_weight(self) -> FloatArray:
-        """Weights of the classes, shape (k1,)."""
-        return self.lowest.class_weight
-
-    @property
-    def instance_weight(self) -> FloatArray:
-        """Weights of the test instances, summing to 1."""
-        return self.lowest.instance_weight
 
     @property
     def n_tied(self) -> int:

@@ -72,7 +72,7 @@ def _joined_intervals(tasks: Sequence[Any], class_weight: Any) -> LossIntervals:
         for parts in zip(*ends, strict=True)
     )
     kind = next(task.kind for task in tasks if task.intervals is not None)
-    return LossIntervals(lowest, highest, kind)
+    return LossIntervals.between(lowest.y, lowest.class_weight, lowest.losses, highest.losses, kind)
 
 
 def _same(what: str, value: Any, expected: Any, number: int) -> None:

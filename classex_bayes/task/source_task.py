@@ -21,14 +21,14 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.tested_classes import TestedClasses
+from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
 from classex_bayes.typing import IntArray, RandomSeed
 
 _MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 
 
-class SourceTask(TestedClasses):
+class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
     Make one by `from_scores`, `from_embeddings`, `from_ranks` or `from_accuracies`, or from files

@@ -1,4 +1,4 @@
-"""TestedClasses: what the test of k1 classes tells of accuracies."""
+"""TaskStatistics: accuracies on the k1 classes of a task, and their covariance."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from classex_bayes.task.validation import require_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 
-class TestedClasses:
+class TaskStatistics:
     """Accuracies, their covariance and the data behind them; made by `SourceTask`."""
 
     def __init__(
