@@ -12,7 +12,7 @@ from rich.table import Table
 
 from classex_bayes.cli.console import NOT_CONVERGED, NOT_WRITTEN, Terminal, ready_folder
 from classex_bayes.cli.options import DataOptions, FitOptions
-from classex_bayes.exceptions import Interrupted, Interruptions
+from classex_bayes.exceptions import DataError, Interrupted, Interruptions
 from classex_bayes.report.document import document
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Product:
 
 
 def figure(folder: Path, name: str, terminal: Terminal, truth: Any = None) -> Product:
-    """The figure of the accuracy curve; a folder that is read-only takes away no answer."""
+    """The figure of the accuracy curve; a folder that cannot be written takes away no answer."""
 
     def write(findings: "Findings", path: Path) -> None:
         from classex_bayes.plots.accuracy_plot import plot_accuracy
@@ -47,7 +47,7 @@ def figure(folder: Path, name: str, terminal: Terminal, truth: Any = None) -> Pr
 
     try:
         ready_folder(folder)
-    except PermissionError as error:
+    except (PermissionError, DataError) as error:
         terminal.error(f"{error}; results are on standard output alone")
     return Product("figure", folder / f"{name}.png", write)
 

@@ -182,8 +182,6 @@ BAD = {
     "target": ("extrapolate pilot.npz --k 9 --target 1", "--target: expected a number"),
     "curve without size": ("extrapolate curve.csv --k 9", "curve.csv: found k (2,), "),
     "nan": ("extrapolate nan.csv --k 9", "scores: found NaN at row 1, column 0"),
-    "out is a file": ("extrapolate pilot.npz --k 9 --out task.txt", "--out: cannot write to task"),
-    "out in a file": ("extrapolate pilot.npz --k 9 --out task.txt/a", "--out: cannot write to"),
     "report is no page": ("report pilot.npz --k 9 --out a.pdf", "--out: expected a name ending in"),
     "report in a file": ("report pilot.npz --k 9 --out task.txt/a.html", "--out: cannot write to"),
     "demo too large": ("demo --n-classes 99999", "n_classes: expected numbers in 3..2965"),
@@ -275,6 +273,21 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(
     assert code == 1 and "No space left on device" in err
     assert load(strict(out)["files"]["posterior"]).predict(500).mean[500] > 0.5
     assert (elsewhere / "pilot.nc").exists()
+
+
+@pytest.mark.parametrize("place", ["pilot.npz", "pilot.npz/a/b"])
+def test_a_folder_that_cannot_be_made_takes_away_no_answer(
+    run, embeddings, monkeypatch, tmp_path, strict, place
+):
+    monkeypatch.setattr(analysis.tempfile, "gettempdir", lambda: str(tmp_path))
+    before = (tmp_path / embeddings).read_bytes()
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", "--out", place, *FEW)
+    found = strict(out)
+    assert code == 1 and err.startswith(f"error: --out: cannot write to {place}")
+    assert "the figure could not be written" in err and "Traceback" not in err
+    posterior = load(found["files"]["posterior"])
+    assert posterior.predict(500).mean[500] == found["predictions"][0]["mean"]
+    assert (tmp_path / embeddings).read_bytes() == before
 
 
 # Studies
