@@ -33,15 +33,13 @@ def weighted_scores(rng, n_classes, most_repeats, untested=0):
 
 
 def between_classes(means, weight):
-    """Covariance of weighted means (k1, m), pair by pair; weights (k1, m) with c_a classes each.
+    """Covariance of weighted means (k1, m), pair by pair; weights (k1, m).
 
-    With S_a = sum w_la^2 and c classes in all, the products of a and b have weights
-    sqrt(w_la w_lb) and the factor sqrt(f_a f_b), f_a = S_a / (1 - S_a) (1 - 1/c_a) c / (c - 1).
+    With S_a = sum w_la^2 the products of a and b have weights sqrt(w_la w_lb) and the factor
+    sqrt(f_a f_b), f_a = S_a / (1 - S_a): for c_a classes of equal weight that is 1 / (c_a - 1).
     """
-    n_classes = np.count_nonzero(weight.any(axis=1))
     squares = (weight**2).sum(axis=0)
-    factor = squares / (1 - squares) * (1 - 1 / np.count_nonzero(weight, axis=0))
-    factor *= n_classes / (n_classes - 1)
+    factor = squares / (1 - squares)
     deviation = means - (weight * means).sum(axis=0)
     found = np.zeros((means.shape[1], means.shape[1]))
     for w, d in zip(weight, deviation, strict=True):

@@ -337,14 +337,19 @@ def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> F
     :math:`S w_l` one heavy class would be all of the sum, and A would be nearly its own mean.
 
     The weights, (k1,) or (k1, m), sum to 1. If they differ between means a and b, products have
-    the weights :math:`\sqrt{w_l^a w_l^b}`. The estimate misses the competitor part of ATA_k, so it
-    is somewhat too small.
+    the weights :math:`\sqrt{w_l^a w_l^b}`: variances are those of each mean alone, and covariances
+    are nearly unbiased. The estimate misses the competitor part of ATA_k, so it is somewhat too
+    small.
     """
     weight = class_weight.reshape(len(class_weight), -1)
     tested = weight.any(axis=1)
     means, weight = class_means[tested], weight[tested]
     deviation = _of_deviations(weight) * (means - (weight * means).sum(axis=0))
-    return len(weight) / max(len(weight) - 1, 1) * deviation.T @ deviation
+    # Each mean has its own number of classes.
+    number = np.count_nonzero(weight, axis=0)
+    correction = number / np.maximum(number - 1, 1)
+    deviation = deviation * np.sqrt(correction / correction.max())
+    return correction.max() * deviation.T @ deviation
 
 
 def _of_deviations(weight: FloatArray) -> FloatArray:

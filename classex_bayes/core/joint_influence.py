@@ -67,9 +67,8 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
             - \sum_{lj} \phi^a_{lj} {\phi^b_{lj}}'.
 
     Instances common to two tests add to both sums, so they need no term of their own. If the scores
-    of a test are not known, the covariance between test classes stands in:
-    :math:`\frac{c}{c-1} \sum_l w^a_l w^b_l (m^a_l - ATA^a)(m^b_l - ATA^b)'`, m_l the mean chance
-    of the instances of class l and c the number of classes that either tests.
+    of a test are not known, the covariance between test classes stands in
+    (`classex_bayes.core.influence.clustered_covariance`).
     """
     n_classes = tasks[0].n_classes
     accuracies = [class_accuracies(task.losses, task.y, n_classes, k) for task in tasks]

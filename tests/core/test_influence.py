@@ -182,6 +182,21 @@ def test_clustered_covariance_is_unbiased_whatever_the_weights(heaviest):
     assert found.min() > true / 6  # no estimate is near 0, as the square of one deviation may be
 
 
+def test_variances_under_several_weights_are_those_of_each_alone():
+    rng = np.random.default_rng(2)
+    means, weights = rng.normal(size=(40, 3)), rng.dirichlet(np.ones(40), 3).T
+    weights[20:, 0] = weights[:30, 1] = 0
+    weights[:20, 0] = 1 / 20  # of equal classes it is their usual variance of a mean
+    weights /= weights.sum(axis=0)
+    found = clustered_covariance(means, weights)
+    alone = [
+        clustered_covariance(means[:, [j]], weights[:, j])[0, 0] for j in range(weights.shape[1])
+    ]
+    np.testing.assert_allclose(np.diag(found), alone, rtol=1e-12)
+    assert found[0, 0] == pytest.approx(means[:20, 0].var(ddof=1) / 20)
+    assert np.linalg.eigvalsh(found).min() > -1e-15 and found[0, 1] == 0
+
+
 def test_weight_effect_is_kishs_and_exactly_1_for_equal_weights():
     for number in range(2, 200):
         weight = np.append(np.ones(number) / number, 0)
