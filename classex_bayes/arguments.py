@@ -41,14 +41,11 @@ def as_array(values: Any, name: str) -> Any:
 
 def _refuse_rounded_items(values: Any, array: FloatArray, name: str) -> None:
     """Raise where lists hold whole numbers beyond 2^53 beside real ones."""
-    if not np.any(np.abs(array) >= 2.0**53):
+    if not np.any(np.abs(array) >= frames.EXACT_INTEGERS):
         return
     for item in np.asarray(values, dtype=object).ravel():
         if isinstance(item, int) and int(float(item)) != item:
-            raise DataError(
-                f"{name}: found {item} beside real numbers, which double precision would round "
-                "(beyond 2^53); pass whole numbers of one type, or real numbers alone"
-            )
+            raise frames.rounding_error(item, name)
 
 
 def as_vector(values: Any, name: str) -> Any:

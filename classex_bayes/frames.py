@@ -12,7 +12,7 @@ import xarray as xr
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import NumberArray
 
-_EXACT = 2**53  # whole numbers up to here are exact in double precision
+EXACT_INTEGERS = 2**53  # whole numbers up to here are exact in double precision
 
 
 def _of_polars(values: Any, kind: str) -> bool:
@@ -125,15 +125,20 @@ def refuse_rounded(values: NumberArray, dtype: np.dtype[Any], name: str) -> None
     """Raise where whole numbers would be rounded by a type of real numbers."""
     if dtype.kind != "f" or values.dtype.kind not in "iu" or not values.size:
         return
-    if values.min() >= -_EXACT and values.max() <= _EXACT:
+    if values.min() >= -EXACT_INTEGERS and values.max() <= EXACT_INTEGERS:
         return
     whole = values.astype(object)
     rounded = values.astype(dtype).astype(object) != whole
     if np.any(rounded):
-        raise DataError(
-            f"{name}: found {whole[rounded].flat[0]} beside real numbers, which double precision "
-            "would round (beyond 2^53); pass whole numbers of one type, or real numbers alone"
-        )
+        raise rounding_error(whole[rounded].flat[0], name)
+
+
+def rounding_error(value: int, name: str) -> DataError:
+    """The error of a whole number that real numbers beside it would round."""
+    return DataError(
+        f"{name}: found {value} beside real numbers, which double precision would round (beyond "
+        "2^53); pass whole numbers of one type, or real numbers alone"
+    )
 
 
 def only_column(frame: Any, name: str) -> Any:

@@ -83,7 +83,12 @@ class TaskReport:
     @property
     def _header(self) -> str:
         number = len(self.warnings)
-        verdict = f"{number} warning{'s' if number > 1 else ''}" if number else "nothing found"
+        if number:
+            verdict = f"{number} warning{'s' if number > 1 else ''}"
+        elif any(check.passed for check in self.checks):
+            verdict = "nothing found"
+        else:
+            verdict = "no check could be made"
         return f"{self.title}: {verdict}"
 
     def __repr__(self) -> str:

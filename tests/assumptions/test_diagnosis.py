@@ -315,6 +315,13 @@ def test_marginality_without_what_it_needs():
     large = SourceTask.from_accuracies([2, 50], [0.99, 0.9], n_test=100, n_classes=50)
     small = SourceTask.from_scores(*scores_of(20))
     assert check_marginality(large, small).checks[0].passed is None
+    scores, y = scores_of(50)
+    decisions = SourceTask.from_scores(np.eye(50)[scores.argmax(axis=1)], y)
+    blind = check_marginality(decisions, small)
+    assert blind.checks[0].passed is None and "nothing found" not in repr(blind)
+    assert "no check could be made" in repr(blind) and "a decision says right or" in repr(blind)
+    # At the 50 classes of the decisions themselves both accuracies are known.
+    assert check_marginality(SourceTask.from_scores(*scores_of(60)), decisions).checks[0].value
     perfect = [SourceTask.from_ranks(np.ones(k, int), np.arange(k), n_classes=k) for k in (20, 10)]
     assert check_marginality(*perfect).checks[0].passed is None
 
