@@ -13,7 +13,6 @@ from typing import Any
 import arviz_stats
 import numpy as np
 import xarray as xr
-from pytensor.compile import Mode
 from scipy.special import ndtr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -145,7 +144,7 @@ def density(small: bool) -> list[Measurement]:
     data = likelihood_data(_glyphs(100), prior.basis, "auto")
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
     gradient = np.empty(point.size)
-    mode = Mode(linker="py", optimizer="fast_compile") if small else None
+    mode = "FAST_COMPILE" if small else None
     pymc_function = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
     pymc_function.set_extra_values({})
     number = range(3 if small else 20_000)

@@ -30,10 +30,11 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import NumberArray
 
-OBSERVED, TRUTH, TARGET = "observed (ATA)", "truth", "target"
+OBSERVED, BOUNDS, TRUTH, TARGET = "observed (ATA)", "bounds of ATA", "truth", "target"
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
+_ACCURACY = "accuracy"
 _EXPECTED = "a fitted estimator, what predict(k) returns, or a list of them"
-_COLORS = {OBSERVED: INK, TRUTH: INK, TARGET: MUTED}
+_COLORS = {OBSERVED: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
 
 
 def plot_accuracy(
@@ -58,7 +59,8 @@ def plot_accuracy(
         one does.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
-        points.
+        points. Where ranks are known within bounds alone, so are the bounds of the accuracy, as
+        an outline.
     truth : SourceTask or mapping from k to accuracy, optional
         Known accuracy, drawn as a line (a task, of the same metric) or points.
     target : float, optional
@@ -120,13 +122,25 @@ def accuracy_chart(
         for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
     }
     known = np.empty(0) if task is None else task.grid(n_observed)
-    given = {OBSERVED: task if known.size else None, TRUTH: truth, TARGET: target}
+    bounds = task if task is not None and task.intervals and metric == _ACCURACY else None
+    given = {
+        OBSERVED: task if known.size else None,
+        BOUNDS: bounds,
+        TRUTH: truth,
+        TARGET: target,
+    }
     others = {name: _COLORS[name] for name, value in given.items() if value is not None}
     chart = Chart({**dict.fromkeys(ribbons), **others})
     for label, ribbon in ribbons.items():
         chart.ribbon(label, ribbon)
     if task is not None and known.size:
         chart.points(OBSERVED, known, task.metric(metric, known))
+    if bounds is not None:
+        k = log_spaced(2, bounds.n_classes, _N_K)
+        lower, upper = bounds.accuracy_bounds(k)
+        # One outline, open at few classes.
+        outline = np.append(k, k[::-1]), np.append(lower, upper[::-1])
+        chart.line(BOUNDS, *outline, linestyle="C2")
     ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
         _add_truth(chart, truth, ends, metric)

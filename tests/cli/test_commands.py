@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from helpers import ANSWERED
 
+from classex_bayes.bayes.checks.posterior_checks import posterior_checks
 from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
 from classex_bayes.cli import study_verb as study
@@ -49,6 +50,7 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, str
     assert found["diagnostics"]["divergences"] == model.diagnosis_.divergences
     assert found["diagnostics"]["r_hat"] == pytest.approx(model.diagnosis_.r_hat)
     assert found["notes"]["BayesianExtrapolator"] == list(predicted.notes) and found["seed"] == 3
+    assert found["classes_at_random"] is None
     # The files are those of this fit.
     kept = load(tmp_path / found["files"]["posterior"])
     np.testing.assert_allclose(kept.predict([200, 5000]).mean, predicted.mean)
@@ -155,6 +157,20 @@ def test_formats_agree(run, scores, tmp_path, strict):
         assert code in ANSWERED
         found.append(strict(out)["predictions"][0]["mean"])
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
+
+
+def test_classes_that_look_broken_are_told(run, tmp_path, strict):
+    rng, y = np.random.default_rng(1), np.repeat(np.arange(80), 4)
+    matrix = rng.standard_normal((y.size, 80))
+    broken = np.isin(y, [3, 17, 40, 58, 71])
+    matrix[np.arange(y.size), y] += np.where(broken, 0, 2.9 + 0.7 * rng.standard_normal(80)[y])
+    np.savez(tmp_path / "broken.npz", scores=matrix, y=y)
+    code, out, err = run("extrapolate", "broken.npz", "--k", "500", "--json", *FEW)
+    note = strict(out)["classes_at_random"]
+    assert code in ANSWERED and f"note: {note}" in err
+    assert "of 80 classes stand out as if answered at random" in note and " 40, " in note
+    model = load(tmp_path / "classex-bayes-results" / "broken.nc")
+    assert posterior_checks(model, SourceTask.from_scores(matrix, y)).notes[0] == note
 
 
 def test_metric(run, embeddings, pilot, strict):

@@ -44,6 +44,21 @@ def labels(plot):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_bounds_of_cut_ranks_are_an_outline(prediction, backend):
+    task = SourceTask.from_ranks(np.arange(60) % 8 + 1, np.arange(60), n_classes=60, truncated_at=3)
+    plot = plot_accuracy(prediction, task, backend=backend)
+    assert {"line bounds of ATA", "points observed (ATA)"} <= drawn(plot)
+    if backend == "none":
+        outline = marks(plot, "line bounds of ATA")
+        k, half = outline["x"].astype(int), outline["x"].size // 2
+        assert k[0] == k[-1] == 2 and k.max() == 60
+        lower, upper = task.accuracy_bounds(k[:half])
+        assert_array_equal(outline["y"][:half], lower)
+        assert_array_equal(outline["y"][half:], upper[::-1])
+        assert upper[0] - lower[0] > 0.1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_accuracy(pilot, prediction, backend):
     others = [prediction, ClassExReg(random_seed=1).fit(pilot.task).predict(K)]
     truth = {1000: 0.5, 20: 0.9}

@@ -31,7 +31,8 @@ _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
 _MOST_NAMES = 10
 _FIT = "fit: nats below the best law"
-_UPPER_ALONE = "ranks: distance", "classes: answered at random", _FIT
+_AT_RANDOM = "classes: answered at random"
+_UPPER_ALONE = "ranks: distance", _AT_RANDOM, _FIT
 # Classes that are more alike than the model has them are no fault; they get a note.
 _HIGH_IS_BAD, _LOW_IS_BAD = ("classes: sd", "classes: errors"), ("classes: lowest",)
 # Observed value, or one for each draw, and the values of the replicates.
@@ -192,6 +193,22 @@ def posterior_checks(
     )
 
 
+def classes_at_random(
+    model: BayesianExtrapolator, task: SourceTask | None = None, *, level: float = _LEVEL
+) -> str | None:
+    """The note of `posterior_checks` on classes that seem to answer at random, without the rest.
+
+    None where there are no such classes, or they cannot be seen. It takes less than a second for
+    some thousand instances.
+    """
+    try:
+        classes = replicated_classes(model, task)
+    except DataError:
+        return None
+    unusual = _row(_AT_RANDOM, *classes.discrepancies()[_AT_RANDOM], level)["unusual"]
+    return _note_on_random(classes) if unusual else None
+
+
 def _spread(grid: IntArray) -> IntArray:
     """At most six numbers of classes, evenly spread in the logarithm."""
     if grid.size == 0:
@@ -205,17 +222,9 @@ def _notes_on_classes(
 ) -> Iterator[str]:
     """Which classes answer at random or are the worst, or that all are too alike."""
     unusual = table["unusual"].filter(like="classes")
-    if unusual["classes: answered at random"]:
-        order = np.argsort(-classes.at_random, kind="stable")
-        n_random = max(round(float(classes.at_random.sum())), 1)
-        names = ", ".join(str(classes.names[j]) for j in order[: min(n_random, _MOST_NAMES)])
-        more = f" and {n_random - _MOST_NAMES} more" if n_random > _MOST_NAMES else ""
-        verb = "stands" if n_random == 1 else "stand"
-        yield (
-            f"{n_random} of {order.size} classes {verb} out as if answered at random: "
-            f"{names}{more}; look at their labels and templates"
-        )
-    if unusual.drop("classes: answered at random").any():
+    if unusual[_AT_RANDOM]:
+        yield _note_on_random(classes)
+    if unusual.drop(_AT_RANDOM).any():
         worst = np.argsort(classes.observed, kind="stable")[:5]
         named = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
         yield f"classes with the lowest accuracy: {named}"
@@ -224,6 +233,18 @@ def _notes_on_classes(
             "classes are more alike than chance allows; the instances of a class seem to be of "
             "different kinds (fonts, cameras), as in a stratified sample"
         )
+
+
+def _note_on_random(classes: ReplicatedClasses) -> str:
+    order = np.argsort(-classes.at_random, kind="stable")
+    n_random = max(round(float(classes.at_random.sum())), 1)
+    names = ", ".join(str(classes.names[j]) for j in order[: min(n_random, _MOST_NAMES)])
+    more = f" and {n_random - _MOST_NAMES} more" if n_random > _MOST_NAMES else ""
+    verb = "stands" if n_random == 1 else "stand"
+    return (
+        f"{n_random} of {order.size} classes {verb} out as if answered at random: "
+        f"{names}{more}; look at their labels and templates"
+    )
 
 
 def _of_ranks(
