@@ -125,12 +125,6 @@ def _save(model: Any, product: Product) -> tuple[dict[str, str], list[str]]:
     return {}, failures
 
 
-def _classes_at_random(model: Any, task: Any) -> str | None:
-    from classex_bayes.bayes.checks.posterior_checks import classes_at_random
-
-    return classes_at_random(model, task)
-
-
 def _table(comparison: Any, title: str, ci_prob: float) -> Table:
     from classex_bayes.results import interval_name
 
@@ -203,14 +197,13 @@ def analyse(
     for note in comparison.notes:
         if note.removeprefix("note: ") not in task.doubts:  # told when the file was read
             terminal.aside(note)
-    at_random = None if interruption else _classes_at_random(model, task)
-    if at_random:
-        terminal.aside(f"note: {at_random}")
+    numbers = {**document(findings), "files": files}
+    if numbers["classes_at_random"]:
+        terminal.aside(f"note: {numbers['classes_at_random']}")
     lines = [f"{what} written to {where}" for what, where in files.items()]
     if target is not None:
         lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
     title = f"Expected accuracy, from {task.n_classes} source classes"
-    numbers = {**document(findings), "classes_at_random": at_random, "files": files}
     terminal.result(_table(comparison, title, findings.ci_prob), lines, numbers)
     for failure in failures:
         terminal.error(failure)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:  # the command line starts without what a fit needs
 
 def document(findings: "Findings") -> dict[str, Any]:
     """All findings in the types of JSON; numbers that are not finite are null."""
+    from classex_bayes.bayes.checks.posterior_checks import classes_at_random
+
     model, comparison = findings.model, findings.comparison
     attributes = model.idata.attrs
     numbers: dict[str, Any] = {
@@ -31,6 +33,7 @@ def document(findings: "Findings") -> dict[str, Any]:
             "problems": list(model.diagnosis_.problems),
         },
         "doubts": list(findings.task.doubts),
+        "classes_at_random": classes_at_random(model, findings.task),
         "fit_gap": _fit_gap(model.fit_gap_),
         "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
     }
