@@ -123,6 +123,7 @@ def test_influence_of_the_delta_method():
         assert found == pytest.approx(influence[place], rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @pytest.mark.parametrize(
     ("ranks", "expected"), [(np.ones(9, int), np.inf), (np.arange(1, 10), 0.0)]
 )
