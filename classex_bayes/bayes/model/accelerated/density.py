@@ -18,12 +18,13 @@ from numba import types
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
 from classex_bayes.bayes.model.priors import SHARPNESS
 
-# Places of the constants in the vector; knots, functions, matrix and data follow.
+# Places of the constants in the vector; knots, functions, matrix and data follow, then, if the
+# sampler's point is whitened, centre and root of `classex_bayes.bayes.model.accelerated.whitening`.
 (
     SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, IS_DIRICHLET, HAS_GROUPS, IS_MONOTONE, IS_POWER,
-    CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SEPARATION, IMBALANCE,
-    DEVIATION, BANDWIDTH, HEADER,
-) = range(18)  # fmt: skip
+    IS_WHITENED, CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SEPARATION,
+    IMBALANCE, DEVIATION, BANDWIDTH, HEADER,
+) = range(19)  # fmt: skip
 # Products of smaller numbers leave the normal range, where arithmetic is slow.
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -178,7 +179,7 @@ def _unpacked(packed: Any) -> Any:
         packed[HEADER:functions],
         packed[functions:matrix].reshape((n_functions, m)),
         packed[matrix:vector].reshape((n_rows, m)),
-        packed[vector:],
+        packed[vector : vector + n_rows],
     )
 
 
@@ -317,9 +318,9 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
 
 @_compiled
 def from_moved(q: Any, packed: Any, x: Any) -> Any:
-    r"""Turn the point that the sampler moves into the unconstrained parameters.
+    r"""Turn the coordinates that are whitened into the unconstrained parameters.
 
-    Of two groups it moves the logarithms of their joint scale
+    Of two groups they hold the logarithms of their joint scale
     :math:`s = \tau \sqrt{V}`, :math:`V = p r^2 + (1 - p) / r^2 + p (1 - p) \delta^2`, which the
     data tell well, and of :math:`\delta = \Delta / \tau`. The map keeps volumes.
 
@@ -342,7 +343,7 @@ def from_moved(q: Any, packed: Any, x: Any) -> Any:
 
 @_compiled
 def moved_log_density(q: Any, packed: Any, gradient: Any) -> float:
-    """Log density of the point that the sampler moves; overwrites `gradient`."""
+    """Log density of a point of `from_moved`; overwrites `gradient`."""
     x = np.empty(q.size)
     by_odds, by_apart, by_imbalance = from_moved(q, packed, x)
     value = log_density(x, packed, gradient)
@@ -379,12 +380,40 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
     _weights(x, packed, knots, functions, expanded[place:], np.empty(m), np.empty(m))
 
 
+@_compiled
+def from_whitened(whitened: Any, packed: Any, q: Any) -> Any:
+    """Write centre + root whitened, (n,), and return the root (n, n)."""
+    n = whitened.size
+    first = packed.size - n * n
+    root = packed[first:].reshape((n, n))
+    for i in range(n):
+        q[i] = packed[first - n + i]
+        for j in range(n):
+            q[i] += root[i, j] * whitened[j]
+    return root
+
+
+@_compiled
+def whitened_log_density(whitened: Any, packed: Any, gradient: Any) -> float:
+    """Log density of the point that the sampler moves; overwrites `gradient`."""
+    if not packed[IS_WHITENED] > 0:
+        return moved_log_density(whitened, packed, gradient)
+    q, by_q = np.empty(whitened.size), np.empty(whitened.size)
+    root = from_whitened(whitened, packed, q)
+    value = moved_log_density(q, packed, by_q)
+    gradient[:] = 0.0
+    for i in range(q.size):
+        for j in range(q.size):
+            gradient[j] += root[i, j] * by_q[i]
+    return value
+
+
 @c_function(types.uint64, _numbers, _numbers, _numbers, _numbers)
-def log_density_for_nutpie(n: Any, q: Any, gradient: Any, value: Any, packed: Any) -> int:
-    """`moved_log_density` at an address that nutpie calls."""
+def log_density_for_nutpie(n: Any, point: Any, gradient: Any, value: Any, packed: Any) -> int:
+    """`whitened_log_density` at an address that nutpie calls."""
     constants = numba.carray(packed, (int(packed[SIZE]),))
     slope = numba.carray(gradient, (n,))
-    height = moved_log_density(numba.carray(q, (n,)), constants, slope)
+    height = whitened_log_density(numba.carray(point, (n,)), constants, slope)
     value[0] = height
     finite = np.isfinite(height)
     for j in range(slope.size):
@@ -393,10 +422,13 @@ def log_density_for_nutpie(n: Any, q: Any, gradient: Any, value: Any, packed: An
 
 
 @c_function(types.uint64, types.uint64, _numbers, _numbers, _numbers)
-def expand_for_nutpie(n: Any, n_expanded: Any, q: Any, expanded: Any, packed: Any) -> int:
+def expand_for_nutpie(n: Any, n_expanded: Any, point: Any, expanded: Any, packed: Any) -> int:
     """`expand` at an address that nutpie calls, for a point that the sampler moved."""
     constants = numba.carray(packed, (int(packed[SIZE]),))
-    parameters = np.empty(n)
-    from_moved(numba.carray(q, (n,)), constants, parameters)
+    q, parameters = np.empty(n), np.empty(n)
+    q[:] = numba.carray(point, (n,))
+    if packed[IS_WHITENED] > 0:
+        from_whitened(numba.carray(point, (n,)), constants, q)
+    from_moved(q, constants, parameters)
     expand(parameters, constants, numba.carray(expanded, (n_expanded,)))
     return 0

@@ -10,6 +10,7 @@ import pandas as pd
 from nutpie.compile_pymc import CompiledPyMCModel
 
 from classex_bayes.bayes.model.accelerated import density
+from classex_bayes.bayes.model.accelerated.whitening import LogDensity, maxima
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.typing import FloatArray
@@ -22,7 +23,7 @@ class Layout(NamedTuple):
 
     free: Mapping[str, tuple[int, ...]]  # names and shapes of the unconstrained parameters
     derived: Mapping[str, tuple[int, ...]]  # what a draw keeps beside them
-    start: FloatArray  # a point in the middle of the prior, in the coordinates that are moved
+    start: FloatArray  # a point in the middle of the prior, as `density.from_moved` takes it
 
 
 def layout(prior: MixturePrior | DirichletPrior) -> Layout:
@@ -94,7 +95,18 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
     header[density.N_KNOTS] = knots.size
     header[density.N_FUNCTIONS] = functions.shape[0]
     header[density.N_ROWS] = vector.size
-    packed = np.concatenate([header, knots, functions.ravel(), matrix.ravel(), vector])
+    return _sized(header, knots, functions, matrix, vector)
+
+
+def whitened(packed: FloatArray, centre: FloatArray, root: FloatArray) -> FloatArray:
+    """The constants of the density for a sampler that moves q, the point being centre + root q."""
+    packed = _sized(packed, centre, root)
+    packed[density.IS_WHITENED] = True
+    return packed
+
+
+def _sized(*parts: FloatArray) -> FloatArray:
+    packed = np.concatenate([np.ravel(part) for part in parts])
     packed[density.SIZE] = packed.size
     return packed
 
@@ -129,8 +141,17 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
         for j in range(int(np.prod(shape)))
     ]
 
+    packed = pack(prior, data)
+
     def initial_point(seed: Any) -> FloatArray:
         return start + np.random.default_rng(seed).uniform(-1, 1, start.size)
+
+    if isinstance(prior, MixturePrior):
+        found = maxima(LogDensity(density.log_density_for_nutpie, packed), start)
+        packed = whitened(packed, found.centre, found.root)
+
+        def initial_point(seed: Any) -> FloatArray:
+            return found.beside_one(np.random.default_rng(seed))
 
     return CompiledPyMCModel(
         dims={"weights": ("knot",)},
@@ -140,7 +161,7 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
         initial_point_func=initial_point,
         shared_data={},
         shared_var_keys={},
-        user_data=pack(prior, data),
+        user_data=packed,
         n_expanded=sum(sizes),
         shape_info=(
             list(shapes),
