@@ -121,10 +121,13 @@ def accuracy_chart(
         series_label(name, prediction, prob, kind): Ribbon.of_prediction(prediction, prob, kind)
         for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
     }
-    known = np.empty(0) if task is None else task.grid(n_observed)
-    bounds = task if task is not None and task.intervals and metric == _ACCURACY else None
+    within_bounds = task is not None and task.intervals is not None
+    bounds = task if within_bounds and metric == _ACCURACY else None
+    # Of ranks within bounds the grid says where accuracy is known, not another metric.
+    observed = task if metric == _ACCURACY or not within_bounds else None
+    known = np.empty(0) if observed is None else observed.grid(n_observed)
     given = {
-        OBSERVED: task if known.size else None,
+        OBSERVED: observed if known.size else None,
         BOUNDS: bounds,
         TRUTH: truth,
         TARGET: target,
@@ -133,8 +136,8 @@ def accuracy_chart(
     chart = Chart({**dict.fromkeys(ribbons), **others})
     for label, ribbon in ribbons.items():
         chart.ribbon(label, ribbon)
-    if task is not None and known.size:
-        chart.points(OBSERVED, known, task.metric(metric, known))
+    if observed is not None and known.size:
+        chart.points(OBSERVED, known, observed.metric(metric, known))
     if bounds is not None:
         k = log_spaced(2, bounds.n_classes, _N_K)
         lower, upper = bounds.accuracy_bounds(k)

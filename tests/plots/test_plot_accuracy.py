@@ -58,6 +58,12 @@ def test_bounds_of_cut_ranks_are_an_outline(prediction, backend):
         assert upper[0] - lower[0] > 0.1
 
 
+def test_another_metric_of_cut_ranks_is_not_drawn(fitted):
+    cut = SourceTask.from_ranks(np.arange(60) % 8 + 1, np.arange(60), n_classes=60, truncated_at=3)
+    plot = plot_accuracy(fitted.predict(K, metric="accuracy@2"), cut, backend="none")
+    assert not {"line bounds of ATA", "points observed (ATA)"} & drawn(plot)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_accuracy(pilot, prediction, backend):
     others = [prediction, ClassExReg(random_seed=1).fit(pilot.task).predict(K)]
