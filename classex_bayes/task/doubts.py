@@ -2,8 +2,8 @@
 
 A *doubt* means that the data are probably not what they should be: every fit warns of it, once. A
 *caution* is a fact about small samples that sound data may have too. Both are notes of every
-prediction. All are cheap: no check reads the scores again, but for some rows of those of untested
-classes.
+prediction. All are cheap: no check reads the scores again. Some rows are looked at when the task is
+made (`classex_bayes.task.foreign_columns`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,10 +73,9 @@ def doubts_of(task: Any) -> tuple[str, ...]:
         checks.append(decisions(task.intervals))
     if task.has_ranks:
         checks.append(ties(task.evidence))
-        if task.evidence.source is not None:
+        if task.evidence.statistics is not None:
             checks.append(competitors_alike(task.evidence, task.classes))
             checks.append(embeddings_fit(task.evidence))
-        if task.evidence.statistics is not None:
             checks.append(concentrated_errors(task.evidence, task.classes))
     return _failed(checks)
 
@@ -201,7 +200,7 @@ def decisions(intervals: LossIntervals) -> Check:
 
 def competitors_alike(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:
     """Whether the scores of untested classes are such as those of tested ones for others."""
-    unlike = evidence.unlike_competitors
+    unlike = evidence.score_doubts.unlike
     sentence = "untested classes score like tested ones"
     if unlike:
         found = (
@@ -216,7 +215,7 @@ def competitors_alike(evidence: LossEvidence, names: Sequence[Any] | None) -> Ch
 
 def embeddings_fit(evidence: LossEvidence) -> Check:
     """Whether probes are new and of the unit of the templates, by some rows of both."""
-    found = evidence.doubtful_embeddings
+    found = evidence.score_doubts.embeddings
     return Check("embeddings", not found, "; ".join(found))
 
 

@@ -1,6 +1,6 @@
 """Evidence of a test: average test accuracies, their covariance and the design effect."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -24,7 +24,7 @@ from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.sharded_influence import source_statistics
 from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.foreign_columns import doubtful_embeddings, unlike_competitors
+from classex_bayes.task.foreign_columns import ScoreDoubts
 from classex_bayes.typing import FloatArray, IntArray
 
 MadeFrom = Literal[  # what a task is made from
@@ -77,6 +77,7 @@ class LossEvidence(LabelledInstances):
     tie_seed: int = 0
     statistics: LossStatistics | None = None
     smallest_k: int = 2
+    score_doubts: ScoreDoubts = field(default_factory=ScoreDoubts)
 
     @classmethod
     def of_scores(
@@ -85,7 +86,17 @@ class LossEvidence(LabelledInstances):
         """Evidence from one pass over the scores."""
         weight, grid = instance_weights(y, class_weight), log_spaced(2, class_weight.size, _GRID)
         statistics = source_statistics(source, y, weight, grid, ties, tie_seed)
-        return cls(y, class_weight, statistics.losses, source, ties, tie_seed, statistics)
+        doubts = ScoreDoubts.of(source, y)
+        return cls(
+            y,
+            class_weight,
+            statistics.losses,
+            source,
+            ties,
+            tie_seed,
+            statistics,
+            score_doubts=doubts,
+        )
 
     @property
     def n_tied(self) -> int:
@@ -139,16 +150,6 @@ class LossEvidence(LabelledInstances):
             self.source, self.y, self.instance_weight, k, self.ties, self.tie_seed
         ).influence
         return repair_covariance(influence.covariance(self.class_weight), clustered)
-
-    @cached_property
-    def unlike_competitors(self) -> dict[str, IntArray]:
-        """Positions of untested columns of scores that are unlike all others, by the reason."""
-        return {} if self.source is None else unlike_competitors(self.source, self.y)
-
-    @cached_property
-    def doubtful_embeddings(self) -> tuple[str, ...]:
-        """Why probes and templates do not fit each other, if they do not."""
-        return () if self.source is None else doubtful_embeddings(self.source)
 
     @property
     def class_influence(self) -> FloatArray:

@@ -6,9 +6,9 @@ rows tell it, but not fewer than 10 of them, nor fewer than 3 tested classes.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -44,13 +44,23 @@ def refuse_foreign_columns(source: ScoreSource, y: IntArray, names: Sequence[Any
         untested.refuse_foreign(names)
 
 
-def unlike_competitors(source: ScoreSource, y: IntArray) -> dict[str, IntArray]:
-    """Positions of untested columns that are unlike all others, by the reason."""
-    untested = _UntestedScores.of(source, y)
-    return {} if untested is None else untested.unlike()
+class ScoreDoubts(NamedTuple):
+    """Why some scores may not be what they should be.
+
+    `unlike` has positions of untested columns that are unlike all others, by the reason.
+    """
+
+    unlike: Mapping[str, IntArray] = {}
+    embeddings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: ScoreSource, y: IntArray) -> Self:
+        """Look at some rows of the scores, whose file may be closed later."""
+        untested = _UntestedScores.of(source, y)
+        return cls({} if untested is None else untested.unlike(), _doubtful_embeddings(source))
 
 
-def doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
+def _doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
     """Say why probes and templates do not fit each other, if they do not."""
     if not isinstance(source, EmbeddingScores):
         return ()
@@ -62,8 +72,8 @@ def doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
     known = np.mean([probe.tobytes() in templates for probe in probes])
     if known > _HALF:
         sentences.append(
-            f"{100 * known:.0f}% of the probes are templates of the gallery: test with instances "
-            "that the classifier has not seen"
+            f"{100 * known:.0f}% of the first {len(probes)} probes are templates of the gallery: "
+            "test with instances that the classifier has not seen"
         )
     left, right = (np.mean((rows - gallery.mean(axis=0)) ** 2) for rows in (probes, gallery))
     ratio = (left / right) ** 0.5 if right > 0 else 1.0
@@ -179,12 +189,12 @@ class _UntestedScores:
             total = whole.sum(axis=1, keepdims=True) - values
             number = whole.shape[1] - 1
             top, low = -np.sort(-whole, axis=1)[:, :2], np.sort(whole, axis=1)[:, :2]
-            for summary in (
-                total,
-                total / number,
-                np.where(values == top[:, :1], top[:, 1:], top[:, :1]),
-                np.where(values == low[:, :1], low[:, 1:], low[:, :1]),
-            ):
+            summaries = [total, total / number]
+            for extreme, next_one in (np.split(ends, 2, axis=1) for ends in (top, low)):
+                # Many classes are at a floor of each row, such as that of smoothed votes.
+                if self._share(self.others == extreme) < _HALF:
+                    summaries.append(np.where(values == extreme, next_one, extreme))
+            for summary in summaries:
                 close = np.abs(values - summary) <= _ROUNDING * np.abs(summary)
                 found |= close.all(axis=0) & (values != values[0]).any(axis=0)
         return found

@@ -11,6 +11,7 @@ from classex_bayes.core.sharded_influence import Shard, join_statistics, split_c
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.evidence import LossEvidence, MadeFrom, instance_weights
+from classex_bayes.task.foreign_columns import ScoreDoubts
 from classex_bayes.task.loss_intervals import LossIntervals, with_open_ties
 from classex_bayes.task.validation import require_ranks, source_task
 from classex_bayes.typing import FloatArray, IntArray
@@ -109,8 +110,16 @@ def _joined(
     source = None
     if len(sources) == len(parts):
         source = ConcatenatedScores(sources, [part.tie_seed for part in parts])
+    doubts = ScoreDoubts() if source is None else ScoreDoubts.of(source, y)
     return LossEvidence(
-        y, weight, statistics.losses, source, first.ties, first.tie_seed, statistics
+        y,
+        weight,
+        statistics.losses,
+        source,
+        first.ties,
+        first.tie_seed,
+        statistics,
+        score_doubts=doubts,
     )
 
 

@@ -1,5 +1,6 @@
 """Columns of a table that are no class: refused or doubted by what they hold."""
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,7 +106,7 @@ def test_probes_that_are_templates_or_of_another_unit():
     probes, gallery, y = law.sample(40, repeats=2, random_seed=2)
     assert SourceTask.from_embeddings(probes, gallery, y).doubts == ()
     (doubt,) = SourceTask.from_embeddings(probes, probes, y, gallery_y=y).doubts
-    assert doubt.startswith("100% of the probes are templates")
+    assert doubt.startswith("100% of the first 80 probes are templates")
     doubts = SourceTask.from_embeddings(1000 * probes, gallery, y).doubts
     assert any("times as far from the mean" in doubt for doubt in doubts)
     cosine = SourceTask.from_embeddings(1000 * probes, gallery, y, metric="cosine")
@@ -136,3 +137,33 @@ def test_sound_tables_with_untested_classes_raise_no_doubt(seed):
             rows = np.isin(y, rng.choice(60, n_tested, replace=False))
             doubts = SourceTask.from_scores(scores[rows], y[rows], untested="competitors").doubts
             assert not any("no instance belongs" in doubt for doubt in doubts)
+
+
+def test_a_class_at_the_floor_of_each_row_is_one():
+    votes = np.maximum(np.random.default_rng(6).normal(size=(300, K1)), 0.5)
+    y = np.arange(300) % 20
+    votes[np.arange(300), y] += 3
+    votes[:, 25] = 0.5  # the best of no row
+    shares = np.log(votes / votes.sum(axis=1, keepdims=True))
+    assert SourceTask.from_scores(shares, y, untested="competitors").n_classes == K1
+
+
+@pytest.mark.parametrize("made_from", ["scores", "embeddings"])
+def test_doubts_are_known_after_the_file_is_closed(made_from, tmp_path):
+    gallery = np.random.default_rng(7).normal(size=(K1, 8))
+    y = np.arange(N) % 25
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        if made_from == "scores":
+            scores = REAL.copy()
+            scores[:, 28] = 0.5
+            options = {"scores": file.create_dataset("scores", data=scores)}
+        else:
+            probes, templates = gallery[y], gallery
+            options = {
+                "probes": file.create_dataset("probes", data=probes),
+                "gallery": file.create_dataset("gallery", data=templates),
+            }
+        make = getattr(SourceTask, f"from_{made_from}")
+        task = make(**options, y=y, untested="competitors")
+    expected = {"scores": "column 28", "embeddings": "100% of the first 60 probes"}[made_from]
+    assert any(expected in doubt for doubt in task.doubts)
