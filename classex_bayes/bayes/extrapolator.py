@@ -495,15 +495,15 @@ class BayesianExtrapolator(MixtureModel):
         ------
         DataError
             The power form, whose accuracies have no classes; or a model from a file without the
-            ranks of each class, as of the first layout.
+            group ranks_by_class, as of the first layout.
         """
         data = self.data_
         if not isinstance(data, BernsteinData | PooledData):
             raise DataError("likelihood: the power form has no log-likelihood by class")
         if _BY_CLASS not in self.idata.children:
             raise DataError(
-                "task: the model comes from an early file, which does not have the ranks of each "
-                "class; fit again to leave classes out"
+                f"idata: the group {_BY_CLASS} is missing, as in files of the first layout; fit "
+                "again to leave classes out"
             )
         classes, shared = self.idata[_BY_CLASS].to_dataset(), self.idata.attrs.get("shared")
         self.idata["log_likelihood"] = xr.DataTree(

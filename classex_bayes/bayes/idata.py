@@ -196,11 +196,13 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
 
 def _labels(names: list[Any]) -> NumberArray:
     """Names of classes as files can hold them: numbers or text, others as Python writes them."""
-    labels = np.array(names if len({*map(type, names)}) == 1 else [*map(repr, names)])
-    if labels.ndim == 1 and labels.dtype.kind in "biuf":
-        return labels
+    if len({*map(type, names)}) == 1 and isinstance(names[0], int | float | np.generic):
+        numbers = np.array(names)
+        if numbers.dtype.kind in "biuf":  # not so beyond 64 bits
+            return numbers
     texts = [name if isinstance(name, str) else repr(name) for name in names]
-    return np.array([text.encode(errors="backslashreplace").decode() for text in texts])
+    texts = [text.encode(errors="backslashreplace").decode() for text in texts]
+    return np.array([text.replace("\0", r"\x00") for text in texts])  # HDF5 ends text at NUL
 
 
 def log_likelihood_group(

@@ -32,7 +32,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
         A fitted model.
     path : str or Path
         Ends in .nc (netCDF) or .zarr. The file appears whole or not at all. It holds no scores,
-        but the names of the classes and the ranks of their instances in bins.
+        but the names of the classes and the ranks of their instances in bins. To leave these out,
+        delete the group ``ranks_by_class`` of ``model.idata`` first.
 
     Returns
     -------

@@ -257,9 +257,9 @@ def plan(
     The pilot to come is taken by itself; a small pilot at hand can later be pooled with it
     (`BayesianExtrapolator.fit` with a list of tasks), which narrows the interval further.
 
-    Widths are those at the accuracy that the pilot at hand suggests. Intervals are widest at middle
-    accuracies, so those of the pilot to come are narrower if the small one was pessimistic, and
-    wider if it saw too few errors to tell. `Plan.accuracy` says what the accuracy is taken to be.
+    Widths are those at the accuracy that the pilot at hand suggests (`Plan.accuracy`). Intervals
+    are widest at middle accuracies. So those of the pilot to come will be wider if the accuracy is
+    nearer to 1/2 than suggested, as after a pilot of too few errors, and narrower if it is farther.
 
     References
     ----------
@@ -293,7 +293,6 @@ def plan(
     law = checked_prior(MixturePrior() if prior is None else prior)
     with interrupted_whole("the plan"):
         populations, dependence = _guessed(task, law, n_simulated, settings, seeds)
-    with interrupted_whole("the plan"):
         shares = {size: _bins_of_pilots(populations, size) for size in sizes}
     pilots = [
         _SimulatedPilot(

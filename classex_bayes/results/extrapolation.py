@@ -53,6 +53,10 @@ class Extrapolation(CurveDraws):
     notes: Notes = NOTES
     estimand: Estimand = _ACCURACY
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle notes as sentences: functions among them hold a whole posterior."""
+        return {**self.__dict__, "notes": self.notes}
+
     @classmethod
     def from_point(
         cls,

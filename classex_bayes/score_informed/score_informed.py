@@ -61,8 +61,8 @@ class ScoreInformedExtrapolator(FittedModel):
     scores: every increasing transform, the same for all instances, gives the same posterior.
     Functions r and s have priors and are linear, but for a bend beyond what ranks show and, in r,
     regression to the mean (`classex_bayes.score_informed.margin_regression`). Classes are resampled
-    with weights from gamma laws, whose mean shape is one over what shared competitors add to the
-    variance and, as the means, follows the class weights.
+    with weights from a Dirichlet law with parameters :math:`a w_l / \sum_j w_j^2`. There w are the
+    class weights, and 1 / a is what shared competitors add to the variance.
     Quantiles of the result are averages of those of this posterior and of that of
     `BayesianExtrapolator`, which knows the ranks alone, with weights
 

@@ -11,6 +11,7 @@ from scipy.stats import halfnorm, lognorm, norm, uniform
 
 import classex_bayes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.idata import class_group
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError
@@ -161,17 +162,34 @@ def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of few draws
 def test_classes_of_any_name_are_left_out_after_loading(fit, tmp_path):
-    names = ["b\udcff", 3, 2.5, "d", "e"]
-    y = np.array([names[0], *names], dtype=object)
-    task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], y, n_classes=5, classes=names)
+    names = ["b\udcff", 3, 2.5, "d\0", "d", (1, 2)]
+    y = np.empty(6, dtype=object)
+    y[:] = names
+    task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], y, n_classes=6, classes=names)
     model = fit(task, draws=30, tune=50)
     expected = model.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
-    labels = ["b\\udcff", "3", "2.5", "d", "e"]
+    labels = ["b\\udcff", "3", "2.5", r"d\x00", "d", "(1, 2)"]
     assert expected["class"].values.tolist() == labels
     del model.idata["log_likelihood"]
     again = load(save(model, tmp_path / "model.nc")).compute_log_likelihood()
     xr.testing.assert_equal(again["log_likelihood"]["loss_histogram"], expected)
     assert loo(again).elpd == loo(model.compute_log_likelihood()).elpd
+
+
+def test_names_of_different_lengths():
+    names = [(1, 2), (1, 2, 3), ()]
+    task = SourceTask.from_ranks([1, 2, 1], range(3), n_classes=3)
+    task.classes = names
+    assert class_group([task])["class"].values.tolist() == [repr(name) for name in names]
+
+
+def test_a_file_without_the_names_of_the_classes(fit, pilot, tmp_path):
+    model = fit(pilot.task, draws=30, tune=50)
+    del model.idata["ranks_by_class"]
+    again = load(save(model, tmp_path / "model.nc"))
+    assert_array_equal(again.predict(99).draws.values, model.predict(99).draws.values)
+    with pytest.raises(DataError, match="the group ranks_by_class is missing"):
+        again.compute_log_likelihood()
 
 
 def test_log_prior(fitted):

@@ -1,5 +1,6 @@
 """Results: intervals against exact quantiles, tables that say what they hold, warnings."""
 
+import pickle
 import warnings
 
 import arviz_base
@@ -273,3 +274,12 @@ def test_truth_from_numbers(kind):
 def test_truth_that_is_none(truth):
     with pytest.raises(DataError, match="truth: "):
         reference_accuracy(truth, np.array([20]))
+
+
+def test_pickled_notes_are_sentences():
+    asked = []
+    notes = ("first", lambda: asked.append(1) or ["second"])
+    noted = Extrapolation.from_point([20], [0.5], "point", 10, notes=notes)
+    assert not asked
+    assert pickle.loads(pickle.dumps(noted)).notes == noted.notes == ("first", "second")
+    assert asked == [1]

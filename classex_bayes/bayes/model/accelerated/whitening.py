@@ -1,8 +1,8 @@
 """Maxima of the posterior, beside which chains start, and coordinates that make it near normal.
 
-Where some directions are far narrower than others, a sampler takes short steps along all of them
-and its chains are caught where they begin. Laplace's approximation tells both scales and places
-before the first draw.
+If some directions are far narrower than others, a sampler takes short steps along all of them, and
+its chains stay near where they begin. Laplace's approximation gives scales and places before the
+first draw.
 """
 
 import ctypes
@@ -17,7 +17,6 @@ from classex_bayes.typing import FloatArray
 _N_CLIMBS = 6
 _CLIMBING = {"maxcor": 30, "maxiter": 500}
 _STEP = 1e-4
-# Flatter directions are not stretched any farther.
 _SMALLEST_CURVATURE = 0.5
 _NUMBERS = ctypes.POINTER(ctypes.c_double)
 
@@ -38,7 +37,10 @@ class LogDensity:
         return -float(value[0]), -gradient
 
     def root_of_covariance(self, point: FloatArray) -> FloatArray:
-        """Matrix R (n, n) at a maximum: R R' is the inverse of the curvature."""
+        """Matrix R (n, n) at a maximum: R R' is the inverse of the curvature.
+
+        Curvatures below 0.5 count as 0.5; negative ones, at ends that are no maxima, as positive.
+        """
         steps = _STEP * np.eye(point.size)
         rise = [self.negative(point + step)[1] - self.negative(point - step)[1] for step in steps]
         curvature = np.array(rise) / (2 * _STEP)
@@ -64,8 +66,9 @@ class Maxima(NamedTuple):
     def beside_one(self, rng: np.random.Generator) -> FloatArray:
         """A point q (n,), centre + root q being beside one of the maxima.
 
-        Each is taken as often as it has mass. So chains rarely start where little of the posterior
-        lies, and disagree if they cannot leave one of several large maxima for another.
+        Each is taken in proportion to its mass, times the climbs that reach it. So chains rarely
+        start where little of the posterior lies, and disagree if they cannot leave one of several
+        large maxima for another.
         """
         chosen = self.points[rng.choice(self.share.size, p=self.share)]
         q = np.linalg.solve(self.root, chosen - self.centre)
