@@ -47,7 +47,7 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
             "classes: expected names in the order of the columns, found a "
             f"{type(classes).__name__}, which has no such order; pass a list"
         )
-    names = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    names = classes.tolist() if isinstance(classes, np.ndarray) else [*map(_of_python, classes)]
     if n_classes is not None and len(names) != n_classes:
         raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
     seen: dict[Any, int] = {}
@@ -125,13 +125,17 @@ def encode_labels(
     Numbers beside names of text are positions, unless the names look like other numbers.
     """
     labels = as_vector(y, name)
+    named = classes is not None and _are_text(classes)
+    tuples_or_mixed = labels.ndim > 1 or labels.dtype.kind in "US"
+    if classes is not None and not named and isinstance(y, list | tuple) and tuples_or_mixed:
+        labels = np.fromiter(y, dtype=object, count=len(y))  # NumPy makes text of numbers beside it
     if labels.ndim != 1:
         raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
     if labels.size == 0:
         raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
         raise DataError(f"{name}: found {labels.size} labels for {n} rows")
-    numbers, named = labels.dtype.kind in "iuf", classes is not None and _are_text(classes)
+    numbers = labels.dtype.kind in "iuf"
     if labels.dtype.kind == "f" and np.any(np.abs(labels) >= 2.0**53):
         raise DataError(
             f"{name}: found {labels[np.argmax(np.abs(labels) >= 2.0**53)]}; double precision does "
@@ -142,7 +146,7 @@ def encode_labels(
     elif classes is not None:
         position = {label: place for place, label in enumerate(classes)}
         encoded = np.empty(labels.size, dtype=np.int64)
-        for row, label in enumerate(labels.tolist()):
+        for row, label in enumerate(map(_of_python, labels.tolist())):
             if not isinstance(label, Hashable) or label not in position:
                 numeric = named and isinstance(label, int | float)
                 remedy = f"; {name} must hold these names, e.g. classes[{name}]" if numeric else ""
@@ -276,6 +280,11 @@ def _row_classes(index: pd.Index, labels: Any) -> list[Any] | None:
             "classes=gallery.index if they are names"
         )
     return None
+
+
+def _of_python(name: Any) -> Any:
+    """A scalar of NumPy, such as a date, as its arrays give it back in lists."""
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def _are_text(names: Sequence[Any]) -> bool:

@@ -29,6 +29,7 @@ _HALF = 0.5
 _MANY_TESTED, _RANGES, _FEWER = 20, 3, 4
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
 _ROUNDING = 1e-6  # of row numbers that were divided by their number
+_NEAR = 1e-3  # times the range of a row's scores
 
 
 def refuse_foreign_columns(source: ScoreSource, y: IntArray, names: Sequence[Any] | None) -> None:
@@ -189,13 +190,14 @@ class _UntestedScores:
             total = whole.sum(axis=1, keepdims=True) - values
             number = whole.shape[1] - 1
             top, low = -np.sort(-whole, axis=1)[:, :2], np.sort(whole, axis=1)[:, :2]
-            summaries = [total, total / number]
+            apart = _NEAR * (top[:, :1] - low[:, :1])  # scores far from 0 may differ by little
+            summaries = [(total, np.full_like(apart, np.inf)), (total / number, apart)]
             for extreme, next_one in (np.split(ends, 2, axis=1) for ends in (top, low)):
                 # Many classes are at a floor of each row, such as that of smoothed votes.
                 if self._share(self.others == extreme) < _HALF:
-                    summaries.append(np.where(values == extreme, next_one, extreme))
-            for summary in summaries:
-                close = np.abs(values - summary) <= _ROUNDING * np.abs(summary)
+                    summaries.append((np.where(values == extreme, next_one, extreme), apart))
+            for summary, most in summaries:
+                close = np.abs(values - summary) <= np.minimum(_ROUNDING * np.abs(summary), most)
                 found |= close.all(axis=0) & (values != values[0]).any(axis=0)
         return found
 

@@ -29,3 +29,27 @@ def test_weights_of_any_size_sum_to_one(size):
 def test_untested_classes_are_counted():
     with pytest.raises(DataError, match=r"class 'b' \(column 1\) .* like 2 of 4 classes"):
         SourceTask.from_scores(np.eye(4)[[0, 2, 2]], list("acc"), classes=list("abcd"))
+
+
+DATES = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [1, "1", 2.5, None],
+        [1, "1", 2.5, "b"],
+        [("a", 1), ("a", 2), ("b", 1), ("b", 2)],
+        [*DATES],
+    ],
+)
+def test_labels_in_a_list_keep_their_types(names):
+    rows = [1, 0, 3, 2]
+    task = SourceTask.from_ranks([1, 2, 1, 3], [names[c] for c in rows], n_classes=4, classes=names)
+    assert task.y.tolist() == rows
+
+
+def test_dates_in_an_array_are_those_in_a_list():
+    for y, classes in ((DATES, [*DATES]), ([*DATES], DATES)):
+        task = SourceTask.from_ranks([1, 2, 1, 3], y, n_classes=4, classes=classes)
+        assert task.y.tolist() == [0, 1, 2, 3]

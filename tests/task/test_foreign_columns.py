@@ -123,6 +123,8 @@ def tables(rng):
     noisy = gallery[train] + 0.4 * rng.normal(size=(240, 8))
     forest = RandomForestClassifier(20, random_state=1).fit(noisy, train)
     yield from (scores, np.exp(5 * scores), np.rint(10 * scores), order)
+    frames = rng.integers(100, 900, size=(120, 1))  # each multiplies a likelihood
+    yield from (scores - 1e9, scores - 1e5 * frames)
     yield scores.argsort(axis=0).argsort(axis=0)
     yield np.where(order >= 45, scores, -np.inf)
     yield forest.predict_proba(probes)
