@@ -56,6 +56,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 _DEFAULT_PRIOR = MixturePrior()
 _ACCURACY = Accuracy()
 _BY_CLASS = "ranks_by_class"  # its group in `idata`
+_MOST_STORED = 10**5  # tested classes; 400 bytes each
 # Stages of one seed: each draws from a child of its own.
 _PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _FIT_GAP = 1, 2, 3, 4, 6
 
@@ -199,7 +200,8 @@ class BayesianExtrapolator(MixtureModel):
         seeds = seed_sequence(random_seed)
         data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
         tree.attrs["likelihood"] = self.likelihood
-        if not isinstance(data, PowerData):
+        most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
+        if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
             tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
         return self._sample(tasks, prior, data, tree, settings, seeds)
 
@@ -495,17 +497,21 @@ class BayesianExtrapolator(MixtureModel):
         ------
         DataError
             The power form, whose accuracies have no classes; or a model from a file without the
-            group ranks_by_class, as of the first layout.
+            group ranks_by_class, as of the first layout or of more than 100,000 tested classes.
         """
         data = self.data_
         if not isinstance(data, BernsteinData | PooledData):
             raise DataError("likelihood: the power form has no log-likelihood by class")
-        if _BY_CLASS not in self.idata.children:
+        if _BY_CLASS in self.idata.children:
+            classes = self.idata[_BY_CLASS].to_dataset()
+        elif self.tasks:
+            classes = class_group(self.tasks)
+        else:
             raise DataError(
-                f"idata: the group {_BY_CLASS} is missing, as in files of the first layout; fit "
-                "again to leave classes out"
+                f"idata: the group {_BY_CLASS} is missing, as in files of the first layout or of "
+                f"more than {_MOST_STORED:,} classes; fit again to leave classes out"
             )
-        classes, shared = self.idata[_BY_CLASS].to_dataset(), self.idata.attrs.get("shared")
+        shared = self.idata.attrs.get("shared")
         self.idata["log_likelihood"] = xr.DataTree(
             log_likelihood_group(self.weights_, data, classes, shared)
         )

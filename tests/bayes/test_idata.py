@@ -183,13 +183,18 @@ def test_names_of_different_lengths():
     assert class_group([task])["class"].values.tolist() == [repr(name) for name in names]
 
 
-def test_a_file_without_the_names_of_the_classes(fit, pilot, tmp_path):
+def test_a_file_without_the_names_of_the_classes(fit, pilot, tmp_path, monkeypatch):
+    stored = fit(pilot.task, draws=30, tune=50).compute_log_likelihood()
+    monkeypatch.setattr("classex_bayes.bayes.extrapolator._MOST_STORED", 2)
     model = fit(pilot.task, draws=30, tune=50)
-    del model.idata["ranks_by_class"]
+    assert "ranks_by_class" in stored.children and "ranks_by_class" not in model.idata.children
     again = load(save(model, tmp_path / "model.nc"))
     assert_array_equal(again.predict(99).draws.values, model.predict(99).draws.values)
     with pytest.raises(DataError, match="the group ranks_by_class is missing"):
         again.compute_log_likelihood()
+    name = "log_likelihood"
+    computed = model.compute_log_likelihood()[name].to_dataset()
+    xr.testing.assert_equal(computed, stored[name].to_dataset())
 
 
 def test_log_prior(fitted):
