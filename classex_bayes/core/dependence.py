@@ -85,7 +85,7 @@ class AnswerDependence:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What another test is taken for, if the classes of the pilot weigh unequally."""
+        """How new classes are taken to weigh, if those of the pilot weigh unequally."""
         if round(self.spread, 6) == 1:
             return ()
         return (

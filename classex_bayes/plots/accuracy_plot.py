@@ -59,7 +59,7 @@ def plot_accuracy(
         one does.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
-        points. Where ranks are known within bounds alone, so are the bounds of the accuracy, as
+        points. If ranks are known within bounds alone, the bounds of the accuracy are drawn as
         an outline.
     truth : SourceTask or mapping from k to accuracy, optional
         Known accuracy, drawn as a line (a task, of the same metric) or points.
