@@ -60,6 +60,11 @@ class ScoreDoubts(NamedTuple):
         untested = _UntestedScores.of(source, y)
         return cls({} if untested is None else untested.unlike(), _doubtful_embeddings(source))
 
+    def in_whole(self, y: IntArray) -> Self:
+        """Doubts that stay if the instances of classes `y` are tested too, in other shards."""
+        unlike = {why: np.setdiff1d(columns, y) for why, columns in self.unlike.items()}
+        return self._replace(unlike={why: left for why, left in unlike.items() if left.size})
+
 
 def _doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
     """Say why probes and templates do not fit each other, if they do not."""

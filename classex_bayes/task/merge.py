@@ -110,7 +110,7 @@ def _joined(
     source = None
     if len(sources) == len(parts):
         source = ConcatenatedScores(sources, [part.tie_seed for part in parts])
-    doubts = ScoreDoubts() if source is None else ScoreDoubts.of(source, y)
+    doubts = ScoreDoubts.of(source, y) if source is not None else first.score_doubts.in_whole(y)
     return LossEvidence(
         y,
         weight,

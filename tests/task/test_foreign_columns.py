@@ -169,3 +169,16 @@ def test_doubts_are_known_after_the_file_is_closed(made_from, tmp_path):
         task = make(**options, y=y, untested="competitors")
     expected = {"scores": "column 28", "embeddings": "100% of the first 60 probes"}[made_from]
     assert any(expected in doubt for doubt in task.doubts)
+
+
+def test_doubts_about_shards_without_scores():
+    y = np.sort(np.arange(N) % 25)
+    scores = RNG.normal(size=(N, K1)) + 2.5 * np.eye(K1)[y]
+    scores[:24, 20] = scores[:, 28] = 0.5  # 20 is a class of the other shard
+    parts = [
+        SourceTask.from_scores(scores[rows], y[rows], untested="competitors").without_scores()
+        for rows in (slice(24), slice(24, None))
+    ]
+    assert "column 20 and 1 more" in parts[0].doubts[0]
+    (doubt,) = SourceTask.merge(parts).doubts
+    assert "column 28," in doubt
