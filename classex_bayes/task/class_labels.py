@@ -223,6 +223,7 @@ def class_weights(
         class_weight = class_weight.to_dict()
     if isinstance(class_weight, Mapping):
         names = list(range(n_classes)) if classes is None else classes
+        class_weight = {_of_python(name): weight for name, weight in class_weight.items()}
         for name in names:
             if name not in class_weight:
                 raise DataError(f"class_weight: no weight for class {name!r}")

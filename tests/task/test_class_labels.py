@@ -51,5 +51,9 @@ def test_labels_in_a_list_keep_their_types(names):
 
 def test_dates_in_an_array_are_those_in_a_list():
     for y, classes in ((DATES, [*DATES]), ([*DATES], DATES)):
-        task = SourceTask.from_ranks([1, 2, 1, 3], y, n_classes=4, classes=classes)
+        weight = {day: 1 + place for place, day in enumerate(classes)}
+        task = SourceTask.from_ranks(
+            [1, 2, 1, 3], y, n_classes=4, classes=classes, class_weight=weight
+        )
         assert task.y.tolist() == [0, 1, 2, 3]
+        np.testing.assert_allclose(task.class_weight, [0.1, 0.2, 0.3, 0.4], rtol=1e-14)
