@@ -25,6 +25,8 @@ from .estimators.exponential import MixedExponential as MixedExponential
 from .estimators.high_dimensional import HighDimensional as HighDimensional
 from .estimators.kde.kde import KDE as KDE
 from .estimators.literature import literature as literature
+from .estimators.log_linear import LogLinear as LogLinear
+from .estimators.pitman_yor import PitmanYor as PitmanYor
 from .estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood as PseudoLikelihood
 from .estimators.two_parameter import TwoParameter as TwoParameter
 from .evaluate.backtest import backtest as backtest

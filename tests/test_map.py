@@ -56,8 +56,9 @@ def test_prior(run):
 def test_point_estimator(run):
     names = run("A point estimator")
     task, k = names["task"], np.array([10, 30, 100, 1000])
-    curve = names["LogLinear"]().fit(task).predict(k).mean.to_numpy()
-    np.testing.assert_allclose(np.diff(curve) / np.diff(np.log(k)), curve[1] - curve[0], rtol=0.1)
+    curve = names["PowerLaw"]().fit(task).predict(k).mean.to_numpy()
+    slopes = np.diff(np.log(curve)) / np.diff(np.log(k))
+    np.testing.assert_allclose(slopes, names["PowerLaw"]().fit(task).coef_[0], rtol=1e-9)
     assert curve[2] == pytest.approx(task.accuracy(100).item(), abs=0.05)
 
 

@@ -7,6 +7,8 @@ from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.high_dimensional import HighDimensional
 from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.log_linear import LogLinear
+from classex_bayes.estimators.pitman_yor import PitmanYor
 from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
 from classex_bayes.estimators.two_parameter import TwoParameter
 from classex_bayes.typing import RandomSeed
@@ -45,6 +47,8 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
         HighDimensional(k="all"),
         TwoParameter("least_squares"),
         TwoParameter("pseudolikelihood"),
+        PitmanYor(),
+        LogLinear(),
     ]
     if truth_value(slow, "slow"):
         estimators.append(CleaneX(random_seed=random_seed, progressbar=False))

@@ -1,0 +1,70 @@
+"""LogLinear: the line of NumPy's polyfit, its limits and its parameters."""
+
+import numpy as np
+import pytest
+from helpers import losses_task
+
+from classex_bayes.estimators.log_linear import LogLinear
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+
+
+def curve(accuracy, k):
+    return SourceTask.from_accuracies(k, accuracy, n_test=10**5, n_classes=int(np.max(k)))
+
+
+@pytest.mark.parametrize(("n_classes", "tolerance"), [(40, 1e-10), (3000, 5e-4)])
+def test_line_through_all_numbers_of_classes(n_classes, tolerance):
+    rng = np.random.default_rng(1)
+    losses = rng.binomial(n_classes - 1, rng.beta(0.3, 6, n_classes))
+    task = losses_task(losses, n_classes)
+    k = np.arange(2, n_classes + 1)
+    line = np.polyfit(np.log(k), task.accuracy(k), 1)
+    model, far = LogLinear().fit(task), np.array([n_classes, 2 * n_classes])
+    assert (model.slope_, model.intercept_) == pytest.approx(tuple(line), abs=tolerance)
+    np.testing.assert_allclose(
+        model.predict(far).mean, np.polyval(line, np.log(far)), atol=tolerance
+    )
+
+
+def test_known_accuracies_count_the_same():
+    k, accuracy = np.array([2, 7, 30, 400]), np.array([0.97, 0.9, 0.88, 0.6])
+    line = np.polyfit(np.log(k), accuracy, 1)
+    model = LogLinear().fit(curve(accuracy, k))
+    assert (model.slope_, model.intercept_) == pytest.approx(tuple(line), abs=1e-12)
+
+
+def test_chosen_sizes_alone_are_fitted():
+    task = losses_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
+    pred = LogLinear(k=[5, 30]).fit(task).predict([5, 30])
+    np.testing.assert_allclose(pred.mean, task.accuracy([5, 30]), atol=1e-12)
+
+
+def test_the_line_ends_at_0_and_1():
+    model = LogLinear().fit(curve([0.99, 0.4], np.array([10, 1000])))
+    pred = model.predict([2, 10, 10**5, 10**6])
+    assert pred.mean[2] == 1 and pred.mean[10**6] == 0
+    assert pred.mean[10] == pytest.approx(0.99) and pred.mean[10**5] == 0
+    assert pred.notes[0] == "0 at k = 100000, 1000000: the line in log k has fallen below it"
+    assert not any("line" in note for note in model.predict([10, 1000]).notes)
+
+
+def test_no_errors():
+    model = LogLinear().fit(losses_task(np.zeros(10, int), 10))
+    assert model.predict([2, 10**12]).mean.tolist() == pytest.approx([1, 1], abs=1e-12)
+
+
+def test_a_line_never_rises():
+    task = curve([0.9, 0.9], np.array([2, 20]))
+    assert LogLinear().fit(task).slope_ <= 0
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+@pytest.mark.parametrize(
+    ("k", "message"), [([5], "expected at least 2"), ([2, 41], "expected numbers in 2..40")]
+)
+def test_bad_parameters(k, message):
+    with pytest.raises(DataError, match=message):
+        LogLinear(k=k).fit(losses_task(np.arange(40), 40))
