@@ -27,7 +27,7 @@ class PitmanYor(PointEstimator):
 
     If people have one of many values each, and their frequencies are those of a Pitman-Yor process
     with discount d and concentration :math:`\alpha`, then k people have :math:`K_k` different
-    values, and who guesses within a group of equal values identifies the share
+    values. Guessing among people of equal values identifies the expected share
 
     .. math::
 
