@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 from helpers import losses_task, unsound_data
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from classex_bayes.estimators.pitman_yor import PitmanYor, expected_share
@@ -117,6 +117,7 @@ def test_fits_of_pydataless(name):
     share=st.floats(0.02, 0.98),
     k=st.sampled_from([SIZES, np.array([2, 12]), np.array([5, 50, 400])]),
 )
+@example(total=11.0, share=0.125, k=np.array([2, 12]))  # errors of 1e-5
 def test_exact_curves_are_recovered(total, share, k):
     model = PitmanYor().fit(curve(expected_share(total, share, k), k))
     far = np.array([30, 900, 10_000])
