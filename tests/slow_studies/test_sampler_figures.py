@@ -1,6 +1,6 @@
 """Slow study of the sampler: r_hat, effective sample size and divergences of 4 x 1000 draws.
 
-`pytest -m slow -s tests/slow_studies/test_sampler_figures.py` prints them (20 minutes on one core).
+`pytest -m slow -s tests/slow_studies/test_sampler_figures.py` prints them (some minutes).
 """
 
 import arviz_stats
