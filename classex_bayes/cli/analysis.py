@@ -48,9 +48,7 @@ def figure(folder: Path, name: str, terminal: Terminal, truth: Any = None) -> Pr
     try:
         ready_folder(folder)
     except (PermissionError, DataError) as error:
-        terminal.error(
-            f"{error}; the answer goes to standard output, the posterior to the temporary folder"
-        )
+        terminal.error(f"{error}; the answer goes to standard output")
     return Product("figure", folder / f"{name}.png", write)
 
 

@@ -300,7 +300,7 @@ def test_a_folder_that_cannot_be_made_takes_away_no_answer(
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", "--out", place, *FEW)
     found = strict(out)
     assert code == 1 and err.startswith(f"error: --out: cannot write to {place}")
-    assert "the posterior to the temporary folder" in err and "Traceback" not in err
+    assert "the answer goes to standard output" in err and "Traceback" not in err
     assert "the figure could not be written" in err
     posterior = load(found["files"]["posterior"])
     assert posterior.predict(500).mean[500] == found["predictions"][0]["mean"]

@@ -302,7 +302,7 @@ def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, m
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", "--quiet", *few)
     found = strict(out)
     assert code == 1 and found["files"] == {} and found["predictions"][0]["k"] == 500
-    assert "cannot write to classex-bayes-results (Permission denied); results are" in err
+    assert "cannot write to classex-bayes-results (Permission denied); the answer goes" in err
     assert "error: the figure could not be written" in err
 
 
