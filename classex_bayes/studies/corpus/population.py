@@ -1,0 +1,85 @@
+"""A population of classes as vectors, and the recipe that makes it from public packages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.ranks.embeddings import EmbeddingMetric
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Vectors of the templates and of the test instances of a recognition problem.
+
+    Attributes
+    ----------
+    gallery : array of shape (n_classes, d)
+        One template for each class.
+    probes : array of shape (n, d)
+        Test instances.
+    y : int array of shape (n,)
+        Row of `gallery` that is the true class of each probe. Every class has a probe.
+    metric : str
+        Metric of `SourceTask.from_embeddings`.
+    """
+
+    gallery: FloatArray
+    probes: FloatArray
+    y: IntArray
+    metric: EmbeddingMetric = "sqeuclidean"
+
+    def task(self) -> SourceTask:
+        """Task on all classes; its accuracies are exact, and `subsample` draws pilots from it."""
+        return SourceTask.from_embeddings(self.probes, self.gallery, self.y, metric=self.metric)
+
+    def save(self, path: Path) -> None:
+        """Write an .npz, in single precision."""
+        np.savez_compressed(
+            path,
+            gallery=np.asarray(self.gallery, np.float32),
+            probes=np.asarray(self.probes, np.float32),
+            y=self.y,
+            metric=self.metric,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> "Population":
+        """Read what `save` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            parts: dict[str, Any] = dict(arrays)
+        return cls(**{**parts, "metric": str(parts["metric"])})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a population is made, and its datasheet.
+
+    Attributes
+    ----------
+    name : str
+        Name of the population, as commands take it.
+    kind : str
+        Kind of thing that is recognised; populations of a kind are alike.
+    about : str
+        Sentences: what the classes, the templates and the test instances are, and which of them
+        are left out.
+    classifier : str
+        A sentence: features and scores, and what they were trained on.
+    packages : tuple of str
+        Packages that hold the data, with versions and licences.
+    make : callable
+        Returns the `Population`; the same at every call.
+    """
+
+    name: str
+    kind: str
+    about: str
+    classifier: str
+    packages: tuple[str, ...]
+    make: Callable[[Packages], Population]
