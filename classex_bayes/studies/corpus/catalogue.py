@@ -8,7 +8,10 @@ from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe
 
 # One module for each group of kinds; each has a tuple RECIPES.
-_MODULES: tuple[str, ...] = ("stars",)
+_MODULES: tuple[str, ...] = (
+    "linkage",
+    "stars",
+)
 
 
 def recipes() -> dict[str, Recipe]:

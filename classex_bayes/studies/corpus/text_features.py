@@ -1,0 +1,99 @@
+"""Vectors of texts: hashed n-grams, and latent semantics learnt on other texts."""
+
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from classex_bayes.typing import FloatArray
+
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def ascii_fold(text: str) -> str:
+    """Lower-case text without accents; letters that have no Latin base are dropped.
+
+    >>> ascii_fold("Sankt Pölten")
+    'sankt polten'
+    """
+    decomposed = unicodedata.normalize("NFKD", text)
+    return decomposed.encode("ascii", "ignore").decode().lower()
+
+
+def character_ngrams(text: str, sizes: Sequence[int] = (2, 3)) -> list[str]:
+    """Runs of characters of a text between blanks.
+
+    >>> character_ngrams("ab", (2,))
+    [' a', 'ab', 'b ']
+    """
+    padded = f" {text} "
+    return [padded[i : i + size] for size in sizes for i in range(len(padded) - size + 1)]
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words of a text; identifiers are split at underscores and capitals.
+
+    >>> words("The MixturePrior of log_p")
+    ['the', 'mixture', 'prior', 'of', 'log', 'p']
+    """
+    return [word.lower() for word in _CAMEL.findall(text)]
+
+
+def hashed(texts: Sequence[Sequence[str]], d: int) -> sparse.csr_array:
+    """Counts of features in `d` buckets; the hash of a feature also decides its sign."""
+    rows, columns, values = [], [], []
+    for row, features in enumerate(texts):
+        for feature in features:
+            code = zlib.crc32(feature.encode())
+            rows.append(row)
+            columns.append((code >> 1) % d)
+            values.append(1.0 if code & 1 else -1.0)
+    return sparse.csr_array((values, (rows, columns)), shape=(len(texts), d))
+
+
+class LatentSemantics:
+    """TF-IDF of the features of training texts, projected to their first singular vectors.
+
+    The weight of a feature that occurs c times in a text is (1 + log c) log(n / n_f), where n_f
+    of the n training texts have the feature. Features of a single training text, and those that
+    the training texts do not have, are ignored.
+
+    Parameters
+    ----------
+    texts : sequence of sequences of str
+        Features of the training texts.
+    d : int
+        Number of singular vectors.
+    """
+
+    def __init__(self, texts: Sequence[Sequence[str]], d: int) -> None:
+        occurs = Counter(feature for text in texts for feature in set(text))
+        shared = sorted(feature for feature, count in occurs.items() if count > 1)
+        self._column = {feature: column for column, feature in enumerate(shared)}
+        self._idf = np.log(len(texts) / np.array([occurs[feature] for feature in shared]))
+        matrix = self._weights(texts)
+        _, _, directions = svds(matrix, k=d, v0=np.ones(min(matrix.shape)))
+        self._directions = directions.T
+
+    def __call__(self, texts: Sequence[Sequence[str]]) -> FloatArray:
+        """Vectors of texts; one without a known feature becomes zero."""
+        return np.asarray(self._weights(texts) @ self._directions, np.float32)
+
+    def _weights(self, texts: Sequence[Sequence[str]]) -> sparse.csr_array:
+        columns: list[int] = []
+        counts: list[int] = []
+        ends = [0]
+        for text in texts:
+            tally = Counter(self._column[feature] for feature in text if feature in self._column)
+            columns += tally.keys()
+            counts += tally.values()
+            ends.append(len(columns))
+        values = (1 + np.log(counts)) * self._idf[columns]
+        matrix = sparse.csr_array((values, columns, ends), shape=(len(texts), self._idf.size))
+        lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)))
+        return sparse.csr_array(sparse.diags_array(1 / np.maximum(lengths, 1e-12)) @ matrix)
