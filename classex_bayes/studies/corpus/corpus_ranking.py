@@ -1,0 +1,129 @@
+"""Back-tests of estimators on the populations of the corpus, and how they rank."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import class_counts, seed_sequence
+from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.evaluate.scoring import interval_score
+from classex_bayes.evaluate.trials import SAMPLER
+from classex_bayes.studies.corpus.catalogue import population
+from classex_bayes.studies.published import CI_PROB
+from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+
+N_SOURCE = (50, 100, 300, 1000)
+FACTORS = (3, 10, 30, 100)
+_N_BOOTSTRAP = 500
+
+
+def corpus_trials(
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
+    names: Iterable[str],
+    folder: Path,
+    *,
+    n_source: ClassCounts = N_SOURCE,
+    factors: Sequence[int] = FACTORS,
+    n_pilots: int = 8,
+    random_seed: int = 0,
+    sampler: Mapping[str, Any] = SAMPLER,
+    n_jobs: int | None = None,
+    progressbar: bool = True,
+) -> pd.DataFrame:
+    """Draw pilots from populations and predict the accuracy on `factors` times as many classes.
+
+    Populations and every finished pilot are kept in `folder`; the same call goes on from there.
+    Targets beyond a population are left out. The other arguments are those of
+    `classex_bayes.backtest`. The table has its columns, "population", "n_source" and "factor".
+    """
+    parts = []
+    sizes = class_counts(n_source)
+    for name in names:
+        task = population(name, folder).task()
+        fitting = sizes[sizes * min(factors) <= task.n_classes]
+        k = np.unique(np.outer(fitting, factors))
+        if not fitting.size:
+            continue
+        table = backtest(
+            estimators,
+            task,
+            fitting.tolist(),
+            k[k <= task.n_classes],
+            n_pilots=n_pilots,
+            ci_prob=CI_PROB,
+            random_seed=random_seed,
+            sampler=sampler,
+            n_jobs=n_jobs,
+            store=folder / f"{name}-seed{random_seed}.csv",
+            progressbar=progressbar,
+        ).trials
+        parts.append(table.assign(population=name, n_source=table["cell"].astype(int)))
+    trials = pd.concat(parts, ignore_index=True)
+    trials["factor"] = trials["k"] / trials["n_source"]
+    return trials[trials["factor"].isin(factors)].astype({"factor": int}).reset_index(drop=True)
+
+
+def cell_scores(trials: pd.DataFrame) -> pd.DataFrame:
+    """Scores of every cell of `corpus_trials`.
+
+    Indexed by (estimator, population, n_source, factor): "rmse", "bias", "crps", and, missing for
+    point estimates, "coverage", "interval_score" and "width" of the 90% intervals.
+    """
+    fitted = trials.dropna(subset="mean")
+    error = fitted["mean"] - fitted["truth"]
+    lower, upper, truth = (fitted[name].to_numpy() for name in ("lower", "upper", "truth"))
+    held = np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
+    scored = fitted.assign(
+        square=error**2,
+        bias=error,
+        coverage=held,
+        interval_score=interval_score(lower, upper, truth, CI_PROB),
+        width=upper - lower,
+    )
+    cells = scored.groupby(["estimator", "population", "n_source", "factor"], sort=False)
+    columns = ["square", "bias", "crps", "coverage", "interval_score", "width"]
+    table = cells[columns].mean()
+    table.insert(0, "rmse", np.sqrt(table.pop("square")))
+    return table
+
+
+def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
+    """Estimators in the order of their errors, over all cells that every one of them answered.
+
+    Indexed by estimator: "rmse" and "crps", geometric means over the cells; "bias", "coverage",
+    "interval_score" and "width", means over the cells. "rmse_se" and "coverage_se" are standard
+    errors from a bootstrap of the populations, so they speak of other populations than these.
+    """
+    scores = cell_scores(trials)
+    cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
+    common = cells.index[cells == scores.index.unique("estimator").size]
+    kept = scores[scores.index.droplevel("estimator").isin(common)]
+    rng = np.random.default_rng(seed_sequence(random_seed))
+    names = kept.index.unique("population")
+    draws = rng.integers(names.size, size=(_N_BOOTSTRAP, names.size))
+    rows = {}
+    for estimator, of_it in kept.groupby("estimator", sort=False):
+        resampled = of_it.assign(log_rmse=np.log(of_it["rmse"])).groupby("population", sort=False)
+        log_rmse = resampled["log_rmse"].mean().reindex(names).to_numpy()
+        coverage = resampled["coverage"].mean().reindex(names).to_numpy()
+        rmse = _geometric_mean(of_it["rmse"])
+        rows[estimator] = {
+            "rmse": rmse,
+            "rmse_se": rmse * log_rmse[draws].mean(axis=1).std(ddof=1),
+            "crps": _geometric_mean(of_it["crps"]),
+            "bias": of_it["bias"].mean(),
+            "coverage": of_it["coverage"].mean(),
+            "coverage_se": coverage[draws].mean(axis=1).std(ddof=1),
+            "interval_score": of_it["interval_score"].mean(),
+            "width": of_it["width"].mean(),
+        }
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("estimator")
+    return table.sort_values("rmse")
+
+
+def _geometric_mean(values: "pd.Series[float] | FloatArray") -> float:
+    return float(np.exp(np.mean(np.log(values))))

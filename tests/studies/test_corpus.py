@@ -1,0 +1,127 @@
+"""The corpus: populations that are kept, packages as archives, and the ranking of estimators."""
+
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes import ClassExReg, TwoParameter
+from classex_bayes.exceptions import DataError
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.studies.corpus import catalogue, packages
+from classex_bayes.studies.corpus.corpus_ranking import cell_scores, corpus_trials, ranking
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe
+
+SIZE = 400
+
+
+def gaussian(packages):
+    probes, gallery, y = GaussianNearestNeighbor(5, 0.2).sample(SIZE, random_seed=1)
+    return Population(gallery, probes, y)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Names of the populations made so far; there is one recipe, a simulation."""
+    calls = []
+
+    def make(packages):
+        calls.append("gaussian")
+        return gaussian(packages)
+
+    recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", ("none",), make)
+    monkeypatch.setattr(catalogue, "recipes", lambda: {"gaussian": recipe})
+    return calls
+
+
+def test_a_population_is_made_once_and_kept(made, tmp_path):
+    kept = [catalogue.population("gaussian", tmp_path).task() for _ in range(2)]
+    assert made == ["gaussian"]
+    expected = gaussian(None).task()
+    for task in kept:
+        np.testing.assert_array_equal(task.ranks, expected.ranks)
+    with pytest.raises(DataError, match="'other', expected one of gaussian"):
+        catalogue.population("other", tmp_path)
+
+
+def test_names_of_the_corpus_are_unique_and_datasheets_full():
+    recipes = catalogue.recipes()
+    modules = {recipe.make.__module__ for recipe in recipes.values()}
+    assert len(modules) == len(catalogue._MODULES)
+    for name, recipe in recipes.items():
+        assert recipe.name == name and recipe.packages
+        assert recipe.about.endswith(".") and recipe.classifier.endswith(".")
+
+
+def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
+    calls = []
+
+    def download(command, package, folder):
+        calls.append(command[-1])
+        with zipfile.ZipFile(f"{folder}/small-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("small/data.txt", "7")
+
+    monkeypatch.setattr(packages, "_run", download)
+    kept = Packages(tmp_path)
+    for _ in range(2):
+        assert (kept.pypi("small", "1.0") / "small" / "data.txt").read_text() == "7"
+    assert calls == ["small==1.0"]
+
+
+def test_a_package_that_cannot_be_had(tmp_path, monkeypatch):
+    with pytest.raises(DataError, match="no-such-tool is needed"):
+        packages._run(["no-such-tool"], "data", str(tmp_path))
+    with pytest.raises(DataError, match="data: cannot be fetched with false"):
+        packages._run(["false"], "data", str(tmp_path))
+
+
+def test_targets_lie_within_the_population(made, tmp_path):
+    estimators = {"regression": ClassExReg(0.5), "normal": TwoParameter()}
+    trials = corpus_trials(
+        estimators, ["gaussian"], tmp_path, n_source=[20, 50, 200], n_pilots=2, progressbar=False
+    )
+    cells = trials.groupby("n_source")["factor"].unique().map(sorted).to_dict()
+    assert cells == {20: [3, 10], 50: [3]}
+    assert (trials["k"] == trials["n_source"] * trials["factor"]).all()
+    expected = gaussian(None).task().accuracy([60, 150, 200])
+    assert sorted(trials["truth"].unique()) == pytest.approx(sorted(expected[[0, 1, 2]]))
+
+
+def made_up():
+    """Two populations; one estimator errs by .1 and .2, the other by .2 and .8, always low."""
+    rows = [
+        (estimator, population, size, truth - error, truth - error - width, truth - error + width)
+        for estimator, errors, width in (("a", (0.1, 0.2), 0.15), ("b", (0.2, 0.8), np.nan))
+        for population, error in zip(("p", "q"), errors, strict=True)
+        for size, truth in ((50, 0.9), (100, 0.8))
+    ]
+    columns = ["estimator", "population", "n_source", "mean", "lower", "upper"]
+    table = pd.DataFrame(rows, columns=columns)
+    truth = table["n_source"].map({50: 0.9, 100: 0.8})
+    return table.assign(factor=3, truth=truth, crps=(table["mean"] - truth).abs())
+
+
+def test_cells_and_ranking():
+    trials = made_up()
+    cells = cell_scores(trials)
+    assert cells.loc[("b", "q", 50, 3), "rmse"] == pytest.approx(0.8)
+    assert cells.loc[("a", "p", 50, 3), "coverage"] == 1
+    # Width .3, and 20 times the .05 by which the truth lies above.
+    assert cells.loc[("a", "q", 50, 3), "interval_score"] == pytest.approx(0.3 + 20 * 0.05)
+    table = ranking(trials)
+    assert table.index.tolist() == ["a", "b"]
+    assert table.loc["a", "rmse"] == pytest.approx(np.sqrt(0.1 * 0.2))
+    assert table.loc["a", "coverage"] == 0.5 and np.isnan(table.loc["b", "coverage"])
+    assert table.loc["b", "bias"] == pytest.approx(-0.5)
+    # Means of two draws of log .1 and log .2: a standard deviation of log 2 / sqrt 8.
+    assert table.loc["a", "rmse_se"] == pytest.approx(
+        table["rmse"]["a"] * np.log(2) / 8**0.5, rel=0.1
+    )
+
+
+def test_estimators_are_ranked_where_all_of_them_answered():
+    trials = made_up()
+    trials.loc[(trials["estimator"] == "b") & (trials["population"] == "q"), "mean"] = np.nan
+    assert ranking(trials)["rmse"].to_dict() == pytest.approx({"a": 0.1, "b": 0.2})
