@@ -9,7 +9,8 @@ from classex_bayes.studies.corpus.population import Population, Recipe
 
 # One module for each group of kinds; each has a tuple RECIPES.
 _MODULES: tuple[str, ...] = (
-_MODULES: tuple[str, ...] = ("linkage", "sequences")
+    "linkage",
+    "sequences",
     "stars",
 )
 
