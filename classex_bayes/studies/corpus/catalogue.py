@@ -9,6 +9,7 @@ from classex_bayes.studies.corpus.population import Population, Recipe
 
 # One module for each group of kinds; each has a tuple RECIPES.
 _MODULES: tuple[str, ...] = (
+    "characters",
     "linkage",
     "molecules",
     "sequences",

@@ -1,0 +1,252 @@
+"""Characters of Unicode, drawn by the fonts of different houses."""
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from classex_bayes.studies.corpus.drawings import FontFamily, fitted, kept_back
+from classex_bayes.studies.corpus.image_features import Projection, discriminant_axes, hidden_layer
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.typing import FloatArray, IntArray
+
+Feature = Callable[[FloatArray], FloatArray]
+
+_SIZE = 24
+_ANCIENT = (
+    "AEGEAN", "ANATOLIAN", "CARIAN", "CRETAN", "CUNEIFORM", "CYPRIOT", "EGYPTIAN", "GOTHIC",
+    "LINEAR", "LYCIAN", "LYDIAN", "MEROITIC", "OLD", "PHAISTOS", "PHOENICIAN", "UGARITIC",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """One drawing of each character by the family of the templates, and some by other families.
+
+    Attributes
+    ----------
+    characters : list of str
+        The classes.
+    gallery, probes, y
+        As in `Population`.
+    """
+
+    characters: list[str]
+    gallery: FloatArray
+    probes: FloatArray
+    y: IntArray
+
+
+def draw(
+    characters: list[str], template: FontFamily, others: list[FontFamily], size: int
+) -> Drawings:
+    """Drawings in a square of `size` pixels, scaled and centred by the box around the ink.
+
+    Left out are characters that only one family has, that have no ink, and those that differ from
+    another neither by their template nor by their compatibility decomposition (NFKC).
+    """
+    drawn: dict[tuple[str, bytes], tuple[str, FloatArray, list[FloatArray]]] = {}
+    for character in characters:
+        images = [family.ink(character) for family in (template, *others) if character in family]
+        if character not in template or images[0] is None:
+            continue
+        first, *rest = [fitted(image, size, size) for image in images if image is not None]
+        key = unicodedata.normalize("NFKC", character), first.tobytes()
+        if rest:
+            drawn.setdefault(key, (character, first, rest))
+    classes = list(drawn.values())
+    return Drawings(
+        characters=[character for character, _, _ in classes],
+        gallery=np.array([first for _, first, _ in classes]),
+        probes=np.array([probe for _, _, rest in classes for probe in rest]),
+        y=np.repeat(np.arange(len(classes)), [len(rest) for _, _, rest in classes]),
+    )
+
+
+def is_letter(character: str) -> bool:
+    """Whether a character is a letter or a number of a script that is not ancient."""
+    ancient = unicodedata.name(character, "").startswith(_ANCIENT)
+    return not ancient and unicodedata.category(character)[0] in "LN" and _is_distinct(character)
+
+
+def is_ancient(character: str) -> bool:
+    """Whether a character is a letter, number or sign of an ancient script."""
+    named = unicodedata.name(character, "").startswith(_ANCIENT)
+    return named and unicodedata.category(character)[0] in "LNS" and _is_distinct(character)
+
+
+def is_symbol(character: str) -> bool:
+    """Whether a character is a symbol or a punctuation mark."""
+    return unicodedata.category(character)[0] in "SP" and _is_distinct(character)
+
+
+def _is_distinct(character: str) -> bool:
+    """Whether Unicode does not equate a character with another, and we may use it."""
+    return unicodedata.normalize("NFC", character) == character and not kept_back(character)
+
+
+def blurred(drawings: FloatArray, size: int) -> FloatArray:
+    """Drawings (n, size * size), smoothed by a Gaussian of one pixel."""
+    images = drawings.reshape(-1, size, size)
+    return gaussian_filter(images, (0, 1, 1)).reshape(len(drawings), -1)
+
+
+def _family(packages: Packages, *sources: tuple[str, str]) -> FontFamily:
+    """Fonts of Debian packages, by package and pattern of their names."""
+    return FontFamily(
+        file for name, pattern in sources for file in sorted(packages.debian(name).rglob(pattern))
+    )
+
+
+def _noto(packages: Packages) -> FontFamily:
+    core = "fonts-noto-core"
+    return _family(packages, (core, "NotoSans-Regular.ttf"), (core, "NotoSans*-Regular.ttf"))
+
+
+def _outlines(packages: Packages) -> list[FontFamily]:
+    """Families of outlines other than Noto's."""
+    sil = ("fonts-sil-nuosusil", "*.ttf"), ("fonts-sil-abyssinica", "*.ttf")
+    return [
+        _family(packages, ("fonts-dejavu-core", "DejaVuSans.ttf")),
+        _family(packages, ("fonts-freefont-ttf", "FreeSerif.ttf")),
+        _family(packages, *sil),
+    ]
+
+
+def _unifont(packages: Packages) -> FontFamily:
+    name = "fonts-unifont"
+    return _family(packages, (name, "unifont.otf"), (name, "unifont_upper.otf"))
+
+
+def _chosen(family: FontFamily, wanted: Callable[[str], bool]) -> list[str]:
+    return [character for character in sorted(family) if wanted(character)]
+
+
+def _discriminant(drawings: Drawings, n_components: int) -> Projection:
+    """Discriminant axes of blurred drawings, templates and probes alike."""
+    images = np.concatenate([drawings.gallery, drawings.probes])
+    y = np.concatenate([np.arange(len(drawings.gallery)), drawings.y])
+    return discriminant_axes(blurred(images, _SIZE), y, n_components)
+
+
+def _population(drawings: Drawings, project: Feature) -> Population:
+    gallery, probes = (blurred(x, _SIZE) for x in (drawings.gallery, drawings.probes))
+    return Population(project(gallery), project(probes), drawings.y, "cosine")
+
+
+def _letters_pixels(packages: Packages) -> Population:
+    noto = _noto(packages)
+    drawings = draw(_chosen(noto, is_letter), noto, _outlines(packages), 16)
+    gallery, probes = blurred(drawings.gallery, 16), blurred(drawings.probes, 16)
+    return Population(gallery, probes, drawings.y, "cosine")
+
+
+def _letters_screen(packages: Packages) -> Population:
+    noto, unifont = _noto(packages), _unifont(packages)
+    letters = np.random.default_rng(17).permutation(_chosen(noto, is_letter)).tolist()
+    training = draw(letters[:5000], noto, [unifont, *_outlines(packages)], _SIZE)
+    return _population(draw(letters[5000:], noto, [unifont], _SIZE), _discriminant(training, 32))
+
+
+def _ancient_signs(packages: Packages) -> Population:
+    noto, name = _noto(packages), "fonts-ancient-scripts"
+    patterns = "AegyptusR", "Akkadian", "Aegean", "Anatolian", "Nilus", "Analecta"
+    scholars = _family(packages, *((name, f"{pattern}_hint.ttf") for pattern in patterns))
+    training = draw(_chosen(noto, is_letter), noto, _outlines(packages), _SIZE)
+    drawings = draw(_chosen(noto, is_ancient), noto, [scholars], _SIZE)
+    return _population(drawings, _discriminant(training, 64))
+
+
+def _symbols(packages: Packages) -> Population:
+    noto, unifont, outlines = _noto(packages), _unifont(packages), _outlines(packages)
+    letters = np.random.default_rng(17).permutation(_chosen(noto, is_letter))[:3000].tolist()
+    training = draw(letters, noto, [unifont, *outlines], _SIZE)
+    images = blurred(np.concatenate([training.gallery, training.probes]), _SIZE)
+    layer = hidden_layer(images, np.concatenate([np.arange(len(training.gallery)), training.y]))
+    symbola = _family(packages, ("fonts-symbola", "*.ttf"))
+    drawings = draw(_chosen(symbola, is_symbol), symbola, [noto, *outlines[:2], unifont], _SIZE)
+    return _population(drawings, layer)
+
+
+_NOTO = "Debian fonts-noto-core 20201225 (OFL-1.1)"
+_UNIFONT = "Debian fonts-unifont 15.0.01 (GPL-2+ with the font exception)"
+_OUTLINES = (
+    "Debian fonts-dejavu-core 2.37 (Bitstream Vera)",
+    "Debian fonts-freefont-ttf 20120503 (GPL-3+ with the font exception)",
+    "Debian fonts-sil-nuosusil 2.200 (OFL-1.1)",
+    "Debian fonts-sil-abyssinica 2.100 (OFL-1.1)",
+)
+_LEFT_OUT = (
+    "Left out are Han and Hangul, which final checks use, marks that combine, characters that "
+    "Unicode equates with another, characters without ink or that only one font has (by the "
+    "tables of the fonts), and those that share template and compatibility decomposition with "
+    "another. Lookalikes of other scripts (Latin A, Greek Alpha) stay: some of their templates "
+    "are equal. Drawings are scaled and centred by the box around the ink, so size and height on "
+    "the line are lost. A wrong answer is another character that looks more alike."
+)
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="letters-pixels",
+        kind="characters in two typefaces",
+        about=(
+            "Classes are the letters and numbers of the scripts in use. The template is the "
+            "drawing of Noto Sans, the probes are those of DejaVu Sans, FreeSerif, Nuosu SIL (Yi) "
+            "and Abyssinica SIL (Ethiopic): one to three a class. " + _LEFT_OUT
+        ),
+        classifier="Cosine of 16 x 16 grey pixels, smoothed by a Gaussian of one pixel; untrained.",
+        packages=(_NOTO, *_OUTLINES),
+        make=_letters_pixels,
+    ),
+    Recipe(
+        name="letters-screen",
+        kind="characters in two typefaces",
+        about=(
+            "Classes are the letters and numbers of the scripts in use. The template is the "
+            "drawing of Noto Sans, the probe that of Unifont, whose letters are bitmaps of 8 or "
+            "16 by 16 points. A random 5,000 characters are set aside for training. " + _LEFT_OUT
+        ),
+        classifier=(
+            "Cosine in 32 discriminant axes of 24 x 24 smoothed pixels, trained on the characters "
+            "set aside in Noto Sans, Unifont, DejaVu Sans, FreeSerif and SIL's fonts."
+        ),
+        packages=(_NOTO, _UNIFONT, *_OUTLINES),
+        make=_letters_screen,
+    ),
+    Recipe(
+        name="ancient-signs",
+        kind="characters in two typefaces",
+        about=(
+            "Classes are Egyptian and Anatolian hieroglyphs, cuneiform, Linear A and B, Meroitic "
+            "and other signs of ancient scripts. The template is the drawing of Noto, the probe "
+            "that of George Douros' fonts for scholars (Aegyptus, Akkadian, Anatolian, Aegean, "
+            "Nilus, Analecta). " + _LEFT_OUT
+        ),
+        classifier=(
+            "Cosine in 64 discriminant axes of 24 x 24 smoothed pixels, trained on letters of "
+            "scripts in use in Noto Sans, DejaVu Sans, FreeSerif and SIL's fonts."
+        ),
+        packages=(_NOTO, "Debian fonts-ancient-scripts 2.60 (free for any use)", *_OUTLINES),
+        make=_ancient_signs,
+    ),
+    Recipe(
+        name="symbols",
+        kind="characters in two typefaces",
+        about=(
+            "Classes are symbols and punctuation marks: arrows, operators, Braille, music, game "
+            "tiles, emoji in black and white. The template is the drawing of Symbola, the probes "
+            "are those of Noto, DejaVu Sans, FreeSerif and Unifont: one to four a class. "
+            + _LEFT_OUT
+        ),
+        classifier=(
+            "Cosine of the 128 hidden units of a small network on 24 x 24 smoothed pixels. It was "
+            "trained to tell 3,000 letters apart, in Noto Sans, Unifont, DejaVu Sans, FreeSerif "
+            "and SIL's fonts; it saw no symbol."
+        ),
+        packages=("Debian fonts-symbola 2.60 (free for any use)", _NOTO, _UNIFONT, *_OUTLINES),
+        make=_symbols,
+    ),
+)
