@@ -9,10 +9,12 @@ from classex_bayes.studies.corpus.population import Population, Recipe
 
 # One module for each group of kinds; each has a tuple RECIPES.
 _MODULES: tuple[str, ...] = (
+    "airports",
     "characters",
     "linkage",
     "melodies",
     "molecules",
+    "orbits",
     "pronunciations",
     "sequences",
     "stars",
