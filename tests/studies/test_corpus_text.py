@@ -2,7 +2,14 @@
 
 import numpy as np
 
+from classex_bayes.studies.corpus.functions import (
+    Function,
+    canonical_directions,
+    description,
+    functions,
+)
 from classex_bayes.studies.corpus.linkage import is_chemical_name, mistyped, neighbours, typed
+from classex_bayes.studies.corpus.manuals import halves, plain
 from classex_bayes.studies.corpus.text_features import (
     LatentSemantics,
     ascii_fold,
@@ -67,3 +74,55 @@ def test_latent_semantics_are_the_singular_vectors_of_weighted_counts() -> None:
     got = vectors(texts)
     np.testing.assert_allclose(got @ got.T, want @ want.T, atol=1e-5)
     assert not vectors([["e"]]).any()
+
+
+def test_functions_have_their_names_docstrings_and_identifiers_in_order() -> None:
+    source = """
+class A:
+    def f(self, x: int = 3):
+        'Sum.'
+        def inner(y): pass
+        return self.g(x, key=B.c) + 1
+
+def h(): return 'no name'
+"""
+    assert functions(source, "m") == [
+        Function("m", "A.f", "Sum.", ("y", "g", "self", "x", "key", "c", "B")),
+        Function("m", "h", "", ()),
+    ]
+
+
+def test_description_ends_at_a_section_or_an_example() -> None:
+    assert description("Find it.\n\nSlowly.\n\nParameters\n----------\nx : int") == [
+        *["find", "it", "slowly"]
+    ]
+    assert description("Find it.\n\n    >>> find(it)\n\nMore.") == ["find", "it"]
+    assert description("") == []
+
+
+def test_canonical_directions_find_the_shared_coordinate() -> None:
+    rng = np.random.default_rng(1)
+    shared = rng.normal(size=5000)
+    first = np.column_stack([9 * rng.normal(size=5000), shared])
+    second = np.column_stack([shared + rng.normal(size=5000), 5 * rng.normal(size=5000)])
+    of_first, of_second = canonical_directions(first, second, 1e-6)
+    scores = np.corrcoef(first @ of_first[:, 0], second @ of_second[:, 0])[0, 1]
+    # The correlation of x and x + noise of the same variance.
+    assert abs(scores - np.sqrt(0.5)) < 0.03
+    np.testing.assert_allclose(np.var(first @ of_first, axis=0), 1, atol=0.05)
+
+
+def test_manual_pages_lose_their_preamble_macros_and_fonts() -> None:
+    page = """.\\" Licence
+.de XX
+.TH LS 1
+.SH NAME
+ls \\- list \\fIfiles\\fP
+.B \\-a
+all
+"""
+    assert plain(page).split() == ["NAME", "ls", "-", "list", "files", "-a", "all"]
+
+
+def test_halves_have_all_words_in_order() -> None:
+    assert halves("a b c d e") == (["a", "b"], ["c", "d", "e"])

@@ -11,7 +11,9 @@ from classex_bayes.studies.corpus.population import Population, Recipe
 _MODULES: tuple[str, ...] = (
     "airports",
     "characters",
+    "functions",
     "linkage",
+    "manuals",
     "melodies",
     "molecules",
     "orbits",

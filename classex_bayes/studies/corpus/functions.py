@@ -1,0 +1,225 @@
+"""Functions of Python libraries: found by their docstrings, and again in a later version."""
+
+import ast
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.text_features import LatentSemantics, hashed, words
+from classex_bayes.typing import FloatArray
+
+_LIBRARIES = (
+    ("sympy", "1.14.0"),
+    ("networkx", "3.6"),
+    ("mne", "1.13.2"),
+    ("nltk", "3.10.4"),
+    ("xarray", "2026.9.0"),
+    ("keras", "3.15.1"),
+    ("jax", "0.12.0.1"),
+    ("dask", "2026.8.0"),
+    ("tensorflow-probability", "0.25.0"),
+    ("django", "6.0"),
+)
+_VERSIONS = (
+    ("sympy", "1.5", "1.14.0"),
+    ("networkx", "2.4", "3.6"),
+    ("django", "2.2", "6.0"),
+)
+# Libraries of which no version is tested.
+_PCA_LIBRARIES = (("jax", "0.12.0.1"), ("mne", "1.13.2"), ("nltk", "3.10.4"))
+_N_DESCRIBED = 10_000
+_FEWEST_WORDS = 8
+
+
+class Function(NamedTuple):
+    """A function or method as its source tells it."""
+
+    module: str
+    name: str
+    docstring: str
+    body: tuple[str, ...]
+
+
+def functions(source: str | bytes, module: str) -> list[Function]:
+    """Functions and methods of a module, without those inside functions.
+
+    The body is the list of the identifiers in a function's statements, in their order: names,
+    attributes and keywords of calls, neither the docstring nor the function's name.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+    return list(_functions(tree, module, ""))
+
+
+def _functions(node: ast.AST, module: str, prefix: str) -> Iterator[Function]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield from _functions(child, module, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(child) or ""
+            statements = child.body[bool(docstring) :]
+            body = tuple(name for statement in statements for name in _identifiers(statement))
+            yield Function(module, f"{prefix}{child.name}", docstring, body)
+
+
+def _identifiers(node: ast.AST) -> Iterator[str]:
+    for field in ("id", "attr", "arg"):
+        name = getattr(node, field, None)
+        if isinstance(name, str):
+            yield name
+    for child in ast.iter_child_nodes(node):
+        yield from _identifiers(child)
+
+
+def description(docstring: str) -> list[str]:
+    r"""Words of a docstring up to its first underlined section or example.
+
+    >>> description("Sum of x.\n\nExamples\n--------\n>>> f(1)")
+    ['sum', 'of', 'x']
+    """
+    lines = docstring.splitlines()
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith(">>>"):
+            return words("\n".join(lines[:i]))
+        if i and len(line.strip()) > 2 and set(line.strip()) <= set("-="):
+            return words("\n".join(lines[: i - 1]))
+    return words(docstring)
+
+
+def canonical_directions(
+    first: FloatArray, second: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Directions of canonical correlation of paired vectors, the best correlated first.
+
+    `ridge`, times the mean variance of a coordinate, is added to each variance.
+    """
+    whitenings = []
+    for vectors in (first, second):
+        covariance = vectors.T @ vectors / len(vectors)
+        variances, axes = np.linalg.eigh(covariance)
+        whitenings.append(axes / np.sqrt(variances + ridge * variances.mean()) @ axes.T)
+    left, _, right = np.linalg.svd(whitenings[0] @ first.T @ second @ whitenings[1])
+    return whitenings[0] @ left, whitenings[1] @ right.T
+
+
+def _library(folder: Path) -> list[Function]:
+    """Functions of all modules of an unpacked package but its tests."""
+    result = []
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder).parts
+        if not any(part.startswith("test") for part in parts):
+            try:
+                result += functions(file.read_bytes(), ".".join(parts)[:-3])
+            except SyntaxError:  # A template of code, or code of Python 2.
+                continue
+    return result
+
+
+def _by_docstring(packages: Packages) -> Population:
+    pairs = {}
+    for name, version in _LIBRARIES:
+        for function in _library(packages.pypi(name, version)):
+            text = description(function.docstring)
+            if min(len(text), len(function.body)) >= _FEWEST_WORDS:
+                code = words(" ".join((function.name, *function.body)))
+                pairs[(*code, "", *text)] = code, text
+    order = np.random.default_rng(17).permutation(len(pairs))
+    every = list(pairs.values())
+    tested = [every[i] for i in order[:_N_DESCRIBED]]
+    training = [every[i] for i in order[_N_DESCRIBED:]]
+    vectors = LatentSemantics([code + text for code, text in training], 256)
+    of_code, of_text = canonical_directions(
+        vectors([code for code, _ in training]), vectors([text for _, text in training]), 0.1
+    )
+    gallery = vectors([code for code, _ in tested]) @ of_code[:, :200]
+    probes = vectors([text for _, text in tested]) @ of_text[:, :200]
+    return Population(gallery, probes, np.arange(len(tested)), "cosine")
+
+
+def _bodies(folder: Path) -> dict[str, tuple[str, ...]]:
+    """Identifiers in the body of each function, by its full name; of several the last."""
+    return {
+        f"{function.module}:{function.name}": function.body
+        for function in _library(folder)
+        if len(function.body) >= _FEWEST_WORDS
+    }
+
+
+def _body_counts(bodies: list[tuple[str, ...]]) -> FloatArray:
+    """Square roots of the counts of identifiers and of pairs in a row, hashed."""
+    features = [[*body, *map(".".join, pairwise(body))] for body in bodies]
+    counts = hashed(features, 2048).toarray()
+    return np.sign(counts) * np.sqrt(np.abs(counts))
+
+
+def _by_older_version(packages: Packages) -> Population:
+    old, new = [], []
+    for name, before, after in _VERSIONS:
+        olds, news = (_bodies(packages.pypi(name, version)) for version in (before, after))
+        shared = sorted(olds.keys() & news.keys())
+        old += [olds[function] for function in shared]
+        new += [news[function] for function in shared]
+    other = [_bodies(packages.pypi(name, version)) for name, version in _PCA_LIBRARIES]
+    training = _body_counts([body for bodies in other for body in bodies.values()])
+    _, axes = np.linalg.eigh(np.cov(training.T))
+    axes = axes[:, -128:]
+    return Population(_body_counts(old) @ axes, _body_counts(new) @ axes, np.arange(len(old)))
+
+
+RECIPES = (
+    Recipe(
+        name="functions-docstrings",
+        kind="code",
+        about=(
+            "Classes are 10,000 functions and methods of ten Python libraries, drawn at random. "
+            "The template is made of the name and of the identifiers in the body, split into "
+            "words. The test instance is the description in the docstring, up to its first "
+            "section or example. Left out are functions with fewer than eight words in the "
+            "description or eight identifiers in the body, those inside functions, the tests of "
+            "the libraries, and copies that agree in both. A wrong answer finds another function "
+            "for a description."
+        ),
+        classifier=(
+            "Latent semantics (256 dimensions) and canonical correlation analysis (200) of "
+            "templates and descriptions, both learnt on the other functions of the libraries; "
+            "cosine."
+        ),
+        packages=(
+            "PyPI: sympy 1.14.0, networkx 3.6, mne 1.13.2, xarray 2026.9.0, dask 2026.8.0, "
+            "django 6.0 (BSD), nltk 3.10.4, keras 3.15.1, jax 0.12.0.1, "
+            "tensorflow-probability 0.25.0 (Apache 2.0)",
+        ),
+        make=_by_docstring,
+    ),
+    Recipe(
+        name="functions-versions",
+        kind="code",
+        about=(
+            "Classes are the functions and methods that two versions of a library have under the "
+            "same full name: SymPy of 2019 and 2025, NetworkX of 2019 and 2025, Django of 2019 "
+            "and 2025. The template is the older body, the test instance is the newer one; both "
+            "are the identifiers of the body, without the function's name. Many bodies have not "
+            "changed, and some functions of a version have equal bodies; they stay. Left out are "
+            "functions with fewer than eight identifiers in either version, those inside "
+            "functions, and the tests of the libraries. A wrong answer takes a function for the "
+            "successor of another."
+        ),
+        classifier=(
+            "Euclidean distance of square roots of the counts of identifiers and of pairs in a "
+            "row, hashed to 2,048 signed buckets; 128 principal components learnt on the "
+            "functions of three other libraries."
+        ),
+        packages=(
+            "PyPI: sympy 1.5 and 1.14.0, networkx 2.4 and 3.6, django 2.2 and 6.0, mne 1.13.2 "
+            "(BSD), jax 0.12.0.1, nltk 3.10.4 (Apache 2.0)",
+        ),
+        make=_by_older_version,
+    ),
+)

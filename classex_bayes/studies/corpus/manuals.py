@@ -1,0 +1,103 @@
+"""Manual pages, recognised by their other half."""
+
+import gzip
+import re
+
+import numpy as np
+
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.text_features import LatentSemantics, words
+
+_PACKAGES = (
+    "erlang-manpages",
+    "freebsd-manpages",
+    "git-man",
+    "libcurl4-doc",
+    "libssl-doc",
+    "libx11-doc",
+    "manpages",
+    "manpages-dev",
+    "mpich-doc",
+    "ncurses-doc",
+    "openmpi-doc",
+    "perl-doc",
+    "tcl8.6-doc",
+    "tcllib",
+    "tk8.6-doc",
+)
+_N_PAGES = 6_000
+_FEWEST_WORDS = 100
+# Escapes of roff: fonts, sizes, registers, and characters by name; then all others.
+_ESCAPE = re.compile(r"\\(?:f\[\w*\]|f\(\w\w|f\w|s[-+]?\d+|\*?\(..|\*?\[\w+\]|n\w)|\\[&|^%ce]")
+
+
+def plain(source: str) -> str:
+    """Text of a manual page from its first section, without comments and escapes.
+
+    Names of macros are left out, their arguments are kept.
+    """
+    section = re.search(r"^\.\s*S[Hh]\b", source, re.MULTILINE)
+    text = source[section.start() if section else 0 :]
+    text = re.sub(r"^[.']\s*\\\".*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[.']\s*\w*", "", text, flags=re.MULTILINE)
+    return _ESCAPE.sub("", text).replace("\\-", "-")
+
+
+def halves(text: str) -> tuple[list[str], list[str]]:
+    """First and second half of the words of a text."""
+    every = words(text)
+    return every[: len(every) // 2], every[len(every) // 2 :]
+
+
+def _pages(packages: Packages) -> list[tuple[list[str], list[str]]]:
+    """Halves of the pages with enough words; those of equal texts once."""
+    texts = {}
+    for name in _PACKAGES:
+        folder = packages.debian(name)
+        for file in sorted(folder.glob("usr/share/man/man*/*.gz")):
+            if not file.is_symlink():
+                source = gzip.decompress(file.read_bytes()).decode("utf8", "replace")
+                first, second = halves(plain(source))
+                if len(first) + len(second) >= _FEWEST_WORDS:
+                    texts[(*first, *second)] = first, second
+    return list(texts.values())
+
+
+def _by_halves(packages: Packages) -> Population:
+    pages = _pages(packages)
+    order = np.random.default_rng(17).permutation(len(pages))
+    tested = [pages[i] for i in order[:_N_PAGES]]
+    training = [first + second for first, second in (pages[i] for i in order[_N_PAGES:])]
+    vectors = LatentSemantics(training, 200)
+    gallery, probes = (vectors([page[half] for page in tested]) for half in (0, 1))
+    return Population(gallery, probes, np.arange(len(tested)), "cosine")
+
+
+RECIPES = (
+    Recipe(
+        name="manual-halves",
+        kind="text",
+        about=(
+            "Classes are 6,000 manual pages, drawn at random from those of FreeBSD, Linux, Perl, "
+            "Tcl, Tk, Erlang, Git, OpenSSL, cURL, X11, ncurses and two versions of MPI. The "
+            "template is the first half of the words of a page from its first section on, the "
+            "test instance is the second half. Left out are pages of fewer than 100 words, links "
+            "to other pages, and copies with the same words; families of similar pages stay. A "
+            "wrong answer continues a page with the end of another."
+        ),
+        classifier=(
+            "Cosine in the latent semantic space (200 dimensions) of words, learnt on the other "
+            "pages of the packages."
+        ),
+        packages=(
+            "Debian 12, by its own apt: freebsd-manpages 12.2, openmpi-doc 4.1.4 (BSD); "
+            "erlang-manpages 25.2.3, libssl-doc 3.0.22 (Apache 2.0); libcurl4-doc 7.88.1 (curl); "
+            "libx11-doc 1.8.4, ncurses-doc 6.4, mpich-doc 4.0.2 (MIT and the like); tcl8.6-doc "
+            "8.6.13, tk8.6-doc 8.6.13, tcllib 1.21 (Tcl licence); git-man 2.39.5 (GPL 2); "
+            "perl-doc 5.36.0 (Artistic or GPL); manpages and manpages-dev 6.03 (verbatim, GPL "
+            "and BSD, page by page)",
+        ),
+        make=_by_halves,
+    ),
+)
