@@ -20,6 +20,7 @@ _MODULES: tuple[str, ...] = (
     "pronunciations",
     "sequences",
     "stars",
+    "substances",
 )
 
 
