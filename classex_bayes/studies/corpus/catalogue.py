@@ -17,6 +17,7 @@ _MODULES: tuple[str, ...] = (
     "melodies",
     "molecules",
     "orbits",
+    "pictograms",
     "pronunciations",
     "sequences",
     "stars",

@@ -58,3 +58,35 @@ def hidden_layer(
         network.fit(np.asarray(x, np.float32), y)
     weights, bias = network.coefs_[0], network.intercepts_[0]
     return lambda images: np.maximum(images @ weights + bias, 0)
+
+
+def gradient_cells(images: IntArray, *, cells: int = 6, directions: int = 8) -> FloatArray:
+    """Square roots of the shares of edges of each direction in each cell of colour images.
+
+    Images are (n, side, side, 3), from 0 to 255. A pixel counts with the size of its steepest
+    gradient among the three colours, shared between the two next directions, and between cells by
+    a Gaussian of half a cell.
+    """
+    from scipy.ndimage import gaussian_filter
+
+    smooth = gaussian_filter(np.asarray(images, np.float32) / 255, (0, 1, 1, 0))
+    down, right = np.gradient(smooth, axis=(1, 2))
+    steepest = (down**2 + right**2).argmax(axis=-1)[..., None]
+    down, right = (np.take_along_axis(x, steepest, -1)[..., 0] for x in (down, right))
+    size = np.hypot(down, right)
+    direction = np.arctan2(down, right) % np.pi / np.pi * directions
+    step = images.shape[1] // cells
+    shares = []
+    for centre in range(directions):
+        away = np.abs(direction - centre)
+        weight = np.clip(1 - np.minimum(away, directions - away), 0, None)
+        edges = gaussian_filter(size * weight, (0, step / 2, step / 2))
+        shares.append(edges[:, step // 2 :: step, step // 2 :: step].reshape(len(images), -1))
+    cell_edges = np.concatenate(shares, axis=1) + 1e-6
+    return np.sqrt(cell_edges / cell_edges.sum(axis=1, keepdims=True))
+
+
+def whitened_components(x: FloatArray, n_components: int) -> Projection:
+    """Principal components, each of variance one."""
+    plain = principal_components(x, n_components)
+    return Projection(plain.mean, plain.axes / plain(x).std(axis=0))

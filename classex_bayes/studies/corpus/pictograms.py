@@ -1,0 +1,229 @@
+"""Icons of one name in several themes, and emoji of two vendors."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from PIL import Image
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.studies.corpus.image_features import (
+    discriminant_axes,
+    gradient_cells,
+    whitened_components,
+)
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.typing import FloatArray, IntArray
+
+_SIDE = 48
+_TEMPLATES = "papirus-icon-theme/Papirus/64x64/apps"
+_THEMES = (
+    "numix-icon-theme-circle/Numix-Circle/48/apps",
+    "moka-icon-theme/Moka/48x48/apps",
+    "paper-icon-theme/Paper/48x48/apps",
+    "obsidian-icon-theme/Obsidian/apps/48",
+)
+_DRAW_SVG = """
+import sys, resvg_py
+from pathlib import Path
+for row, file in enumerate(sys.stdin.read().splitlines()):
+    png = resvg_py.svg_to_bytes(svg_path=file, width=48, height=48, skip_system_fonts=True)
+    Path(sys.argv[1], f"{row}.png").write_bytes(png)
+"""
+# Weight of colours beside edges, whose squares add up to one.
+_COLOUR = 0.1
+# Code points that say how to draw an emoji, and join it to others.
+_JOINERS = {0xFE0F, 0x200D}
+
+
+def on_white(image: Image.Image) -> IntArray:
+    """Colours (side, side, 3) of a picture on white, centred in a square and scaled."""
+    picture = image.convert("RGBA")
+    longest = max(picture.size)
+    square = Image.new("RGBA", (longest, longest), "white")
+    corner = (longest - picture.width) // 2, (longest - picture.height) // 2
+    square.alpha_composite(picture, corner)
+    small = square.convert("RGB").resize((_SIDE, _SIDE), Image.Resampling.BILINEAR)
+    return np.asarray(small)
+
+
+def icons_of_theme(folder: Path) -> dict[str, Path]:
+    """File that each name of a theme's folder leads to; several names may lead to one file."""
+    files = {file.stem: file.resolve() for file in sorted(folder.iterdir())}
+    return {name: file for name, file in files.items() if file.is_file()}
+
+
+def same_icons(
+    template: dict[str, Path], themes: Iterable[dict[str, Path]]
+) -> dict[Path, list[Path]]:
+    """Drawings of other themes for each drawing of the templates' theme that has any.
+
+    A theme has the drawing for the file's own name, or else for the first of the other names that
+    lead to the file, in the order of the alphabet.
+    """
+    names_of = defaultdict(list)
+    for name, file in sorted(template.items(), key=lambda icon: (icon[0] != icon[1].stem, icon)):
+        names_of[file].append(name)
+    shared = [(theme, set(theme)) for theme in themes]
+    pairs = {}
+    for file, names in names_of.items():
+        hits = [[theme[name] for name in names if name in known][:1] for theme, known in shared]
+        if any(hits):
+            pairs[file] = [drawing for hit in hits for drawing in hit]
+    return pairs
+
+
+def _pictures(files: Iterable[Path], packages: Packages) -> dict[Path, IntArray]:
+    """Pixels of icons, drawn by resvg if they are outlines."""
+    files = sorted(set(files))
+    outlines = [file for file in files if file.suffix == ".svg"]
+    path = {**os.environ, "PYTHONPATH": str(packages.pypi("resvg_py", "0.5.0"))}
+    with TemporaryDirectory() as scratch:
+        done = subprocess.run(
+            [sys.executable, "-c", _DRAW_SVG, scratch],
+            input="\n".join(map(str, outlines)), capture_output=True, text=True, env=path,
+        )  # fmt: skip
+        if done.returncode:
+            raise DataError(f"resvg_py: cannot draw the icons ({done.stderr.strip()[-200:]})")
+        drawn = {file: Path(scratch, f"{row}.png") for row, file in enumerate(outlines)}
+        return {file: on_white(Image.open(drawn.get(file, file))) for file in files}
+
+
+def _icons(packages: Packages) -> Population:
+    folders = [
+        packages.debian(package) / "usr/share/icons" / folder
+        for package, _, folder in (place.partition("/") for place in (_TEMPLATES, *_THEMES))
+    ]
+    template, *themes = map(icons_of_theme, folders)
+    pairs = same_icons(template, themes)
+    pictures = _pictures([file for pair in pairs.items() for file in (pair[0], *pair[1])], packages)
+    edges = gradient_cells(np.array(list(pictures.values())))
+    row = {file: number for number, file in enumerate(pictures)}
+    order = np.random.default_rng(17).permutation(len(pairs))
+    classes = [list(pairs.items())[position] for position in order]
+    gallery = edges[[row[file] for file, _ in classes]]
+    probes = edges[[row[drawing] for _, drawings in classes for drawing in drawings]]
+    y = np.repeat(np.arange(len(classes)), [len(drawings) for _, drawings in classes])
+    aside = 900
+    training = np.concatenate([gallery[:aside], probes[y < aside]])
+    project = discriminant_axes(training, np.concatenate([np.arange(aside), y[y < aside]]), 64)
+    tested = y >= aside
+    return Population(
+        project(gallery[aside:]), project(probes[tested]), y[tested] - aside, "cosine"
+    )
+
+
+def without_joiners(codes: Iterable[int]) -> tuple[int, ...]:
+    """Code points of an emoji, without those that only join others or choose their style."""
+    return tuple(code for code in codes if code not in _JOINERS)
+
+
+def emoji_of_font(file: Path) -> dict[tuple[int, ...], Image.Image]:
+    """Bitmaps of a colour font, by sequence of code points."""
+    from fontTools.ttLib import TTFont
+
+    with TTFont(file) as font:
+        glyph_of = {(code,): glyph for code, glyph in font.getBestCmap().items()}
+        code_of = {glyph: code for (code,), glyph in sorted(glyph_of.items(), reverse=True)}
+        lookups = font["GSUB"].table.LookupList.Lookup
+        tables = [
+            table for lookup in lookups if lookup.LookupType == 4 for table in lookup.SubTable
+        ]
+        for first, ligatures in [pair for table in tables for pair in table.ligatures.items()]:
+            for ligature in ligatures:
+                parts = first, *ligature.Component
+                if all(part in code_of for part in parts):
+                    glyph_of[tuple(code_of[part] for part in parts)] = ligature.LigGlyph
+        bitmaps = font["CBDT"].strikeData[0]
+        return {
+            without_joiners(codes): Image.open(BytesIO(bitmaps[glyph].imageData))
+            for codes, glyph in glyph_of.items()
+            if glyph in bitmaps
+        }
+
+
+def emoji_features(images: IntArray) -> FloatArray:
+    """Edges, and colours of 8 x 8 cells, of pictures (n, 48, 48, 3)."""
+    cells = images.reshape(len(images), 8, 6, 8, 6, 3).mean(axis=(2, 4)).reshape(len(images), -1)
+    return np.concatenate([gradient_cells(images), cells / 255 * _COLOUR], axis=1)
+
+
+def _emoji(packages: Packages) -> Population:
+    (font,) = packages.debian("fonts-noto-color-emoji").rglob("NotoColorEmoji.ttf")
+    noto = emoji_of_font(font)
+    drawn = packages.debian("ruby-gemojione").rglob("assets/png/*.png")
+    emojione = {}
+    for file in drawn:
+        parts = file.stem.split("-")
+        if all(re.fullmatch("[0-9A-F]{4,5}", part) for part in parts):
+            emojione[without_joiners(int(part, 16) for part in parts)] = file
+    shared = sorted(noto.keys() & emojione.keys())
+    others = sorted(noto.keys() - emojione.keys())
+    gallery, probes, training = (
+        emoji_features(np.array([on_white(picture) for picture in pictures]))
+        for pictures in (
+            [noto[codes] for codes in shared],
+            [Image.open(emojione[codes]) for codes in shared],
+            [noto[codes] for codes in others],
+        )
+    )
+    project = whitened_components(training, 64)
+    return Population(project(gallery), project(probes), np.arange(len(shared)), "cosine")
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="icons",
+        kind="icons in several themes",
+        about=(
+            "Classes are the drawings of programs in the icon theme Papirus, its icons of 64 "
+            "pixels being the templates. The probes are the icons of the same program in Numix "
+            "Circle, Moka, Paper and Obsidian, one to four a class. A program often has several "
+            "names, links to one drawing: they are one class. Left out are programs that no other "
+            "theme draws, and 900 programs at random, which are set aside for training. Themes "
+            "sometimes give two programs of Papirus one drawing; such probes stay. A wrong answer "
+            "is another program."
+        ),
+        classifier=(
+            "Cosine in 64 discriminant axes of histograms of the directions of edges (6 x 6 cells, "
+            "8 directions), trained on the programs set aside in all five themes."
+        ),
+        packages=(
+            "Debian papirus-icon-theme 20230104 (GPL-3)",
+            "Debian numix-icon-theme-circle 22.11.05 (GPL-3+)",
+            "Debian moka-icon-theme 5.5.0 (CC-BY-SA-4.0, GPL-3+)",
+            "Debian paper-icon-theme 1.5.0 (CC-BY-SA-4.0, GPL-3+, LGPL-3)",
+            "Debian obsidian-icon-theme 3.5 (GPL-3)",
+            "PyPI resvg_py 0.5.0, which draws outlines (MIT)",
+        ),
+        make=_icons,
+    ),
+    Recipe(
+        name="emoji",
+        kind="emoji of two vendors",
+        about=(
+            "Classes are the emoji that EmojiOne 3 and Google's Noto Color Emoji both draw, tones "
+            "of skin, families and flags included. The template is the bitmap of Noto, the probe "
+            "the picture of EmojiOne. Left out are the emoji that EmojiOne lacks, which serve for "
+            "training. A few emoji, like the flags of a state and of its territory, have equal "
+            "templates and stay. A wrong answer is another emoji."
+        ),
+        classifier=(
+            "Cosine of 64 whitened principal components of histograms of the directions of edges "
+            "and of the mean colours of 8 x 8 cells, trained on the emoji of Noto left out."
+        ),
+        packages=(
+            "Debian fonts-noto-color-emoji 2.042 (OFL-1.1)",
+            "Debian ruby-gemojione 3.3.0 (CC-BY-SA-4.0)",
+        ),
+        make=_emoji,
+    ),
+)
