@@ -9,6 +9,7 @@ from classex_bayes.studies.corpus.abc_notation import tunes
 from classex_bayes.studies.corpus.cepstra import cepstra, mel_filters, stretched, voiced
 from classex_bayes.studies.corpus.melodies import hummed, motifs, steps
 from classex_bayes.studies.corpus.pronunciations import arpabet, dictionary, phone_ngrams
+from classex_bayes.studies.corpus.speech import german, lower_case
 
 
 def notes(music, key="C"):
@@ -67,6 +68,11 @@ def test_pronunciations():
     assert dictionary("be B IY1\nbe(2) B IY0\na.b EY1") == {"be": ["B", "IY"]}
     assert arpabet("ˈɑːɹ b ɪ t ɹ ɪ dʒ ɚ") == ["AA", "R", "B", "IH", "T", "R", "IH", "JH", "ER"]
     assert len(phone_ngrams(["B", "IY", "T"])) == 3 + 4 + 3
+
+
+def test_word_lists():
+    assert lower_case("cat Cat cat's at dog cat") == ["cat", "dog"]
+    assert german("Katze EU z.B. über CDUler ab Katze") == ["Katze", "über"]
 
 
 def test_mel_filters_cover_the_band():

@@ -20,6 +20,7 @@ _MODULES: tuple[str, ...] = (
     "pictograms",
     "pronunciations",
     "sequences",
+    "speech",
     "spelling",
     "stars",
     "substances",

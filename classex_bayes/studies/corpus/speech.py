@@ -1,0 +1,124 @@
+"""Words that a synthetic voice speaks, recognised by how another voice speaks them."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from classex_bayes.studies.corpus.cepstra import vector
+from classex_bayes.studies.corpus.image_features import discriminant_axes, hidden_layer
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.voices import RATE, espeak, flite
+from classex_bayes.typing import FloatArray
+
+_N_CLASSES, _N_TRAINING = 4000, 1500
+
+
+def lower_case(text: str) -> list[str]:
+    """Words of three or more letters a to z, in alphabetical order.
+
+    Examples
+    --------
+    >>> lower_case("zoo Aachen a's at café bee")
+    ['bee', 'zoo']
+    """
+    words = {word for word in text.split() if word.isascii() and word.isalpha()}
+    return sorted(word for word in words if word.islower() and len(word) > 2)
+
+
+def german(text: str) -> list[str]:
+    """Words of three or more letters, nouns with their capital, in alphabetical order.
+
+    Examples
+    --------
+    >>> german("Öl ABM müde Haus z.B. Bäume")
+    ['Bäume', 'Haus', 'müde']
+    """
+    words = {word for word in text.split() if word.isalpha() and len(word) > 2}
+    return sorted(word for word in words if word[1:].islower())
+
+
+def _drawn(words: Iterable[str]) -> list[str]:
+    """Words to train on, and then those of the classes, at random."""
+    order = np.random.default_rng(1).permutation(list(words))
+    return [str(word) for word in order[: _N_TRAINING + _N_CLASSES]]
+
+
+def _vectors(sounds: Iterable[FloatArray]) -> FloatArray:
+    return np.stack([vector(sound, RATE) for sound in sounds])
+
+
+def _english(packages: Packages) -> Population:
+    """Words by espeak-ng as templates, by two voices of flite as probes."""
+    file = packages.debian("wamerican") / "usr/share/dict/american-english"
+    words = _drawn(lower_case(file.read_text(encoding="utf-8")))
+    voices = [
+        _vectors(espeak(packages, words, "-v", "en-us")),
+        _vectors(flite(packages, words, "kal16")),
+        _vectors(flite(packages, words, "slt")),
+    ]
+    training = np.concatenate([voice[:_N_TRAINING] for voice in voices])
+    project = discriminant_axes(training, np.tile(np.arange(_N_TRAINING), 3), 50)
+    gallery, *spoken = (project(voice[_N_TRAINING:]) for voice in voices)
+    y = np.tile(np.arange(_N_CLASSES), 2)
+    return Population(gallery, np.concatenate(spoken), y, "cosine")
+
+
+def _german(packages: Packages) -> Population:
+    """Words by a voice of espeak-ng as templates, by a faster and higher one as probes."""
+    file = packages.debian("wngerman") / "usr/share/dict/ngerman"
+    words = _drawn(german(file.read_text(encoding="utf-8")))
+    slow = _vectors(espeak(packages, words, "-v", "de"))
+    fast = _vectors(espeak(packages, words, "-v", "de+f5", "-s", "220"))
+    training = np.concatenate([slow[:_N_TRAINING], fast[:_N_TRAINING]])
+    mean, scale = training.mean(0), training.std(0)
+    units = hidden_layer((training - mean) / scale, np.tile(np.arange(_N_TRAINING), 2))
+    gallery, probes = (units((voice[_N_TRAINING:] - mean) / scale) for voice in (slow, fast))
+    return Population(gallery, probes, np.arange(_N_CLASSES), "cosine")
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="spoken-english",
+        kind="sounds",
+        about=(
+            "Classes are 4,000 words, drawn at random from the lower-case words of three or more "
+            "letters of a list of American English; inflected forms are classes of their own. The "
+            "template is a word spoken by espeak-ng, American English. The two test instances are "
+            "the word spoken by two voices of flite, kal16 (a man, diphones) and slt (a woman, "
+            "statistical parametric). A wrong answer is a word that espeak-ng speaks more like "
+            "the test instance."
+        ),
+        classifier=(
+            "Cosine of 50 linear discriminants of 13 mel-frequency cepstra at 20 equally spaced "
+            "times. The discriminants are learnt on 1,500 other words in the three voices."
+        ),
+        packages=(
+            "wamerican 2020.12.07 (Debian, SCOWL, permissive)",
+            "espeak-ng 1.51 and its data (Debian, GPL-3+)",
+            "flite 2.2 and its voices (Debian, BSD-like)",
+        ),
+        make=_english,
+    ),
+    Recipe(
+        name="spoken-german",
+        kind="sounds",
+        about=(
+            "Classes are 4,000 words, drawn at random from the words of three or more letters of "
+            "a list of German, nouns and names among them; words with capitals inside, which are "
+            "abbreviations, are left out, inflected forms are classes of their own. The template "
+            "is a word spoken by the voice de of espeak-ng, at 175 words a minute. The one test "
+            "instance is the word spoken by its variant f5, a woman, at 220 words a minute. A "
+            "wrong answer is a word whose template resembles the fast one more."
+        ),
+        classifier=(
+            "Cosine of the 128 hidden units of a network that was trained to tell 1,500 other "
+            "words apart in both voices, from 13 mel-frequency cepstra at 20 equally spaced times."
+        ),
+        packages=(
+            "wngerman 20161207 (Debian, GPL-2+)",
+            "espeak-ng 1.51 and its data (Debian, GPL-3+)",
+        ),
+        make=_german,
+    ),
+)
