@@ -18,6 +18,7 @@ _MODULES: tuple[str, ...] = (
     "molecules",
     "orbits",
     "pictograms",
+    "printed_words",
     "pronunciations",
     "sequences",
     "speech",
