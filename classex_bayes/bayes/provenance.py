@@ -52,6 +52,10 @@ def stage_rng(
     return np.random.default_rng(child)
 
 
+# Fields that files of version 0.1.0 lack, with the values that give its priors.
+_SINCE_0_1_0 = {"MixturePrior": {"tail": 0.0, "tail_sd": 0.0}}
+
+
 def describe_prior(prior: Prior) -> str:
     """Class and fields of a prior as JSON, or a DataError where a file cannot hold them."""
     name = type(prior).__name__
@@ -88,4 +92,4 @@ def prior_of(description: str, given: Any = None) -> Prior:
             f"prior: the model was fitted with a prior of your own; pass it, as in "
             f"load(path, prior={name}({values}))"
         )
-    return PRIORS[name](**fields)
+    return PRIORS[name](**{**_SINCE_0_1_0.get(name, {}), **fields})

@@ -16,15 +16,15 @@ import numpy as np
 from numba import types
 
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
-from classex_bayes.bayes.model.priors import SHARPNESS
+from classex_bayes.bayes.model.priors import NEARLY_LOG, SHARPNESS
 
 # Places of the constants in the vector; knots, functions, matrix and data follow, then, if the
 # sampler's point is whitened, centre and root of `classex_bayes.bayes.model.accelerated.whitening`.
 (
     SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, IS_DIRICHLET, HAS_GROUPS, IS_MONOTONE, IS_POWER,
     IS_WHITENED, CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SEPARATION,
-    IMBALANCE, DEVIATION, BANDWIDTH, HEADER,
-) = range(19)  # fmt: skip
+    IMBALANCE, TAIL, TAIL_SD, DEVIATION, BANDWIDTH, HEADER,
+) = range(21)  # fmt: skip
 # Products of smaller numbers leave the normal range, where arithmetic is slow.
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -65,7 +65,59 @@ def _logistic(x: float) -> float:
 
 
 @_compiled
-def _two_groups(x: Any, packed: Any, knots: Any, logs: Any, harder_share: Any) -> None:
+def _place_of_tail(packed: Any) -> int:
+    if not packed[HAS_GROUPS] > 0:
+        return 2
+    return 5 if packed[IMBALANCE] > 0 else 4
+
+
+@_compiled
+def _tail(x: Any, packed: Any) -> float:
+    return x[_place_of_tail(packed)] if packed[TAIL_SD] > 0 else packed[TAIL]
+
+
+@_compiled
+def _bent(t: float, tail: float) -> Any:
+    """T(t) of `classex_bayes.bayes.model.priors.bent`, and its derivatives by t and by the tail."""
+    if t <= 0:
+        return t, 1.0, 0.0
+    power, log = 1 + tail, math.log1p(t)
+    slope = math.exp(tail * log)
+    if abs(power) < NEARLY_LOG:
+        height = log * (1 + power * log * (1 / 2 + power * log / 6))
+        return height, slope, log * log * (1 / 2 + power * log * (1 / 3 + power * log / 8))
+    height = math.expm1(power * log) / power
+    return height, slope, (log * slope * (1 + t) - height) / power
+
+
+@_compiled
+def _stretched(x: Any, packed: Any, knots: Any, stretched: Any) -> None:
+    """The knots on the scale that the tail bends: 0 at mu, where the slope is 1."""
+    tail = _tail(x, packed)
+    centre, slope, _ = _bent(x[0], tail)
+    for j in range(knots.size):
+        height, _, _ = _bent(knots[j], tail)
+        stretched[j] = (height - centre) / slope
+
+
+@_compiled
+def _stretched_gradient(x: Any, packed: Any, knots: Any, upstream: Any, gradient: Any) -> float:
+    """Add what `upstream`, derivatives by the stretched knots, gives for mu; return the tail's."""
+    tail = _tail(x, packed)
+    centre, slope, centre_by_tail = _bent(x[0], tail)
+    log_mu = math.log1p(max(x[0], 0.0))
+    bend = tail / (1 + x[0]) if x[0] > 0 else 0.0
+    by_tail = 0.0
+    for j in range(knots.size):
+        height, _, height_by_tail = _bent(knots[j], tail)
+        stretched = (height - centre) / slope
+        gradient[0] -= upstream[j] * (1 + stretched * bend)
+        by_tail += upstream[j] * ((height_by_tail - centre_by_tail) / slope - stretched * log_mu)
+    return by_tail
+
+
+@_compiled
+def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: Any) -> None:
     """Log density of both groups on the knots, and the harder group's responsibility."""
     share = _logistic(x[2])
     separation = math.exp(x[3])
@@ -76,9 +128,9 @@ def _two_groups(x: Any, packed: Any, knots: Any, logs: Any, harder_share: Any) -
     # log share and log(1 - share) from the log odds: neither rounds to log 0.
     harder_log = -_softplus(-x[2]) - imbalance
     easier_log = -_softplus(x[2]) + imbalance
-    for j in range(knots.size):
-        harder = (knots[j] - x[0] + (1 - share) * separation) / harder_tau
-        easier = (knots[j] - x[0] - share * separation) / easier_tau
+    for j in range(stretched.size):
+        harder = (stretched[j] + (1 - share) * separation) / harder_tau
+        easier = (stretched[j] - share * separation) / easier_tau
         a = harder_log - 0.5 * harder * harder
         b = easier_log - 0.5 * easier * easier
         small = math.exp(-abs(a - b))
@@ -88,22 +140,23 @@ def _two_groups(x: Any, packed: Any, knots: Any, logs: Any, harder_share: Any) -
 
 @_compiled
 def _two_groups_gradient(
-    x: Any, packed: Any, knots: Any, harder_share: Any, upstream: Any, gradient: Any
+    x: Any, packed: Any, stretched: Any, harder_share: Any, upstream: Any, gradient: Any
 ) -> None:
+    """Add the gradient by the groups' parameters; `stretched` becomes that by its own entries."""
     share = _logistic(x[2])
     separation = math.exp(x[3])
     tau = math.exp(x[1])
     ratio = math.exp(x[4]) if packed[IMBALANCE] > 0 else 1.0
     harder_tau, easier_tau = tau * ratio, tau / ratio
-    mu = log_tau = log_odds = log_separation = imbalance = 0.0
-    for j in range(knots.size):
-        harder = (knots[j] - x[0] + (1 - share) * separation) / harder_tau
-        easier = (knots[j] - x[0] - share * separation) / easier_tau
+    log_tau = log_odds = log_separation = imbalance = 0.0
+    for j in range(stretched.size):
+        harder = (stretched[j] + (1 - share) * separation) / harder_tau
+        easier = (stretched[j] - share * separation) / easier_tau
         up_harder = upstream[j] * harder_share[j]
         up_easier = upstream[j] - up_harder
         pull_harder = up_harder * harder / harder_tau
         pull_easier = up_easier * easier / easier_tau
-        mu += pull_harder + pull_easier
+        stretched[j] = -pull_harder - pull_easier
         log_tau += up_harder * harder * harder + up_easier * easier * easier
         log_odds += (
             up_harder * (1 - share)
@@ -112,7 +165,6 @@ def _two_groups_gradient(
         )
         log_separation += separation * (share * pull_easier - (1 - share) * pull_harder)
         imbalance += up_harder * (harder * harder - 1) + up_easier * (1 - easier * easier)
-    gradient[0] += mu
     gradient[1] += log_tau
     gradient[2] += log_odds
     gradient[3] += log_separation
@@ -121,19 +173,20 @@ def _two_groups_gradient(
 
 
 @_compiled
-def _one_group(x: Any, knots: Any, logs: Any) -> None:
+def _one_group(x: Any, stretched: Any, logs: Any) -> None:
     tau = math.exp(x[1])
-    for j in range(knots.size):
-        logs[j] = -0.5 * ((knots[j] - x[0]) / tau) ** 2
+    for j in range(stretched.size):
+        logs[j] = -0.5 * (stretched[j] / tau) ** 2
 
 
 @_compiled
-def _one_group_gradient(x: Any, knots: Any, upstream: Any, gradient: Any) -> None:
+def _one_group_gradient(x: Any, stretched: Any, upstream: Any, gradient: Any) -> None:
+    """As `_two_groups_gradient`."""
     tau = math.exp(x[1])
-    for j in range(knots.size):
-        scaled = (knots[j] - x[0]) / tau
-        gradient[0] += upstream[j] * scaled / tau
+    for j in range(stretched.size):
+        scaled = stretched[j] / tau
         gradient[1] += upstream[j] * scaled * scaled
+        stretched[j] = -upstream[j] * scaled / tau
 
 
 @_compiled
@@ -185,17 +238,28 @@ def _unpacked(packed: Any) -> Any:
 
 @_compiled
 def _weights(
-    x: Any, packed: Any, knots: Any, functions: Any, weights: Any, harder_share: Any, slope: Any
+    x: Any,
+    packed: Any,
+    knots: Any,
+    functions: Any,
+    weights: Any,
+    stretched: Any,
+    harder_share: Any,
+    slope: Any,
 ) -> None:
     """Mixture weights at an unconstrained point."""
     n_functions = functions.shape[0]
     if packed[IS_DIRICHLET] > 0:
         weights[:] = x
     else:
+        _stretched(x, packed, knots, stretched)
         if packed[HAS_GROUPS] > 0:
-            _two_groups(x, packed, knots, weights, harder_share)
+            _two_groups(x, packed, stretched, weights, harder_share)
         else:
-            _one_group(x, knots, weights)
+            _one_group(x, stretched, weights)
+        tail = _tail(x, packed)
+        for j in range(knots.size):
+            weights[j] += tail * math.log1p(max(knots[j], 0.0))
         if n_functions > 0:
             first = x.size - n_functions
             sigma = math.exp(x[first - 1])
@@ -268,6 +332,9 @@ def _prior(x: Any, packed: Any, gradient: Any) -> float:
         value += _log_half_normal(x[3], packed[SEPARATION], 3, gradient)
         if packed[IMBALANCE] > 0:
             value += _normal(x[4], 0.0, packed[IMBALANCE], 4, gradient)
+    if packed[TAIL_SD] > 0:
+        place = _place_of_tail(packed)
+        value += _normal(x[place], packed[TAIL], packed[TAIL_SD], place, gradient)
     if n_functions > 0:
         first = x.size - n_functions
         value += _log_half_normal(x[first - 1], packed[DEVIATION], first - 1, gradient)
@@ -285,8 +352,9 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
     """
     knots, functions, matrix, vector = _unpacked(packed)
     m, n_functions = knots.size, functions.shape[0]
-    weights, harder_share, slope, upstream = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
-    _weights(x, packed, knots, functions, weights, harder_share, slope)
+    weights, upstream = np.empty(m), np.zeros(m)
+    stretched, harder_share, slope = np.empty(m), np.empty(m), np.empty(m)
+    _weights(x, packed, knots, functions, weights, stretched, harder_share, slope)
     value = _likelihood(packed, matrix, vector, weights, upstream)
     mean = 0.0
     for j in range(m):
@@ -310,9 +378,14 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
             gradient[first + f] += sigma * product
             gradient[first - 1] += sigma * x[first + f] * product
     if packed[HAS_GROUPS] > 0:
-        _two_groups_gradient(x, packed, knots, harder_share, upstream, gradient)
+        _two_groups_gradient(x, packed, stretched, harder_share, upstream, gradient)
     else:
-        _one_group_gradient(x, knots, upstream, gradient)
+        _one_group_gradient(x, stretched, upstream, gradient)
+    by_tail = _stretched_gradient(x, packed, knots, stretched, gradient)
+    if packed[TAIL_SD] > 0:
+        for j in range(m):
+            by_tail += upstream[j] * math.log1p(max(knots[j], 0.0))
+        gradient[_place_of_tail(packed)] += by_tail
     return value
 
 
@@ -377,7 +450,8 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
         if n_functions > 0:
             expanded[place] = math.exp(x[x.size - n_functions - 1])
             place += 1
-    _weights(x, packed, knots, functions, expanded[place:], np.empty(m), np.empty(m))
+    scratch = np.empty(m), np.empty(m), np.empty(m)
+    _weights(x, packed, knots, functions, expanded[place:], *scratch)
 
 
 @_compiled

@@ -47,6 +47,8 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
         names += ["share", "separation"]
         if prior.imbalance > 0:
             start["imbalance"] = 0.0
+    if prior.has_tail and prior.tail_sd > 0:
+        start["tail"] = prior.tail
     if prior.deviation > 0:
         z = np.zeros(prior.deviations().shape[1])
         start |= {"sigma_log__": np.log(prior.deviation), "z": z}
@@ -82,6 +84,8 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
             prior.scale_log_sd,
             prior.separation,
             prior.imbalance,
+            prior.tail if prior.has_tail else 0.0,
+            prior.tail_sd if prior.has_tail else 0.0,
             prior.deviation,
             prior.bandwidth,
         )

@@ -26,6 +26,8 @@ PRIORS = [
     MixturePrior(separation=0, bandwidth=0.3, upper=6, n_functions=4),  # one is left of 4
     MixturePrior(imbalance=0, location=1.0, location_sd=0.7, scale=2.0, scale_log_sd=0.3),
     MixturePrior(deviation=0),
+    MixturePrior(tail=-1.0, tail_sd=0.0),  # the logarithm
+    MixturePrior(tail=0.25, separation=0, monotone=True),
     DirichletPrior(concentration=0.7),
 ]
 TASKS = {"losses": (LOSSES,), "curve": (CURVE,), "pool": (LOSSES, OTHER)}
@@ -82,7 +84,7 @@ def exact_prior(prior, x):
     (mu, log_tau), rest = free[:2], free[2:]
     density = exact_normal(mu, prior.location, prior.location_sd)
     density += exact_normal(log_tau, log(mpmath.mpf(prior.scale)), prior.scale_log_sd)
-    groups = [(mpmath.mpf(1), mu, exp(log_tau))]
+    groups = [(mpmath.mpf(1), mpmath.mpf(0), exp(log_tau))]
     if prior.has_groups:
         p, q, apart = 1 / (1 + exp(-rest[0])), 1 / (1 + exp(rest[0])), exp(rest[1])
         density += log(p * q) + exact_log_half_normal(rest[1], prior.separation)
@@ -91,11 +93,31 @@ def exact_prior(prior, x):
             imbalance, rest = rest[0], rest[1:]
             density += exact_normal(imbalance, 0, prior.imbalance)
         groups = [
-            (p, mu - q * apart, exp(log_tau + imbalance)),
-            (q, mu + p * apart, exp(log_tau - imbalance)),
+            (p, -q * apart, exp(log_tau + imbalance)),
+            (q, p * apart, exp(log_tau - imbalance)),
         ]
+    tail = mpmath.mpf(prior.tail) if prior.has_tail else mpmath.mpf(0)
+    if prior.has_tail and prior.tail_sd > 0:
+        tail, rest = rest[0], rest[1:]
+        density += exact_normal(tail, prior.tail, prior.tail_sd)
+
+    def slope(t):
+        return (1 + t) ** tail if t > 0 else mpmath.mpf(1)
+
+    def stretched(t):
+        """Integral of the slope from mu to t, in units of the slope at mu."""
+        start, end = max(mu, 0), max(t, 0)
+        if tail == -1:
+            above = log((1 + end) / (1 + start))
+        else:
+            above = ((1 + end) ** (1 + tail) - (1 + start) ** (1 + tail)) / (1 + tail)
+        return (above + min(t, 0) - min(mu, 0)) / slope(mu)
+
     knots = exact(prior.basis.knots)
-    height = [log(sum(s * mpmath.npdf(t, mean, sd) for s, mean, sd in groups)) for t in knots]
+    height = [
+        log(slope(t) * sum(s * mpmath.npdf(stretched(t), mean, sd) for s, mean, sd in groups))
+        for t in knots
+    ]
     if prior.deviation > 0:
         density += exact_log_half_normal(rest[0], prior.deviation)
         density += sum(exact_normal(z, 0, 1) for z in rest[1:])
@@ -172,7 +194,8 @@ def test_the_coordinates_of_the_sampler_keep_volumes_and_their_gradient_is_right
         assert abs(np.linalg.det(jacobian)) == pytest.approx(1, abs=1e-5)
         gradient, of_parameters = np.empty(q.size), np.empty(q.size)
         moved = density.moved_log_density(q, packed, gradient)
-        assert moved == density.log_density(to_parameters(q), packed, of_parameters)
+        value = density.log_density(to_parameters(q), packed, of_parameters)
+        assert moved == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(gradient, jacobian.T @ of_parameters, rtol=1e-4, atol=1e-4)
 
 
