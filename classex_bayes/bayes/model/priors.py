@@ -212,14 +212,14 @@ class MixturePrior(_OnKnots):
 
     bandwidth: float = 0.1
     location: float = 3.0
-    location_sd: float = 1.5
+    location_sd: float = 1.8
     scale: float = 1.2
     scale_log_sd: float = 0.4
-    deviation: float = 0.5
-    separation: float = 1.0
+    deviation: float = 0.8
+    separation: float = 1.5
     imbalance: float = 0.25
-    tail: float = 0.5
-    tail_sd: float = 0.5
+    tail: float = 0.4
+    tail_sd: float = 0.4
     length: float = 1.2
     n_functions: int = 12
     monotone: bool = False
