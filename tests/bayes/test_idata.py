@@ -206,6 +206,7 @@ def test_log_prior(fitted):
         "sigma": halfnorm(scale=prior.deviation),
         "separation": halfnorm(scale=prior.separation),
         "imbalance": norm(0, prior.imbalance),
+        "tail": norm(prior.tail, prior.tail_sd),
         "share": uniform(),
         "z": norm(),
     }

@@ -28,7 +28,7 @@ def as_tree(**values):
 
 def test_quantities_and_shares(ranks):
     data = ranks["prior_sbc"].to_dataset()
-    parameters = {"mu", "tau", "sigma", "share", "separation", "imbalance"}
+    parameters = {"mu", "tau", "sigma", "share", "separation", "imbalance", "tail"}
     names = parameters | {"accuracy[50]", "accuracy[500]", "accuracy[5000]"}
     assert set(data.data_vars) == names and dict(data.sizes) == {"chain": 1, "draw": 8}
     for values in data.data_vars.values():

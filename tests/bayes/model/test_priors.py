@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtr
-from scipy.stats import halfnorm, kstest, lognorm, norm, uniform
+from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.stats import halfnorm, kstest, lognorm, norm, uniform, yeojohnson
 
 from classex_bayes.bayes.model import priors
 from classex_bayes.bayes.model.graph import prior_draws
@@ -17,6 +17,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
 TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
+STRAIGHT = MixturePrior(tail=0, tail_sd=0)
 
 
 def weights_at(prior, **values):
@@ -72,9 +73,9 @@ def grouped(prior, **values):
 )
 @settings(max_examples=15, deadline=None)
 def test_two_groups(mu, tau, share, separation, imbalance):
-    knots = MixturePrior().basis.knots
+    knots = STRAIGHT.basis.knots
     weights = grouped(
-        MixturePrior(), mu=mu, tau=tau, share=share, separation=separation, imbalance=imbalance
+        STRAIGHT, mu=mu, tau=tau, share=share, separation=separation, imbalance=imbalance
     )
     harder = norm(mu - (1 - share) * separation, tau * np.exp(imbalance)).pdf(knots)
     easier = norm(mu + share * separation, tau * np.exp(-imbalance)).pdf(knots)
@@ -86,9 +87,56 @@ def test_two_groups(mu, tau, share, separation, imbalance):
 @pytest.mark.parametrize("mu, tau", [(2.5, 0.8), (3.3, 0.6)])
 def test_groups_that_coincide_are_one(mu, tau):
     one = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
-    same = grouped(MixturePrior(), mu=mu, tau=tau, share=0.3, separation=0.0, imbalance=0.0)
+    same = grouped(STRAIGHT, mu=mu, tau=tau, share=0.3, separation=0.0, imbalance=0.0)
     np.testing.assert_allclose(same, one, atol=1e-14)
-    np.testing.assert_allclose(grouped(MixturePrior(separation=0), mu=mu, tau=tau), one, atol=1e-14)
+    single = MixturePrior(separation=0, tail=0, tail_sd=0)
+    np.testing.assert_allclose(grouped(single, mu=mu, tau=tau), one, atol=1e-14)
+
+
+# The tail
+
+
+@pytest.mark.parametrize("tail", [-1.0, -0.4, 0.0, 0.7, 1.6])
+@pytest.mark.parametrize("mu", [-0.5, 1.4, 3.2])
+def test_a_group_is_normal_on_the_scale_of_yeo_and_johnson(tail, mu):
+    prior, tau = MixturePrior(separation=0), 0.7
+    knots, step = prior.basis.knots, 1e-6
+
+    def scale(t):
+        # scipy's transform bends the negative half too; here that half stays straight.
+        return np.where(np.asarray(t) > 0, yeojohnson(np.maximum(t, 0.0), 1 + tail), t)
+
+    def slope(t):
+        return (scale(t + step) - scale(t - step)) / (2 * step)
+
+    # The slope at 0 itself is one-sided; both sides are 1.
+    density = norm.pdf((scale(knots) - scale(mu)) / slope(mu), 0, tau) * slope(knots)
+    weights = grouped(prior, mu=mu, tau=tau, tail=tail)
+    np.testing.assert_allclose(weights, density / density.sum(), atol=1e-7)
+    fixed = grouped(MixturePrior(separation=0, tail=tail, tail_sd=0), mu=mu, tau=tau)
+    np.testing.assert_allclose(fixed, weights, atol=1e-14)
+
+
+def test_a_tail_of_1_is_normal_in_bits():
+    z = np.linspace(0.0, 8.0, 200)
+    bits = -log_ndtr(-z) / np.log(2)
+    height = yeojohnson(z, 2.0)
+    line = np.polyval(np.polyfit(bits, height, 1), bits)
+    assert np.abs(height - line).max() < 0.02 * np.ptp(height)
+
+
+def decades(tail):
+    """Fall of the probit of accuracy over each of four decades of classes."""
+    prior = MixturePrior(separation=0, tail=tail, tail_sd=0)
+    weights = grouped(prior, mu=3.0, tau=0.9)
+    return -np.diff(ndtri(prior.basis.accuracy(10.0 ** np.arange(1, 6)) @ weights))
+
+
+def test_the_tail_says_how_the_probit_of_accuracy_falls_with_log_k():
+    flattening, normal, straight = decades(-0.5), decades(0.0), decades(1.0)
+    assert (np.diff(flattening) < 0).all() and (np.diff(normal) < 0).all()
+    assert (flattening / flattening[0] < normal / normal[0])[1:].all()
+    assert np.ptp(straight) < 0.1 * straight.mean()
 
 
 # Monotone density of U*
@@ -103,6 +151,7 @@ def test_monotone_density(seed):
         prior,
         mu=rng.normal(2.5, 1), tau=rng.lognormal(np.log(0.8), 0.5), sigma=abs(rng.normal(0, 1)),
         share=rng.uniform(), separation=abs(rng.normal(0, 1.5)), imbalance=rng.normal(0, 0.3),
+        tail=rng.normal(0.4, 0.4),
         z=rng.normal(size=prior.n_functions - 3),
     )  # fmt: skip
     # Above the last knot but two the knots' end shows; there is no mass of any consequence.
@@ -128,6 +177,7 @@ def test_parameters_have_the_stated_laws(drawn):
         "sigma": halfnorm(scale=prior.deviation),
         "separation": halfnorm(scale=prior.separation),
         "imbalance": norm(0, prior.imbalance),
+        "tail": norm(prior.tail, prior.tail_sd),
         "share": uniform(),
     }
     for name, law in laws.items():
@@ -211,7 +261,14 @@ BAD = {
     "upper": [np.inf, -5.0],
     "n_functions": [0, 12.5],
     **{"location": [np.nan], "location_sd": [0.0], "scale": [-0.8], "scale_log_sd": [np.inf]},
-    **{"deviation": [-1.0], "separation": [np.nan], "imbalance": [-0.1], "length": [0.0]},
+    **{
+        "deviation": [-1.0],
+        "separation": [np.nan],
+        "imbalance": [-0.1],
+        "tail_sd": [-0.1],
+        "tail": [np.inf],
+        "length": [0.0],
+    },
     "monotone": ["yes"],
 }
 
