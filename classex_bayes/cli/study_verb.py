@@ -169,6 +169,7 @@ def corpus(
     Pilots of 50, 100, 300 and 1,000 classes; targets are 3, 10, 30 and 100 times as many. The
     folder keeps populations, every trial and tables; a study begun again goes on from there.
     """
+    from classex_bayes.evaluate.corpus_laws import write_laws
     from classex_bayes.score_informed.score_informed import ScoreInformedExtrapolator
     from classex_bayes.studies.corpus.catalogue import recipes
     from classex_bayes.studies.corpus.corpus_ranking import (
@@ -177,6 +178,7 @@ def corpus(
         population_facts,
         ranking,
     )
+    from classex_bayes.studies.corpus.population_laws import population_laws
 
     terminal = Terminal(output.quiet, output.as_json)
     ready_folder(out)
@@ -197,10 +199,15 @@ def corpus(
         ("ranking", table),
     ):
         rows.to_csv(out / f"corpus-{part}.csv", float_format="%.5g")
+    laws = population_laws(names, out, random_seed=seed, progressbar=terminal.shows_progress)
+    write_laws(laws, out / "corpus-laws.json")
     title = f"{len(names)} populations, {n_pilots} pilots of each size"
     terminal.result(
         flat_table(title, table.reset_index()),
-        [f"populations and scores of every cell written to {out}/corpus-*.csv"],
+        [
+            f"populations and scores of every cell written to {out}/corpus-*.csv",
+            f"laws of the populations written to {out}/corpus-laws.json",
+        ],
         {"title": title, "rows": records(table)},
     )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import ANSWERED
 
@@ -17,6 +18,8 @@ from classex_bayes.cli import study_verb as study
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.literature import literature
+from classex_bayes.evaluate.corpus_laws import corpus_laws, read_laws
+from classex_bayes.studies.corpus import corpus_ranking, population_laws
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
@@ -358,6 +361,30 @@ def test_study_zoo(run, monkeypatch, tmp_path, strict):
     assert rows[0]["factor"] == 2 and rows[0]["n"] == 2 and rows[0]["coverage90"] is None
     code, out, _ = run("study", "zoo", *options)
     assert code == 0 and "near-duplicates" in out
+
+
+def test_study_corpus_writes_the_laws_that_plan_reads(run, monkeypatch, tmp_path, strict):
+    row = {"estimator": "a", "population": "p", "n_source": 50, "factor": 3, "mean": 0.8}
+    trials = pd.DataFrame([{**row, "truth": 0.9, "lower": 0.7, "upper": 0.95, "crps": 0.1}])
+    monkeypatch.setattr(corpus_ranking, "corpus_trials", lambda *names, **options: trials)
+    monkeypatch.setattr(corpus_ranking, "population_facts", lambda names, folder: trials)
+    packaged = corpus_laws()
+    seen = []
+
+    def laws(names, folder, **options):
+        seen.extend(names)
+        return packaged
+
+    monkeypatch.setattr(population_laws, "population_laws", laws)
+    options = ["--populations", "emoji, icons", "--out", tmp_path / "c", "--quiet", "--json"]
+    code, out, _ = run("study", "corpus", *options)
+    assert code == 0 and strict(out)["rows"][0]["rmse"] == pytest.approx(0.1)
+    assert seen == ["emoji", "icons"]
+    written = tmp_path / "c" / "corpus-laws.json"
+    for law, same in zip(read_laws(written), packaged, strict=True):
+        assert (law.name, law.kind, law.n_classes) == (same.name, same.kind, same.n_classes)
+        np.testing.assert_array_equal(law.accuracy, same.accuracy)
+        np.testing.assert_allclose(law.law.weights, same.law.weights, atol=2e-6)
 
 
 def test_study_figures_refuses_other_tables(run, tmp_path):

@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 
 from classex_bayes import ClassExReg, TwoParameter
+from classex_bayes.evaluate.corpus_laws import read_laws, write_laws
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.studies.corpus import catalogue, packages
 from classex_bayes.studies.corpus.corpus_ranking import cell_scores, corpus_trials, ranking
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.population_laws import population_laws
 
 SIZE = 400
 
@@ -32,7 +34,9 @@ def made(monkeypatch):
         return gaussian(packages)
 
     recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", ("none",), make)
-    monkeypatch.setattr(catalogue, "recipes", lambda: {"gaussian": recipe})
+    for module in ("catalogue", "population_laws"):
+        name = f"classex_bayes.studies.corpus.{module}.recipes"
+        monkeypatch.setattr(name, lambda: {"gaussian": recipe})
     return calls
 
 
@@ -87,6 +91,25 @@ def test_targets_lie_within_the_population(made, tmp_path):
     assert (trials["k"] == trials["n_source"] * trials["factor"]).all()
     expected = gaussian(None).task().accuracy([60, 150, 200])
     assert sorted(trials["truth"].unique()) == pytest.approx(sorted(expected[[0, 1, 2]]))
+
+
+def test_laws_of_populations(made, tmp_path):
+    few = {"draws": 50, "tune": 100, "chains": 1}
+    (law,) = population_laws(["gaussian"], tmp_path, sampler=few, progressbar=False)
+    assert (law.name, law.kind, law.n_classes) == ("gaussian", "simulated", SIZE)
+    assert law.k.tolist() == [2, 3, 10, 30, 100, 300, SIZE]
+    drawn = gaussian(None)
+    distance = ((drawn.probes[:, None] - drawn.gallery) ** 2).sum(2)
+    nearer = (distance < distance[np.arange(SIZE), drawn.y][:, None]).sum(1)
+    ends = [1 - nearer.mean() / (SIZE - 1), (nearer == 0).mean()]
+    assert law.accuracy[[0, -1]] == pytest.approx(ends, abs=1e-9)
+    assert law.law.expected(law.k) == pytest.approx(law.accuracy, abs=0.01)
+    write_laws([law, law], tmp_path / "laws.json")
+    again = read_laws(tmp_path / "laws.json")[1]
+    assert again.name == "gaussian" and again.law.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert again.law.expected([10, 10_000]) == pytest.approx(
+        law.law.expected([10, 10_000]), abs=2e-4
+    )
 
 
 def made_up():

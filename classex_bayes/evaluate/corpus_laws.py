@@ -1,0 +1,109 @@
+"""Laws of the favorability in real populations: what pilots look like if nothing is known yet."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.typing import FloatArray, IntArray
+
+_WEIGHT_DIGITS, _ACCURACY_DIGITS = 6, 5
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusLaw:
+    """Law of U* in a real population.
+
+    Attributes
+    ----------
+    name, kind : str
+        The population, and the kind of thing that is recognised.
+    n_classes : int
+        Classes of the population. Beyond them the law is an extrapolation.
+    k : int array of shape (n_k,)
+        Some numbers of classes up to `n_classes`.
+    accuracy : array of shape (n_k,)
+        Exact accuracies of the population at `k`.
+    law : MixtureLaw
+        Law that was fitted to the ranks of all classes.
+    """
+
+    name: str
+    kind: str
+    n_classes: int
+    k: IntArray
+    accuracy: FloatArray
+    law: MixtureLaw
+
+
+def write_laws(laws: Iterable[CorpusLaw], path: Path) -> None:
+    """Write laws to a .json, a population a line; all have equally spaced knots."""
+    lines = [
+        json.dumps(
+            {
+                "name": population.name,
+                "kind": population.kind,
+                "n_classes": population.n_classes,
+                "k": population.k.tolist(),
+                "accuracy": np.round(population.accuracy, _ACCURACY_DIGITS).tolist(),
+                "lower": float(population.law.basis.knots[0]),
+                "upper": float(population.law.basis.knots[-1]),
+                "bandwidth": population.law.basis.bandwidth,
+                "weights": np.round(population.law.weights, _WEIGHT_DIGITS).tolist(),
+            }
+        )
+        for population in laws
+    ]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def read_laws(path: Any) -> list[CorpusLaw]:
+    """Read what `write_laws` wrote, from a path or a packaged resource."""
+    return [_law(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _law(
+    name: str,
+    kind: str,
+    n_classes: int,
+    k: list[int],
+    accuracy: list[float],
+    lower: float,
+    upper: float,
+    bandwidth: float,
+    weights: list[float],
+) -> CorpusLaw:
+    # Rounded weights sum to nearly one.
+    share = np.array(weights) / np.sum(weights)
+    basis = RadialBasis(np.linspace(lower, upper, share.size), bandwidth)
+    law = MixtureLaw(basis, share)
+    return CorpusLaw(name, kind, n_classes, np.array(k), np.array(accuracy), law)
+
+
+@cache
+def corpus_laws() -> tuple[CorpusLaw, ...]:
+    """Packaged laws of the corpus; `classex-bayes study corpus` writes them anew."""
+    packaged = files("classex_bayes") / "evaluate" / "packaged" / "corpus_laws.json"
+    return tuple(read_laws(packaged))
+
+
+def kinds_in_turn(
+    laws: Iterable[CorpusLaw], number: int, rng: np.random.Generator
+) -> list[CorpusLaw]:
+    """So many laws: kinds take turns, and so do the populations of a kind, in random order."""
+    by_kind: dict[str, list[CorpusLaw]] = {}
+    for population in laws:
+        by_kind.setdefault(population.kind, []).append(population)
+    kinds = [list(by_kind.values())[place] for place in rng.permutation(len(by_kind))]
+    orders = [[of_kind[place] for place in rng.permutation(len(of_kind))] for of_kind in kinds]
+    return [
+        orders[place % len(orders)][place // len(orders) % len(orders[place % len(orders)])]
+        for place in range(number)
+    ]

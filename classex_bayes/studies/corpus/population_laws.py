@@ -1,0 +1,41 @@
+"""Laws of the populations of the corpus, which `plan` draws pilots from."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.evaluate.corpus_laws import CorpusLaw
+from classex_bayes.evaluate.trials import SAMPLER
+from classex_bayes.studies.corpus.catalogue import population, recipes
+
+_SHOWN = (2, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
+
+
+def population_laws(
+    names: Iterable[str],
+    folder: Path,
+    *,
+    random_seed: int = 0,
+    sampler: Mapping[str, Any] = SAMPLER,
+    progressbar: bool = True,
+) -> list[CorpusLaw]:
+    """Exact accuracies of populations, and the mean of the posterior given all their ranks.
+
+    Populations are kept in `folder` and made if it lacks them.
+    """
+    laws = []
+    for name in names:
+        task = population(name, folder).task()
+        model = BayesianExtrapolator().fit(
+            task, random_seed=random_seed, progressbar=progressbar, **sampler
+        )
+        weights = model.weights_.mean(("chain", "draw")).to_numpy()
+        k = np.array([*(k for k in _SHOWN if k < task.n_classes), task.n_classes])
+        law = MixtureLaw(model.prior.basis, weights)
+        kind = recipes()[name].kind
+        laws.append(CorpusLaw(name, kind, task.n_classes, k, task.accuracy(k), law))
+    return laws
