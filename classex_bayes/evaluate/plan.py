@@ -28,6 +28,7 @@ from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, samp
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
@@ -42,7 +43,7 @@ SAMPLER = {"draws": 300, "tune": 300, "chains": 2}
 # A guessed accuracy counts as much as one measured on so many independent instances.
 _GUESS_INSTANCES = 200
 _N_QUANTILES = 400
-Guess = KnownLaw | Mapping[int, float] | SourceTask | BayesianExtrapolator
+Guess = KnownLaw | Mapping[int, float] | SourceTask | BayesianExtrapolator | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -69,6 +70,8 @@ class Plan(Shown):
     notes : tuple of str
         Doubts about the pilot at hand, such as few errors, after which the prior decides what
         the accuracy is taken to be; how new classes are taken to weigh, if its own are unequal.
+        Without a pilot: how many real populations the pilots were simulated from, and in how many
+        of them the accuracy at k is an extrapolation.
     """
 
     table: pd.DataFrame
@@ -212,12 +215,13 @@ def plan(
 
     Parameters
     ----------
-    task : SourceTask, fitted BayesianExtrapolator, mapping from k to accuracy, or KnownLaw
+    task : SourceTask, fitted BayesianExtrapolator, mapping from k to accuracy, KnownLaw or None
         What is known or guessed. A small pilot, or the model fitted to it: its posterior draws take
         turns, so that its uncertainty enters, and its dependence between answers is used. Or
         accuracies at some numbers of classes, ``{100: 0.9}``: each is taken for as sure as one from
         200 instances, and what they leave open is drawn from the prior. Or a law of
-        `classex_bayes.simulate`. Without a pilot, rho = 0.20 and c = 0.08.
+        `classex_bayes.simulate`. Or None, if nothing is known yet: pilots come from the real
+        populations of the corpus, whose kinds take turns. Without a pilot, rho = 0.20 and c = 0.08.
     k : int
         Number of classes asked for.
     width : float
@@ -261,6 +265,11 @@ def plan(
     are widest at middle accuracies. So those of the pilot to come will be wider if the accuracy is
     nearer to 1/2 than suggested, as after a pilot of too few errors, and narrower if it is farther.
 
+    Given None, `Plan.accuracy` and "width_sd" also show how much populations differ. Kinds come in
+    turn, and so do the populations of a kind, both in random order. Their laws are packaged;
+    ``classex-bayes study corpus`` makes the populations and writes the laws. Beyond the classes of
+    a population its law is an extrapolation; `Plan.notes` says so.
+
     References
     ----------
     Kruschke, Doing Bayesian Data Analysis (2015), chapter 13 (precision as the goal of planning).
@@ -292,7 +301,7 @@ def plan(
         prior = task.prior
     law = checked_prior(MixturePrior() if prior is None else prior)
     with interrupted_whole("the plan"):
-        populations, dependence = _guessed(task, law, n_simulated, settings, seeds)
+        populations, dependence, notes = _guessed(task, law, target, n_simulated, settings, seeds)
         shares = {size: _bins_of_pilots(populations, size) for size in sizes}
     pilots = [
         _SimulatedPilot(
@@ -326,7 +335,7 @@ def plan(
     ]
     moments = float(true.mean()), float(true.std())
     table = pd.DataFrame(rows)
-    notes = (*_notes_on_pilot(task), *dependence.notes)
+    notes = (*_notes_on_pilot(task), *notes, *dependence.notes)
     return Plan(table, target, wanted, level, kind, n_simulated, moments, notes)
 
 
@@ -337,6 +346,23 @@ def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
     return notes_on(guess.tasks) if isinstance(guess, BayesianExtrapolator) else ()
 
 
+def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:
+    """Where pilots come from, and in how many populations their accuracy at k is not measured."""
+    different = {population.name: population for population in drawn}.values()
+    kinds = {population.kind for population in different}
+    smaller = sum(population.n_classes < k for population in different)
+    notes = [
+        f"the pilots were simulated from {len(different)} real populations of {len(kinds)} kinds; "
+        "a small pilot of your own narrows down what to expect"
+    ]
+    if smaller:
+        notes.append(
+            f"the accuracy at {k:,} is extrapolated where a population has fewer classes: "
+            f"{smaller} of {len(different)}"
+        )
+    return tuple(notes)
+
+
 def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, *place))
 
@@ -344,13 +370,20 @@ def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence
 def _guessed(
     guess: Any,
     prior: Prior,
+    target: int,
     n_pilots: int,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
-) -> tuple[list[Population], AnswerDependence]:
-    """Population of every simulated pilot, and the dependence between answers."""
+) -> tuple[list[Population], AnswerDependence, tuple[str, ...]]:
+    """Population of every simulated pilot, the dependence between answers, and notes on both."""
+    # Spread over the draws or the kinds, whatever their number.
+    rng = np.random.default_rng(_child(seeds, 1))
+    typical = typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
+    if guess is None:
+        drawn = kinds_in_turn(corpus_laws(), n_pilots, rng)
+        return [population.law for population in drawn], typical, _notes_on_corpus(drawn, target)
     if isinstance(guess, KnownLaw):
-        return [guess] * n_pilots, typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
+        return [guess] * n_pilots, typical, ()
     if isinstance(guess, Mapping):
         k, values = list(guess), list(guess.values())
         largest = int(class_counts(k, "task").max())
@@ -371,15 +404,14 @@ def _guessed(
     if not isinstance(guess, BayesianExtrapolator):
         raise DataError(
             "task: expected a SourceTask, a fitted BayesianExtrapolator, a mapping from k to "
-            f"accuracy or a law of classex_bayes.simulate, found {type(guess).__name__}"
+            "accuracy, a law of classex_bayes.simulate or None, "
+            f"found {type(guess).__name__}"
         )
     weights = guess.weights_.values
     flat = weights.reshape(-1, weights.shape[-1])
-    # Spread over the draws, whatever their number.
-    rng = np.random.default_rng(_child(seeds, 1))
     chosen = rng.permutation(flat.shape[0])[np.arange(n_pilots) % flat.shape[0]]
     basis = guess.prior_.basis
-    return [MixtureLaw(basis, flat[row]) for row in chosen], dependence_of(guess.idata)
+    return [MixtureLaw(basis, flat[row]) for row in chosen], dependence_of(guess.idata), ()
 
 
 def _interval(

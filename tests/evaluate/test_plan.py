@@ -1,13 +1,19 @@
 """Plans of pilots: designs tried, their widths, and who decides."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose
+from scipy.integrate import trapezoid
+from scipy.stats import norm
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
 from classex_bayes.evaluate.plan import bin_shares, plan
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
@@ -176,3 +182,63 @@ def test_refused(arguments, message):
 def test_model_without_draws():
     with pytest.raises(NotFittedError):
         plan(BayesianExtrapolator(), 100, width=0.1, **QUICK)
+
+
+# Nothing is known yet
+
+
+def test_laws_of_the_corpus_have_the_accuracies_of_their_populations():
+    laws = corpus_laws()
+    assert len(laws) == len({law.name for law in laws}) >= 25
+    for law in laws:
+        assert law.k[-1] == law.n_classes >= 1500 and (np.diff(law.accuracy) < 0).all()
+        # E[Phi(Z)^(k-1)] by quadrature of the density of Z, which `plan` does not use.
+        z = np.linspace(-9, 13, 2201)
+        knots, scale = law.law.basis.knots, law.law.basis.bandwidth
+        density = norm.pdf(z[:, None], knots, scale) @ law.law.weights
+        powers = np.exp((law.k[:, None] - 1) * norm.logcdf(z))
+        assert_allclose(trapezoid(powers * density, z), law.accuracy, atol=0.01, err_msg=law.name)
+
+
+def test_kinds_and_their_populations_come_in_turn():
+    law = MixtureLaw(RadialBasis(np.array([2.5]), 1.0), np.ones(1))
+    sizes = {"a": 1, "b": 3, "c": 2}
+    laws = [
+        CorpusLaw(f"{kind}{i}", kind, 100, np.array([2]), np.array([0.9]), law)
+        for kind, size in sizes.items()
+        for i in range(size)
+    ]
+    drawn = kinds_in_turn(laws, 12, np.random.default_rng(1))
+    for start in range(0, 12, 3):
+        assert {p.kind for p in drawn[start : start + 3]} == set(sizes)
+    times = Counter(p.name for p in drawn)
+    assert times["a0"] == 4 and times["c0"] == times["c1"] == 2
+    assert sorted(times[f"b{i}"] for i in range(3)) == [1, 1, 2]
+    orders = {
+        tuple(p.name for p in kinds_in_turn(laws, 4, np.random.default_rng(seed)))
+        for seed in range(20)
+    }
+    assert len(orders) > 6
+
+
+def test_without_a_guess_pilots_come_from_the_corpus():
+    design = {"width": 0.2, "classes": [100], "repeats": [1], "n_pilots": 2, **QUICK}
+    found, again = (plan(None, 5000, **design) for _ in range(2))
+    assert found.table.equals(again.table) and found.notes == again.notes
+    assert found.notes[0].startswith("the pilots were simulated from 2 real populations of 2 kinds")
+    other = plan(None, 5000, **{**design, "random_seed": 2})
+    assert other.accuracy != found.accuracy and found.accuracy[1] > 0.01
+    # Exact accuracies at 5,000 lie between those on 3,000 and 10,000 classes, or all.
+    means = [np.interp(5000, law.k, law.accuracy) for law in corpus_laws()]
+    assert min(means) - 0.1 < found.accuracy[0] < max(means)
+    assert 0 < found.table["error"][0] < 0.5 and "note: the pilots were" in repr(found)
+
+
+def test_populations_that_are_too_small_are_told():
+    design = {"width": 0.2, "classes": [20], "repeats": [1], **QUICK}
+    within = plan(None, 1000, n_pilots=1, **design)
+    beyond = plan(None, 1_000_000, n_pilots=1, **design)
+    assert len(within.notes) == 1
+    assert beyond.notes[1].startswith("the accuracy at 1,000,000 is extrapolated")
+    assert beyond.notes[1].endswith("1 of 1")
+    assert beyond.accuracy[0] < within.accuracy[0]
