@@ -279,7 +279,7 @@ def plan(
     >>> from classex_bayes.simulate import FavorabilityLaw
     >>> law = FavorabilityLaw(means=(2.5,), sds=(1.0,))
     >>> pilots = plan(
-    ...     law, 1000, width=0.3, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,
+    ...     law, 1000, width=0.2, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,
     ...     sampler={"draws": 100, "tune": 200, "chains": 2}, progressbar=False,
     ... )
     >>> pilots.table["instances"].tolist(), bool(pilots.table["width"].is_monotonic_decreasing)
