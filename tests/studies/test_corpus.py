@@ -1,5 +1,7 @@
 """The corpus: populations that are kept, packages as archives, and the ranking of estimators."""
 
+import re
+import sys
 import zipfile
 
 import numpy as np
@@ -13,7 +15,7 @@ from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.studies.corpus import catalogue, packages
 from classex_bayes.studies.corpus.corpus_ranking import cell_scores, corpus_trials, ranking
 from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
 from classex_bayes.studies.corpus.population_laws import population_laws
 
 SIZE = 400
@@ -46,8 +48,24 @@ def test_a_population_is_made_once_and_kept(made, tmp_path):
     expected = gaussian(None).task()
     for task in kept:
         np.testing.assert_array_equal(task.ranks, expected.ranks)
-    with pytest.raises(DataError, match="'other', expected one of gaussian"):
+    with pytest.raises(DataError, match="'other', expected names among gaussian"):
         catalogue.population("other", tmp_path)
+
+
+def test_scikit_learn_is_needed_to_make_some_populations(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r'symbols needs .*"classex-bayes\[corpus\]"'):
+        catalogue.population("symbols", tmp_path)
+    # One that is there already needs it no more.
+    gaussian(None).save(tmp_path / "symbols.npz")
+    assert catalogue.population("symbols", tmp_path).task().n_classes == SIZE
+
+
+def test_shuffling_goes_on_with_a_generator():
+    assert sorted(shuffled("abcdef", 1)) == list("abcdef") != shuffled("abcdef", 1)
+    rng = np.random.default_rng(1)
+    assert shuffled(range(6), rng) == np.random.default_rng(1).permutation(6).tolist()
+    assert shuffled(range(6), rng) != shuffled(range(6), 1)
 
 
 def test_names_of_the_corpus_are_unique_and_datasheets_full():
@@ -57,6 +75,8 @@ def test_names_of_the_corpus_are_unique_and_datasheets_full():
     for name, recipe in recipes.items():
         assert recipe.name == name and recipe.packages
         assert recipe.about.endswith(".") and recipe.classifier.endswith(".")
+        for package in recipe.packages:
+            assert re.fullmatch(r"[\w.-]+ \d[\w.]* \((PyPI|Debian), .+\)", package)
 
 
 def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
@@ -75,10 +95,19 @@ def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
 
 
 def test_a_package_that_cannot_be_had(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="no-such-tool is needed"):
-        packages._run(["no-such-tool"], "data", str(tmp_path))
-    with pytest.raises(DataError, match="data: cannot be fetched with false"):
-        packages._run(["false"], "data", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DataError, match="data: apt-get, which fetches it, is not installed"):
+        Packages(tmp_path / "kept").debian("data")
+    for name, reason in (("apt-get", "E: Failed to fetch"), ("pip", "ERROR: No matching")):
+        failing = tmp_path / name
+        failing.write_text(f"#!/bin/sh\necho '{reason}' >&2; echo 'W: more' >&2; exit 1\n")
+        failing.chmod(0o755)
+    with pytest.raises(DataError, match=r"data: apt-get .*\(E: Failed to fetch\).*apt-get update"):
+        Packages(tmp_path / "kept").debian("data")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "pip"))
+    with pytest.raises(DataError, match=r"data: pip .*\(ERROR: No matching\).*a network"):
+        Packages(tmp_path / "kept").pypi("data", "1.0")
+    assert not (tmp_path / "kept").exists()
 
 
 def test_targets_lie_within_the_population(made, tmp_path):

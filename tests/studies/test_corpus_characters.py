@@ -12,11 +12,6 @@ from classex_bayes.studies.corpus.characters import (
     is_symbol,
 )
 from classex_bayes.studies.corpus.drawings import fitted, kept_back
-from classex_bayes.studies.corpus.image_features import (
-    discriminant_axes,
-    hidden_layer,
-    principal_components,
-)
 
 
 class Stamps:
@@ -77,34 +72,3 @@ def test_blur_conserves_ink():
     image[0, 40] = 1
     smooth = blurred(image, 9).reshape(9, 9)
     assert smooth.sum() == pytest.approx(1) and smooth[4, 4] == smooth.max() < 0.2
-
-
-def test_principal_components_are_those_of_a_known_covariance():
-    x = np.random.default_rng(0).normal(size=(4000, 3)) * [1, 5, 2]
-    project = principal_components(x, 2)
-    assert np.abs(project.axes) == pytest.approx(np.eye(3)[:, [1, 2]], abs=0.05)
-    assert project(x).mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
-
-
-def test_discriminant_axis_is_that_of_fisher():
-    rng = np.random.default_rng(0)
-    covariance = np.array([[4.0, 1.9], [1.9, 1.0]])
-    y = np.repeat([0, 1], 5000)
-    x = rng.multivariate_normal([0, 0], covariance, size=y.size) + y[:, None] * [1.0, 0.0]
-    shrunk = 0.9 * covariance + 0.1 * 2.5 * np.eye(2)
-    fisher = np.linalg.solve(shrunk, [1.0, 0.0])
-    axis = discriminant_axes(x, y, 1).axes[:, 0]
-    cosine = abs(axis @ fisher) / np.linalg.norm(axis) / np.linalg.norm(fisher)
-    assert cosine == pytest.approx(1, abs=1e-3)
-
-
-def test_hidden_layer_tells_new_examples_of_its_classes_apart():
-    pytest.importorskip("sklearn")
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(4), 50)
-    x = np.eye(4)[y] + rng.normal(0, 0.1, (y.size, 4))
-    layer = hidden_layer(x, y, n_units=16, epochs=60)
-    units = layer(np.eye(4))
-    assert units.shape == (4, 16) and np.all(units >= 0)
-    nearest = np.argmin(((layer(x)[:, None] - units) ** 2).sum(axis=2), axis=1)
-    assert np.mean(nearest == y) > 0.95

@@ -43,13 +43,3 @@ def test_misreadings_are_few_and_overlooked_bonds_are_gone():
     assert np.median(wrong) == pytest.approx(0.05 * 5 / 6, abs=0.015)
     assert all(order in (1, 2, 3) for reading in readings for *_, order in reading.bonds)
     assert min(len(reading.bonds) for reading in readings) < 199
-
-
-def test_discriminants_whiten_the_errors():
-    rng = np.random.default_rng(5)
-    features = rng.normal(size=(5000, 4))
-    readings = features + rng.normal(size=(5000, 4)) * [0.1, 1, 1, 1]
-    axes = molecules.discriminants(features, readings)
-    errors = np.cov(((readings - features) @ axes).T)
-    np.testing.assert_allclose(errors, np.diag(np.diag(errors)), atol=0.1)
-    assert np.abs(axes[0]).argmax() == 0  # the coordinate with the smallest errors comes first

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from classex_bayes.studies.corpus.image_features import gradient_cells, whitened_components
 from classex_bayes.studies.corpus.pictograms import (
     emoji_features,
+    gradient_cells,
     icons_of_theme,
     on_white,
     same_icons,
@@ -64,9 +64,3 @@ def test_emoji_features_hold_edges_and_colours():
     features = emoji_features(np.full((1, 48, 48, 3), [255, 0, 51]))
     colours = features[0, -192:].reshape(64, 3)
     assert colours / colours[0, 0] == pytest.approx(np.tile([1, 0, 0.2], (64, 1)))
-
-
-def test_whitened_components_have_variance_one():
-    x = np.random.default_rng(0).normal(size=(500, 4)) @ np.diag([1.0, 2, 3, 9])
-    covariance = np.cov(whitened_components(x, 3)(x), rowvar=False, ddof=0)
-    assert covariance == pytest.approx(np.eye(3), abs=1e-9)

@@ -3,12 +3,7 @@
 import numpy as np
 from PIL import Image
 
-from classex_bayes.studies.corpus.printed_words import plain_words, stretched
-
-
-def test_plain_words():
-    lines = ["zebra", "it's", "Paris", "an", "caf\u00e9", "form\n", "form", "ants"]
-    assert plain_words(lines) == ["ants", "form", "zebra"]
+from classex_bayes.studies.corpus.printed_words import stretched
 
 
 def test_stretched_loses_size_and_shape_of_the_frame():

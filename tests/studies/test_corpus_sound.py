@@ -9,7 +9,8 @@ from classex_bayes.studies.corpus.abc_notation import tunes
 from classex_bayes.studies.corpus.cepstra import cepstra, mel_filters, stretched, voiced
 from classex_bayes.studies.corpus.melodies import hummed, motifs, steps
 from classex_bayes.studies.corpus.pronunciations import arpabet, dictionary, phone_ngrams
-from classex_bayes.studies.corpus.speech import german, lower_case
+from classex_bayes.studies.corpus.shared_data import lower_case
+from classex_bayes.studies.corpus.speech import german
 
 
 def notes(music, key="C"):
@@ -71,7 +72,8 @@ def test_pronunciations():
 
 
 def test_word_lists():
-    assert lower_case("cat Cat cat's at dog cat") == ["cat", "dog"]
+    text = "zebra it's Paris an caf\u00e9 form\nform ants"
+    assert lower_case(text) == ["ants", "form", "zebra"]
     assert german("Katze EU z.B. über CDUler ab Katze") == ["Katze", "über"]
 
 

@@ -10,7 +10,7 @@ from classex_bayes.studies.corpus.functions import (
 )
 from classex_bayes.studies.corpus.linkage import is_chemical_name, mistyped, neighbours, typed
 from classex_bayes.studies.corpus.manuals import halves, plain
-from classex_bayes.studies.corpus.spelling import corrections, discriminant_directions
+from classex_bayes.studies.corpus.spelling import corrections
 from classex_bayes.studies.corpus.text_features import (
     LatentSemantics,
     ascii_fold,
@@ -134,13 +134,3 @@ def test_corrections_that_are_not_unique_are_left_out() -> None:
         "the": ["teh", "hte"],
         "a lot": ["alot"],
     }
-
-
-def test_discriminant_directions_weigh_variance_of_templates_by_that_of_errors() -> None:
-    rng = np.random.default_rng(1)
-    y = np.repeat(np.arange(2000), 2)
-    templates = rng.normal(size=(2000, 3)) * [1, 4, 3]
-    probes = templates[y] + rng.normal(size=(4000, 3)) * [1, 8, 1]
-    first = discriminant_directions(templates, probes, y, 2)[:, 0]
-    # Ratios of variance: 1, 1/4, 9.
-    assert abs(first[2]) > 10 * max(abs(first[0]), abs(first[1]))

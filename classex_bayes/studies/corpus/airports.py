@@ -63,13 +63,14 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="airports",
         kind="measured things",
-        about="Classes are the 28,403 airports and landing strips of airportsdata, none left "
-        "out. The template is the position and elevation of an airport. The test instance is one "
+        about="Classes are the 28,403 airports and landing strips of airportsdata, none left out. "
+        "The template is the position and elevation of an airport. The test instance is one "
         "simulated landing at each: the position has drifted by a log-normal distance (median 60 "
-        "km, one in twenty beyond 500 km), and the altitude is off by the pressure of the day "
-        "(80 m). A wrong answer names another airport of about the same height, most often in "
-        "the neighbourhood. Airports are dense in a few countries and rare elsewhere, so classes "
-        "differ much in difficulty. Elevations that the source does not know are 0 there.",
+        "km, one in twenty beyond 500 km), and the altitude is off by the pressure of the day (80 "
+        "m). The airports are real, the errors are drawn at random. A wrong answer names another "
+        "airport of about the same height, most often in the neighbourhood. Airports are dense in "
+        "a few countries and rare elsewhere, so classes differ much in difficulty. Elevations that "
+        "the source does not know are 0 there.",
         classifier="Position in space and elevation, each in units of its error: four numbers, "
         "squared Euclidean distances. Nothing is trained.",
         packages=("airportsdata 20261103 (PyPI, MIT)",),

@@ -1,6 +1,7 @@
 """All populations of the corpus, by name, and where they are kept once made."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from classex_bayes.exceptions import DataError
@@ -34,6 +35,25 @@ def recipes() -> dict[str, Recipe]:
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
+def recipe(name: str, folder: Path) -> Recipe:
+    """The recipe of a population that `folder` holds, or that can be made here.
+
+    Raises
+    ------
+    DataError
+        An unknown name.
+    ImportError
+        The population is to be made with scikit-learn, which is not installed.
+    """
+    by_name = recipes()
+    if name not in by_name:
+        raise DataError(f"populations: found {name!r}, expected names among {', '.join(by_name)}")
+    made = (folder / f"{name}.npz").exists()
+    if by_name[name].scikit_learn and not made and find_spec("sklearn") is None:
+        raise ImportError(f'{name} needs scikit-learn; pip install "classex-bayes[corpus]"')
+    return by_name[name]
+
+
 def population(name: str, folder: Path) -> Population:
     """A population, from `folder` if it was made before, else made and kept there.
 
@@ -41,13 +61,13 @@ def population(name: str, folder: Path) -> Population:
     ------
     DataError
         An unknown name, or packages that cannot be fetched.
+    ImportError
+        The population is to be made with scikit-learn, which is not installed.
     """
-    known = recipes()
-    if name not in known:
-        raise DataError(f"name: found {name!r}, expected one of {', '.join(known)}")
+    chosen = recipe(name, folder)
     file = folder / f"{name}.npz"
     if not file.exists():
-        made = known[name].make(Packages(folder / "packages"))
+        made = chosen.make(Packages(folder / "packages"))
         unfinished = file.with_suffix(".part.npz")
         made.save(unfinished)
         unfinished.replace(file)

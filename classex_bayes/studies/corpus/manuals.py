@@ -6,26 +6,27 @@ import re
 import numpy as np
 
 from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
 from classex_bayes.studies.corpus.text_features import LatentSemantics, words
 
-_PACKAGES = (
-    "erlang-manpages",
-    "freebsd-manpages",
-    "git-man",
-    "libcurl4-doc",
-    "libssl-doc",
-    "libx11-doc",
-    "manpages",
-    "manpages-dev",
-    "mpich-doc",
-    "ncurses-doc",
-    "openmpi-doc",
-    "perl-doc",
-    "tcl8.6-doc",
-    "tcllib",
-    "tk8.6-doc",
-)
+# Versions and licences.
+_PACKAGES = {
+    "erlang-manpages": ("25.2.3", "Apache-2.0"),
+    "freebsd-manpages": ("12.2", "BSD"),
+    "git-man": ("2.39.5", "GPL-2"),
+    "libcurl4-doc": ("7.88.1", "curl"),
+    "libssl-doc": ("3.0.22", "Apache-2.0"),
+    "libx11-doc": ("1.8.4", "MIT and the like"),
+    "manpages": ("6.03", "verbatim, GPL and BSD, page by page"),
+    "manpages-dev": ("6.03", "verbatim, GPL and BSD, page by page"),
+    "mpich-doc": ("4.0.2", "MIT and the like"),
+    "ncurses-doc": ("6.4", "MIT and the like"),
+    "openmpi-doc": ("4.1.4", "BSD"),
+    "perl-doc": ("5.36.0", "Artistic or GPL"),
+    "tcl8.6-doc": ("8.6.13", "Tcl licence"),
+    "tcllib": ("1.21", "Tcl licence"),
+    "tk8.6-doc": ("8.6.13", "Tcl licence"),
+}
 _N_PAGES = 6_000
 _FEWEST_WORDS = 100
 # Escapes of roff: fonts, sizes, registers, and characters by name; then all others.
@@ -65,38 +66,33 @@ def _pages(packages: Packages) -> list[tuple[list[str], list[str]]]:
 
 
 def _by_halves(packages: Packages) -> Population:
-    pages = _pages(packages)
-    order = np.random.default_rng(17).permutation(len(pages))
-    tested = [pages[i] for i in order[:_N_PAGES]]
-    training = [first + second for first, second in (pages[i] for i in order[_N_PAGES:])]
+    pages = shuffled(_pages(packages), 17)
+    tested = pages[:_N_PAGES]
+    training = [first + second for first, second in pages[_N_PAGES:]]
     vectors = LatentSemantics(training, 200)
     gallery, probes = (vectors([page[half] for page in tested]) for half in (0, 1))
     return Population(gallery, probes, np.arange(len(tested)), "cosine")
 
 
-RECIPES = (
+RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-halves",
         kind="text",
         about=(
             "Classes are 6,000 manual pages, drawn at random from those of FreeBSD, Linux, Perl, "
             "Tcl, Tk, Erlang, Git, OpenSSL, cURL, X11, ncurses and two versions of MPI. The "
-            "template is the first half of the words of a page from its first section on, the "
-            "test instance is the second half. Left out are pages of fewer than 100 words, links "
-            "to other pages, and copies with the same words; families of similar pages stay. A "
-            "wrong answer continues a page with the end of another."
+            "template is the first half of the words of a page from its first section on, the test "
+            "instance is the second half. Left out are pages of fewer than 100 words, links to "
+            "other pages, and copies with the same words; families of similar pages stay. No noise "
+            "is added. A wrong answer continues a page with the end of another."
         ),
         classifier=(
             "Cosine in the latent semantic space (200 dimensions) of words, learnt on the other "
             "pages of the packages."
         ),
-        packages=(
-            "Debian 12, by its own apt: freebsd-manpages 12.2, openmpi-doc 4.1.4 (BSD); "
-            "erlang-manpages 25.2.3, libssl-doc 3.0.22 (Apache 2.0); libcurl4-doc 7.88.1 (curl); "
-            "libx11-doc 1.8.4, ncurses-doc 6.4, mpich-doc 4.0.2 (MIT and the like); tcl8.6-doc "
-            "8.6.13, tk8.6-doc 8.6.13, tcllib 1.21 (Tcl licence); git-man 2.39.5 (GPL 2); "
-            "perl-doc 5.36.0 (Artistic or GPL); manpages and manpages-dev 6.03 (verbatim, GPL "
-            "and BSD, page by page)",
+        packages=tuple(
+            f"{name} {version} (Debian, {licence})"
+            for name, (version, licence) in _PACKAGES.items()
         ),
         make=_by_halves,
     ),

@@ -1,6 +1,5 @@
 """Tunes found by a part of themselves: their second half, or a phrase that someone hums."""
 
-import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -8,8 +7,9 @@ import numpy as np
 
 from classex_bayes.studies.corpus.abc_notation import Tune, tunes
 from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
-from classex_bayes.studies.corpus.text_features import LatentSemantics
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
+from classex_bayes.studies.corpus.text_features import LatentSemantics, ngrams
+from classex_bayes.typing import FloatArray
 
 _MUSIC21 = "10.5.1"
 _BOOKS = ("essenFolksong", "oneills1850", "airdsAirs", "ryansMammoth", "miscFolk")
@@ -30,23 +30,21 @@ def melodies(packages: Packages) -> list[Tune]:
         for tune in tunes(file.read_text(encoding="utf-8", errors="replace")):
             if len(tune.pitches) >= _SHORTEST:
                 kept.setdefault(tuple(steps(tune.pitches, tune.durations)), tune)
-    order = np.random.default_rng(1).permutation(len(kept))
-    every = list(kept.values())
-    return [every[place] for place in order]
+    return shuffled(kept.values(), 1)
 
 
-def steps(pitches: Sequence[int], durations: Sequence[Fraction | float]) -> list[tuple[int, int]]:
+def steps(
+    pitches: Sequence[float] | FloatArray, durations: Sequence[Fraction | float] | FloatArray
+) -> list[tuple[int, int]]:
     """From each note to the next: semitones up, and doublings of the length, rounded."""
-    up = np.diff(np.asarray(pitches))
+    up = np.diff(np.asarray(pitches)).round().astype(int)
     longer = np.diff(np.log2(np.asarray(durations, float))).round().astype(int)
     return list(zip(up.tolist(), longer.tolist(), strict=True))
 
 
 def motifs(path: Sequence[tuple[int, int]]) -> list[str]:
     """Features of a tune: runs of two to four intervals, and of two with their rhythm."""
-    intervals = [f"{up}" for up, _ in path]
-    runs = [" ".join(intervals[i : i + n]) for n in (2, 3, 4) for i in range(len(path) - n + 1)]
-    return runs + [f"{first} {second}" for first, second in itertools.pairwise(path)]
+    return ngrams([str(up) for up, _ in path], (2, 3, 4)) + ngrams(list(map(str, path)), (2,))
 
 
 def hummed(tune: Tune, rng: np.random.Generator) -> list[tuple[int, int]]:
@@ -60,9 +58,7 @@ def hummed(tune: Tune, rng: np.random.Generator) -> list[tuple[int, int]]:
     drift = rng.normal(0, 0.5, kept.size).cumsum()
     pitches = np.asarray(tune.pitches)[kept] + drift
     durations = np.asarray(tune.durations, float)[kept] * np.exp(rng.normal(0, 0.2, kept.size))
-    up = np.diff(pitches).round().astype(int)
-    longer = np.diff(np.log2(durations)).round().astype(int)
-    return list(zip(up.tolist(), longer.tolist(), strict=True))
+    return steps(pitches, durations)
 
 
 def _halves(packages: Packages) -> Population:
@@ -100,13 +96,14 @@ _CLASSES = (
 )
 _CLASSIFIER = (
     "Cosine of latent semantics, 256 dimensions, of TF-IDF weights of runs of two to four "
-    "intervals, and of two intervals with their rhythm. Weights and dimensions are learnt on "
-    "3,000 other tunes, whole ones."
+    "intervals, and of two intervals with their rhythm. Weights and dimensions are learnt on 3,000 "
+    "other tunes, whole ones."
 )
 _PACKAGES = (
-    "music21 10.5.1 (PyPI): melodies in abc notation of the Essen folksong collection (for "
-    "non-commercial use; its legal status is unclear), O'Neill's Music of Ireland, Aird's Airs, "
-    "Ryan's Mammoth Collection, and Northumbrian and fife tunes (music out of copyright)",
+    f"music21 {_MUSIC21} (PyPI, BSD-3-clause; melodies in abc notation of the Essen folksong "
+    "collection, for non-commercial use and of unclear legal status, and of O'Neill's Music of "
+    "Ireland, Aird's Airs, Ryan's Mammoth Collection, and Northumbrian and fife tunes, music out "
+    "of copyright)",
 )
 
 RECIPES: tuple[Recipe, ...] = (
@@ -114,8 +111,8 @@ RECIPES: tuple[Recipe, ...] = (
         name="tune-halves",
         kind="sounds",
         about=_CLASSES + "The template is the first half of a tune. The one test instance is the "
-        "second half. A wrong answer is a first half that resembles the test instance more, often "
-        "of a variant of the tune or of its genre.",
+        "second half; no noise is added. A wrong answer is a first half that resembles the test "
+        "instance more, often of a variant of the tune or of its genre.",
         classifier=_CLASSIFIER,
         packages=_PACKAGES,
         make=_halves,
@@ -125,10 +122,10 @@ RECIPES: tuple[Recipe, ...] = (
         kind="sounds",
         about=_CLASSES + "The template is a whole tune, without repeats. The two test instances "
         "are 24 consecutive notes at random places, as someone hums them from memory: one note in "
-        "twenty is forgotten, intervals have normal errors of half a semitone (standard "
-        "deviation) and are rounded, lengths have log-normal errors of a fifth. The tunes are "
-        "real, the errors are drawn at random. A wrong answer is another tune that contains "
-        "motifs like the hummed ones.",
+        "twenty is forgotten, intervals have normal errors of half a semitone (standard deviation) "
+        "and are rounded, lengths have log-normal errors of a fifth. The tunes are real, the "
+        "errors are drawn at random. A wrong answer is another tune that contains motifs like the "
+        "hummed ones.",
         classifier=_CLASSIFIER,
         packages=_PACKAGES,
         make=_humming,

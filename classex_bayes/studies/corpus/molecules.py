@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-from scipy.linalg import eigh
 
 from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
+from classex_bayes.studies.corpus.projections import discriminants, ridged
+from classex_bayes.studies.corpus.shared_data import PUBCHEM, pubchem
 from classex_bayes.typing import FloatArray
 
 N_CLASSES = 12_000
@@ -102,28 +103,12 @@ def surroundings(drawing: Molecule) -> FloatArray:
 
 def compounds(packages: Packages, rng: np.random.Generator) -> list[Molecule]:
     """Molecules of the table of compounds in random order, one for each connectivity."""
-    folder = packages.pypi("chemicals", "1.5.2") / "chemicals" / "Identifiers"
-    lines = (folder / "chemical identifiers pubchem large.tsv").read_text("utf-8").splitlines()
     smiles: dict[str, str] = {}
-    for line in lines:
-        _, _, _, _, text, _, key, *_ = line.split("\t")
+    for text, key, *_ in pubchem(packages):
         if "." not in text:  # one molecule, no salt or mixture
             smiles.setdefault(key[:14], text)  # this part of an InChIKey is the connectivity
-    texts = list(smiles.values())
-    drawings = (molecule(texts[i]) for i in rng.permutation(len(texts)))
+    drawings = map(molecule, shuffled(smiles.values(), rng))
     return [drawing for drawing in drawings if 6 <= len(drawing.atoms) <= 60]
-
-
-def discriminants(features: FloatArray, readings: FloatArray) -> FloatArray:
-    """Axes of a linear discriminant analysis.
-
-    `features` are of drawings, `readings` (same shape) of the same drawings with errors. Along
-    the axes differences between the two have variance one.
-    """
-    within = np.cov((readings - features).T)
-    within += 0.1 * np.trace(within) / len(within) * np.eye(len(within))
-    _, vectors = eigh(np.cov(features.T), within)
-    return np.asarray(vectors[:, ::-1][:, :N_AXES])
 
 
 def drawings(packages: Packages) -> Population:
@@ -135,7 +120,9 @@ def drawings(packages: Packages) -> Population:
     def features(graphs: list[Molecule]) -> FloatArray:
         return np.sqrt([surroundings(graph) for graph in graphs])
 
-    axes = discriminants(features(others), features([misread(graph, rng) for graph in others]))
+    templates = features(others)
+    errors = features([misread(graph, rng) for graph in others]) - templates
+    axes = discriminants(templates, ridged(np.cov(errors.T), 0.1), N_AXES)
     y = np.repeat(np.arange(N_CLASSES), 2)
     return Population(
         gallery=features(classes) @ axes,
@@ -150,16 +137,16 @@ RECIPES: tuple[Recipe, ...] = (
         kind="molecules",
         about="Classes are 12,000 compounds of PubChem, chosen at random among those that are one "
         "molecule of 6 to 60 atoms besides hydrogen. Salts, mixtures and stereochemistry are left "
-        "out, so stereoisomers are one class; other isomers are classes of their own. The "
-        "template is the structure. Test instances are two simulated readings of a drawing of "
-        "each: about 5% of the atoms and bonds are wrong or overlooked, log-normally more or "
-        "fewer from drawing to drawing. A wrong answer names another compound, most often one "
-        "that differs in a few atoms.",
+        "out, so stereoisomers are one class; other isomers are classes of their own. The template "
+        "is the structure. Test instances are two simulated readings of a drawing of each: about "
+        "5% of the atoms and bonds are wrong or overlooked, log-normally more or fewer from "
+        "drawing to drawing. The compounds are real, the errors are drawn at random. A wrong "
+        "answer names another compound, most often one that differs in a few atoms.",
         classifier="Square roots of the counts of atoms with their surroundings to 0, 1 and 2 "
         "bonds, hashed into 256 buckets, on the 96 best axes of a linear discriminant analysis "
         "that was trained on readings of 3,000 other compounds. Scores are squared Euclidean "
         "distances. A few pairs of compounds have equal features.",
-        packages=("chemicals 1.5.2 (PyPI, MIT; its table is of PubChem, public domain)",),
+        packages=(PUBCHEM,),
         make=drawings,
     ),
 )

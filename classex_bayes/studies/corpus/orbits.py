@@ -91,14 +91,15 @@ RECIPES: tuple[Recipe, ...] = (
         about="Classes are 7,098 minor planets of the planetarium KStars: the bright ones of the "
         "main belt, Jupiter's Trojans, Centaurs and most known bodies beyond Neptune. One without "
         "a mean anomaly is left out. The template is the shape and direction of the orbit at its "
-        "epoch. Test instances are two simulated preliminary orbits of each: distance and "
-        "velocity at the epoch have errors of about 2%, log-normally more or less for shorter or "
-        "longer arcs of observation, with heavy tails. A wrong answer takes the body for another; "
-        "Trojans and resonant bodies share their orbits closely.",
+        "epoch. Test instances are two simulated preliminary orbits of each: distance and velocity "
+        "at the epoch have errors of about 2%, log-normally more or less for shorter or longer "
+        "arcs of observation, with heavy tails. The orbits are real, the errors are drawn at "
+        "random. A wrong answer takes the body for another; Trojans and resonant bodies share "
+        "their orbits closely.",
         classifier="Normal of the plane, eccentricity vector and logarithm of the semilatus "
         "rectum: seven numbers, squared Euclidean distances. The place on the orbit is not used, "
         "and nothing is trained.",
-        packages=("kstars-data 5:3.6.2-2 (Debian bookworm, GPL-2+; its table is of NASA/JPL)",),
+        packages=("kstars-data 3.6.2 (Debian, GPL-2+; its table is of NASA/JPL)",),
         make=minor_planets,
     ),
 )

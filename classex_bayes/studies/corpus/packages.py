@@ -43,8 +43,8 @@ class Packages:
                 _keep(unpacked, target)
         return target
 
-    def pypi(self, name: str, version: str, *, source: bool = False) -> Path:
-        """Folder with the files of a wheel of PyPI, or of its source archive.
+    def pypi(self, name: str, version: str) -> Path:
+        """Folder with the files of a wheel of PyPI.
 
         Raises
         ------
@@ -54,32 +54,35 @@ class Packages:
         target = self.folder / "pypi" / f"{name}-{version}"
         with TemporaryDirectory() as scratch:
             if not target.exists():
-                kind = ["--no-binary", ":all:"] if source else ["--only-binary", ":all:"]
-                command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", *kind]
-                command += ["--no-build-isolation"] if source else []
-                _run([*command, f"{name}=={version}"], name, scratch)
-                (archive,) = Path(scratch).iterdir()
+                command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
+                command += ["--only-binary", ":all:", f"{name}=={version}"]
+                _run(command, name, scratch)
+                (wheel,) = Path(scratch).glob("*.whl")
                 unpacked = Path(scratch) / "unpacked"
-                if archive.suffix == ".whl":
-                    zipfile.ZipFile(archive).extractall(unpacked)
-                else:
-                    shutil.unpack_archive(archive, unpacked, filter="data")
+                zipfile.ZipFile(wheel).extractall(unpacked)
                 _keep(unpacked, target)
         return target
 
 
 def _run(command: list[str], package: str, folder: str) -> None:
-    """Run a command in a folder, or say why the package cannot be had."""
+    """Run a command in a folder, or say why the package cannot be fetched."""
+    tool = "pip" if command[0] == sys.executable else command[0]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     except FileNotFoundError:
         raise DataError(
-            f"{package}: {command[0]} is needed to fetch it and is not installed; populations "
-            "of Debian packages are made on Debian"
+            f"{package}: {tool}, which fetches it, is not installed; populations of Debian "
+            "packages are made on Debian"
         ) from None
     if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise DataError(f"{package}: cannot be fetched with {command[0]} ({' '.join(last)})")
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        # Both apt-get and pip begin the lines of their errors with an E.
+        reasons = [line for line in lines if line.startswith("E")] or lines
+        hint = "package lists (apt-get update)" if tool == "apt-get" else "pip in this Python"
+        raise DataError(
+            f"{package}: {tool} cannot fetch it ({' '.join(reasons[-1:])}); fetching takes a "
+            f"network and {hint}"
+        )
 
 
 def _keep(unpacked: Path, target: Path) -> None:

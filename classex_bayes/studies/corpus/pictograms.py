@@ -12,15 +12,15 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image
+from scipy.ndimage import gaussian_filter
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.studies.corpus.image_features import (
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
+from classex_bayes.studies.corpus.projections import (
     discriminant_axes,
-    gradient_cells,
     whitened_components,
 )
-from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
 from classex_bayes.typing import FloatArray, IntArray
 
 _SIDE = 48
@@ -107,8 +107,7 @@ def _icons(packages: Packages) -> Population:
     pictures = _pictures([file for pair in pairs.items() for file in (pair[0], *pair[1])], packages)
     edges = gradient_cells(np.array(list(pictures.values())))
     row = {file: number for number, file in enumerate(pictures)}
-    order = np.random.default_rng(17).permutation(len(pairs))
-    classes = [list(pairs.items())[position] for position in order]
+    classes = shuffled(pairs.items(), 17)
     gallery = edges[[row[file] for file, _ in classes]]
     probes = edges[[row[drawing] for _, drawings in classes for drawing in drawings]]
     y = np.repeat(np.arange(len(classes)), [len(drawings) for _, drawings in classes])
@@ -150,6 +149,30 @@ def emoji_of_font(file: Path) -> dict[tuple[int, ...], Image.Image]:
         }
 
 
+def gradient_cells(images: IntArray, *, cells: int = 6, directions: int = 8) -> FloatArray:
+    """Square roots of the shares of edges of each direction in each cell of colour images.
+
+    Images are (n, side, side, 3), from 0 to 255. A pixel counts with the size of its steepest
+    gradient among the three colours, shared between the two next directions, and between cells by
+    a Gaussian of half a cell.
+    """
+    smooth = gaussian_filter(np.asarray(images, np.float32) / 255, (0, 1, 1, 0))
+    down, right = np.gradient(smooth, axis=(1, 2))
+    steepest = (down**2 + right**2).argmax(axis=-1)[..., None]
+    down, right = (np.take_along_axis(x, steepest, -1)[..., 0] for x in (down, right))
+    size = np.hypot(down, right)
+    direction = np.arctan2(down, right) % np.pi / np.pi * directions
+    step = images.shape[1] // cells
+    shares = []
+    for centre in range(directions):
+        away = np.abs(direction - centre)
+        weight = np.clip(1 - np.minimum(away, directions - away), 0, None)
+        edges = gaussian_filter(size * weight, (0, step / 2, step / 2))
+        shares.append(edges[:, step // 2 :: step, step // 2 :: step].reshape(len(images), -1))
+    cell_edges = np.concatenate(shares, axis=1) + 1e-6
+    return np.sqrt(cell_edges / cell_edges.sum(axis=1, keepdims=True))
+
+
 def emoji_features(images: IntArray) -> FloatArray:
     """Edges, and colours of 8 x 8 cells, of pictures (n, 48, 48, 3)."""
     cells = images.reshape(len(images), 8, 6, 8, 6, 3).mean(axis=(2, 4)).reshape(len(images), -1)
@@ -185,24 +208,26 @@ RECIPES: tuple[Recipe, ...] = (
         kind="icons in several themes",
         about=(
             "Classes are the drawings of programs in the icon theme Papirus, its icons of 64 "
-            "pixels being the templates. The probes are the icons of the same program in Numix "
-            "Circle, Moka, Paper and Obsidian, one to four a class. A program often has several "
-            "names, links to one drawing: they are one class. Left out are programs that no other "
-            "theme draws, and 900 programs at random, which are set aside for training. Themes "
-            "sometimes give two programs of Papirus one drawing; such probes stay. A wrong answer "
-            "is another program."
+            "pixels being the templates. The test instances are the icons of the same program in "
+            "Numix Circle, Moka, Paper and Obsidian, one to four a class. A program often has "
+            "several names, links to one drawing: they are one class. Left out are programs that "
+            "no other theme draws, and 900 programs at random, which are set aside for training. "
+            "Themes sometimes give two programs of Papirus one drawing; such test instances stay. "
+            "Themes differ as their designers drew them; no noise is added. A wrong answer is "
+            "another program."
         ),
         classifier=(
             "Cosine in 64 discriminant axes of histograms of the directions of edges (6 x 6 cells, "
-            "8 directions), trained on the programs set aside in all five themes."
+            "8 directions), trained on the programs set aside in all five themes. Features, and "
+            "the number of axes, were chosen after accuracies had been seen."
         ),
         packages=(
-            "Debian papirus-icon-theme 20230104 (GPL-3)",
-            "Debian numix-icon-theme-circle 22.11.05 (GPL-3+)",
-            "Debian moka-icon-theme 5.5.0 (CC-BY-SA-4.0, GPL-3+)",
-            "Debian paper-icon-theme 1.5.0 (CC-BY-SA-4.0, GPL-3+, LGPL-3)",
-            "Debian obsidian-icon-theme 3.5 (GPL-3)",
-            "PyPI resvg_py 0.5.0, which draws outlines (MIT)",
+            "papirus-icon-theme 20230104 (Debian, GPL-3)",
+            "numix-icon-theme-circle 22.11.05 (Debian, GPL-3+)",
+            "moka-icon-theme 5.5.0 (Debian, CC-BY-SA-4.0 and GPL-3+)",
+            "paper-icon-theme 1.5.0 (Debian, CC-BY-SA-4.0, GPL-3+ and LGPL-3)",
+            "obsidian-icon-theme 3.5 (Debian, GPL-3)",
+            "resvg_py 0.5.0 (PyPI, MIT; it draws the outlines)",
         ),
         make=_icons,
     ),
@@ -211,18 +236,20 @@ RECIPES: tuple[Recipe, ...] = (
         kind="emoji of two vendors",
         about=(
             "Classes are the emoji that EmojiOne 3 and Google's Noto Color Emoji both draw, tones "
-            "of skin, families and flags included. The template is the bitmap of Noto, the probe "
-            "the picture of EmojiOne. Left out are the emoji that EmojiOne lacks, which serve for "
-            "training. A few emoji, like the flags of a state and of its territory, have equal "
-            "templates and stay. A wrong answer is another emoji."
+            "of skin, families and flags included. The template is the bitmap of Noto, the test "
+            "instance the picture of EmojiOne. Left out are the emoji that EmojiOne lacks, which "
+            "serve for training. A few emoji, like the flags of a state and of its territory, have "
+            "equal templates and stay. Vendors differ as their designers drew; no noise is added. "
+            "A wrong answer is another emoji."
         ),
         classifier=(
             "Cosine of 64 whitened principal components of histograms of the directions of edges "
-            "and of the mean colours of 8 x 8 cells, trained on the emoji of Noto left out."
+            "and of the mean colours of 8 x 8 cells, trained on the emoji of Noto left out. The "
+            "weight of the colours was chosen after accuracies had been seen."
         ),
         packages=(
-            "Debian fonts-noto-color-emoji 2.042 (OFL-1.1)",
-            "Debian ruby-gemojione 3.3.0 (CC-BY-SA-4.0)",
+            "fonts-noto-color-emoji 2.042 (Debian, OFL-1.1)",
+            "ruby-gemojione 3.3.0 (Debian, CC-BY-SA-4.0)",
         ),
         make=_emoji,
     ),

@@ -1,6 +1,6 @@
 """A population of classes as vectors, and the recipe that makes it from public packages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,12 @@ from classex_bayes.core.ranks.embeddings import EmbeddingMetric
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
+
+
+def shuffled[Item](items: Iterable[Item], rng: int | np.random.Generator) -> list[Item]:
+    """Items in random order, by a seed or a generator."""
+    listed = list(items)
+    return [listed[i] for i in np.random.default_rng(rng).permutation(len(listed))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +73,18 @@ class Recipe:
     kind : str
         Kind of thing that is recognised; populations of a kind are alike.
     about : str
-        Sentences: what the classes, the templates and the test instances are, and which of them
-        are left out.
+        Sentences: what the classes, the templates and the test instances are, which are left out,
+        how templates and test instances differ and whether that is real or simulated, and what a
+        wrong answer is.
     classifier : str
-        A sentence: features and scores, and what they were trained on.
+        Sentences: features and scores, what they were trained on, and which choices were made
+        after accuracies had been seen.
     packages : tuple of str
-        Packages that hold the data, with versions and licences.
+        Packages that hold the data, each as "name version (registry, licence)".
     make : callable
-        Returns the `Population`; the same at every call.
+        Returns the `Population`; the same at every call with packages of these versions.
+    scikit_learn : bool
+        Whether `make` trains a network of scikit-learn.
     """
 
     name: str
@@ -83,3 +93,4 @@ class Recipe:
     classifier: str
     packages: tuple[str, ...]
     make: Callable[[Packages], Population]
+    scikit_learn: bool = False

@@ -7,23 +7,23 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from classex_bayes.studies.corpus.drawings import FontFamily
-from classex_bayes.studies.corpus.image_features import (
+from classex_bayes.studies.corpus.packages import Packages
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
+from classex_bayes.studies.corpus.projections import (
     Projection,
     discriminant_axes,
     principal_components,
 )
-from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.shared_data import (
+    DEJAVU,
+    FREEFONT,
+    WAMERICAN,
+    english_words,
+)
 from classex_bayes.typing import FloatArray, IntArray
 
 _WIDTH, _HEIGHT = 96, 24
 _N_TRAINING = 3_000
-
-
-def plain_words(lines: list[str]) -> list[str]:
-    """Words of three letters or more, all of them from a to z, without duplicates."""
-    words = {line.strip() for line in lines}
-    return sorted(w for w in words if len(w) > 2 and w.isascii() and w.isalpha() and w.islower())
 
 
 def stretched(ink: Image.Image) -> FloatArray:
@@ -50,10 +50,7 @@ def _words(
     train: Callable[[FloatArray, IntArray], Callable[[FloatArray], FloatArray]],
 ) -> Population:
     """Words of a random order, the first typeface as template, and those before for training."""
-    file = packages.debian("wamerican") / "usr/share/dict/american-english"
-    listed = plain_words(file.read_text(encoding="utf-8").splitlines())
-    order = np.random.default_rng(17).permutation(len(listed))
-    words = [listed[position] for position in order]
+    words = shuffled(english_words(packages), 17)
     training = words[chosen.start - _N_TRAINING : chosen.start]
     others = np.tile(np.arange(_N_TRAINING), len(faces))
     project = train(np.concatenate(_faces(packages, training, faces)), others)
@@ -80,41 +77,39 @@ def _italic(packages: Packages) -> Population:
 
 _WORDS = (
     "Classes are English words, a random {} of those of three letters or more from a to z in a "
-    "list for spelling checkers, inflected forms included. The template is the word in {}, "
-    "{}, as an image stretched to 96 x 24 pixels, so neither its length nor the height of its "
-    "letters is known. Letters are never cut apart. Other words are left out at random; 3,000 of "
-    "them serve for training. A wrong answer is another word, often one of similar shape."
+    "list for spelling checkers, inflected forms included. The template is the word in {}, {}. "
+    "Each is an image of the whole word, stretched to 96 x 24 pixels, so its length and the height "
+    "of its letters are lost. Other words are left out at random; 3,000 of them serve for "
+    "training. Typefaces differ as their designers drew them; no noise is added. A wrong answer is "
+    "another word, often one of similar shape."
 )
-_FONTS = (
-    "Debian wamerican 2020.12.07 (public domain)",
-    "Debian fonts-dejavu-core 2.37 (Bitstream Vera)",
-    "Debian fonts-freefont-ttf 20120503 (GPL-3+ with the font exception)",
-)
+_FACES = " The typefaces were chosen after accuracies had been seen."
+_PACKAGES = WAMERICAN, DEJAVU, FREEFONT
 
 RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="printed-words",
         kind="printed words",
         about=_WORDS.format(
-            "15,000", "FreeSerif", "and the probes are in DejaVu Sans and DejaVu Sans Mono"
+            "15,000", "FreeSerif", "the test instances are in DejaVu Sans and DejaVu Sans Mono"
         ),
         classifier=(
             "Cosine of 128 principal components of smoothed pixels, trained on other words in all "
-            "three typefaces."
+            "three typefaces." + _FACES
         ),
-        packages=_FONTS,
+        packages=_PACKAGES,
         make=_printed,
     ),
     Recipe(
         name="italic-words",
         kind="printed words",
-        about=_WORDS.format("8,000", "DejaVu Sans", "and the probe is in FreeSerif Italic")
+        about=_WORDS.format("8,000", "DejaVu Sans", "the test instance is in FreeSerif Italic")
         + " No word is in the population printed-words.",
         classifier=(
             "Cosine in 48 discriminant axes of 128 principal components of smoothed pixels, "
-            "trained on other words in both typefaces."
+            "trained on other words in both typefaces." + _FACES
         ),
-        packages=_FONTS,
+        packages=_PACKAGES,
         make=_italic,
     ),
 )

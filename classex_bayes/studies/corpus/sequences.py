@@ -83,14 +83,15 @@ RECIPES: tuple[Recipe, ...] = (
         "the sequence of its 16S ribosomal RNA gene, about 1,480 letters. Test instances are two "
         "simulated reads of each gene, as of a nanopore machine: a part of 800 letters or so that "
         "begins anywhere, with about 4% wrong, lost or doubled letters. Length and error rate are "
-        "log-normally different from read to read. The 713 sequences that come from genomes and "
-        "not from type strains are no classes; the features are trained on them. Letters that "
-        "stand for several bases are left out. A wrong answer is most often a species of the same "
-        "genus, whose gene can differ in a few letters only.",
+        "log-normally different from read to read. The genes are real, the errors are drawn at "
+        "random. The 713 sequences that come from genomes and not from type strains are no "
+        "classes; the features are trained on them. Letters that stand for several bases are left "
+        "out. A wrong answer is most often a species of the same genus, whose gene can differ in a "
+        "few letters only.",
         classifier="Square roots of the counts of all words of 6 letters, weighted by their "
         "inverse document frequency, on 128 main axes; weights and axes are of the 713 other "
         "sequences. Scores are cosines.",
-        packages=("microbiomeutil-data 20101212+dfsg1-5 (Debian bookworm, BSD-3-clause)",),
+        packages=("microbiomeutil-data 20101212 (Debian, BSD-3-clause)",),
         make=ribosomes,
     ),
 )

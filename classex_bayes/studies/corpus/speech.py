@@ -5,25 +5,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from classex_bayes.studies.corpus.cepstra import vector
-from classex_bayes.studies.corpus.image_features import discriminant_axes, hidden_layer
 from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe
+from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
+from classex_bayes.studies.corpus.projections import discriminant_axes, hidden_layer
+from classex_bayes.studies.corpus.shared_data import ESPEAK, WAMERICAN, english_words
 from classex_bayes.studies.corpus.voices import RATE, espeak, flite
 from classex_bayes.typing import FloatArray
 
 _N_CLASSES, _N_TRAINING = 4000, 1500
-
-
-def lower_case(text: str) -> list[str]:
-    """Words of three or more letters a to z, in alphabetical order.
-
-    Examples
-    --------
-    >>> lower_case("zoo Aachen a's at café bee")
-    ['bee', 'zoo']
-    """
-    words = {word for word in text.split() if word.isascii() and word.isalpha()}
-    return sorted(word for word in words if word.islower() and len(word) > 2)
 
 
 def german(text: str) -> list[str]:
@@ -38,20 +27,13 @@ def german(text: str) -> list[str]:
     return sorted(word for word in words if word[1:].islower())
 
 
-def _drawn(words: Iterable[str]) -> list[str]:
-    """Words to train on, and then those of the classes, at random."""
-    order = np.random.default_rng(1).permutation(list(words))
-    return [str(word) for word in order[: _N_TRAINING + _N_CLASSES]]
-
-
 def _vectors(sounds: Iterable[FloatArray]) -> FloatArray:
     return np.stack([vector(sound, RATE) for sound in sounds])
 
 
 def _english(packages: Packages) -> Population:
     """Words by espeak-ng as templates, by two voices of flite as probes."""
-    file = packages.debian("wamerican") / "usr/share/dict/american-english"
-    words = _drawn(lower_case(file.read_text(encoding="utf-8")))
+    words = shuffled(english_words(packages), 1)[: _N_TRAINING + _N_CLASSES]
     voices = [
         _vectors(espeak(packages, words, "-v", "en-us")),
         _vectors(flite(packages, words, "kal16")),
@@ -67,7 +49,7 @@ def _english(packages: Packages) -> Population:
 def _german(packages: Packages) -> Population:
     """Words by a voice of espeak-ng as templates, by a faster and higher one as probes."""
     file = packages.debian("wngerman") / "usr/share/dict/ngerman"
-    words = _drawn(german(file.read_text(encoding="utf-8")))
+    words = shuffled(german(file.read_text(encoding="utf-8")), 1)[: _N_TRAINING + _N_CLASSES]
     slow = _vectors(espeak(packages, words, "-v", "de"))
     fast = _vectors(espeak(packages, words, "-v", "de+f5", "-s", "220"))
     training = np.concatenate([slow[:_N_TRAINING], fast[:_N_TRAINING]])
@@ -86,17 +68,17 @@ RECIPES: tuple[Recipe, ...] = (
             "letters of a list of American English; inflected forms are classes of their own. The "
             "template is a word spoken by espeak-ng, American English. The two test instances are "
             "the word spoken by two voices of flite, kal16 (a man, diphones) and slt (a woman, "
-            "statistical parametric). A wrong answer is a word that espeak-ng speaks more like "
-            "the test instance."
+            "statistical parametric). The voices are those of programs, not of people; no noise is "
+            "added. A wrong answer is a word that espeak-ng speaks more like the test instance."
         ),
         classifier=(
             "Cosine of 50 linear discriminants of 13 mel-frequency cepstra at 20 equally spaced "
             "times. The discriminants are learnt on 1,500 other words in the three voices."
         ),
         packages=(
-            "wamerican 2020.12.07 (Debian, SCOWL, permissive)",
-            "espeak-ng 1.51 and its data (Debian, GPL-3+)",
-            "flite 2.2 and its voices (Debian, BSD-like)",
+            WAMERICAN,
+            ESPEAK,
+            "flite 2.2 (Debian, BSD-like; with its voices)",
         ),
         make=_english,
     ),
@@ -104,12 +86,13 @@ RECIPES: tuple[Recipe, ...] = (
         name="spoken-german",
         kind="sounds",
         about=(
-            "Classes are 4,000 words, drawn at random from the words of three or more letters of "
-            "a list of German, nouns and names among them; words with capitals inside, which are "
+            "Classes are 4,000 words, drawn at random from the words of three or more letters of a "
+            "list of German, nouns and names among them; words with capitals inside, which are "
             "abbreviations, are left out, inflected forms are classes of their own. The template "
             "is a word spoken by the voice de of espeak-ng, at 175 words a minute. The one test "
-            "instance is the word spoken by its variant f5, a woman, at 220 words a minute. A "
-            "wrong answer is a word whose template resembles the fast one more."
+            "instance is the word spoken by its variant f5, a woman, at 220 words a minute. The "
+            "voices are those of a program, not of people; no noise is added. A wrong answer is a "
+            "word whose template resembles the fast one more."
         ),
         classifier=(
             "Cosine of the 128 hidden units of a network that was trained to tell 1,500 other "
@@ -117,8 +100,9 @@ RECIPES: tuple[Recipe, ...] = (
         ),
         packages=(
             "wngerman 20161207 (Debian, GPL-2+)",
-            "espeak-ng 1.51 and its data (Debian, GPL-3+)",
+            ESPEAK,
         ),
         make=_german,
+        scikit_learn=True,
     ),
 )

@@ -4,7 +4,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -25,14 +25,26 @@ def ascii_fold(text: str) -> str:
     return decomposed.encode("ascii", "ignore").decode().lower()
 
 
-def character_ngrams(text: str, sizes: Sequence[int] = (2, 3)) -> list[str]:
+def ngrams(tokens: Sequence[str], sizes: Iterable[int], separator: str = " ") -> list[str]:
+    """Runs of tokens, joined by a separator, from the shortest size to the longest.
+
+    >>> ngrams(["a", "b", "c"], (2, 3))
+    ['a b', 'b c', 'a b c']
+    """
+    return [
+        separator.join(tokens[i : i + size])
+        for size in sizes
+        for i in range(len(tokens) - size + 1)
+    ]
+
+
+def character_ngrams(text: str, sizes: Iterable[int] = (2, 3)) -> list[str]:
     """Runs of characters of a text between blanks.
 
     >>> character_ngrams("ab", (2,))
     [' a', 'ab', 'b ']
     """
-    padded = f" {text} "
-    return [padded[i : i + size] for size in sizes for i in range(len(padded) - size + 1)]
+    return ngrams(f" {text} ", sizes, "")
 
 
 def words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Features of images, trained without the classes that are tested."""
+"""Features that are learnt on classes or instances beside those that are tested."""
 
 import warnings
 from collections.abc import Callable
@@ -26,6 +26,28 @@ def principal_components(x: FloatArray, n_components: int) -> Projection:
     return Projection(mean, vectors[:, ::-1][:, :n_components])
 
 
+def whitened_components(x: FloatArray, n_components: int) -> Projection:
+    """Principal components, each of variance one."""
+    plain = principal_components(x, n_components)
+    return Projection(plain.mean, plain.axes / plain(x).std(axis=0))
+
+
+def ridged(covariance: FloatArray, share: float) -> FloatArray:
+    """A covariance with `share` of its mean variance added to each variance."""
+    return covariance + share * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
+
+
+def discriminants(x: FloatArray, within: FloatArray, n_components: int) -> FloatArray:
+    """Axes of the largest variance of `x` for that of errors of covariance `within`.
+
+    Along each axis the errors have variance one.
+    """
+    values, vectors = np.linalg.eigh(within)
+    whiten = vectors / np.sqrt(values)
+    _, between = np.linalg.eigh(np.cov(x @ whiten, rowvar=False))
+    return np.asarray(whiten @ between[:, ::-1][:, :n_components])
+
+
 def discriminant_axes(x: FloatArray, y: IntArray, n_components: int) -> Projection:
     """Linear discriminant analysis: largest variance between classes for that within.
 
@@ -39,10 +61,7 @@ def discriminant_axes(x: FloatArray, y: IntArray, n_components: int) -> Projecti
     residuals = x - means[index]
     within = residuals.T @ residuals / (len(x) - classes.size)
     within = 0.9 * within + 0.1 * np.trace(within) / len(within) * np.eye(len(within))
-    values, vectors = np.linalg.eigh(within)
-    whiten = vectors / np.sqrt(values)
-    _, between = np.linalg.eigh(np.cov(means @ whiten, rowvar=False))
-    return Projection(x.mean(axis=0), whiten @ between[:, ::-1][:, :n_components])
+    return Projection(x.mean(axis=0), discriminants(means, within, n_components))
 
 
 def hidden_layer(
@@ -58,35 +77,3 @@ def hidden_layer(
         network.fit(np.asarray(x, np.float32), y)
     weights, bias = network.coefs_[0], network.intercepts_[0]
     return lambda images: np.maximum(images @ weights + bias, 0)
-
-
-def gradient_cells(images: IntArray, *, cells: int = 6, directions: int = 8) -> FloatArray:
-    """Square roots of the shares of edges of each direction in each cell of colour images.
-
-    Images are (n, side, side, 3), from 0 to 255. A pixel counts with the size of its steepest
-    gradient among the three colours, shared between the two next directions, and between cells by
-    a Gaussian of half a cell.
-    """
-    from scipy.ndimage import gaussian_filter
-
-    smooth = gaussian_filter(np.asarray(images, np.float32) / 255, (0, 1, 1, 0))
-    down, right = np.gradient(smooth, axis=(1, 2))
-    steepest = (down**2 + right**2).argmax(axis=-1)[..., None]
-    down, right = (np.take_along_axis(x, steepest, -1)[..., 0] for x in (down, right))
-    size = np.hypot(down, right)
-    direction = np.arctan2(down, right) % np.pi / np.pi * directions
-    step = images.shape[1] // cells
-    shares = []
-    for centre in range(directions):
-        away = np.abs(direction - centre)
-        weight = np.clip(1 - np.minimum(away, directions - away), 0, None)
-        edges = gaussian_filter(size * weight, (0, step / 2, step / 2))
-        shares.append(edges[:, step // 2 :: step, step // 2 :: step].reshape(len(images), -1))
-    cell_edges = np.concatenate(shares, axis=1) + 1e-6
-    return np.sqrt(cell_edges / cell_edges.sum(axis=1, keepdims=True))
-
-
-def whitened_components(x: FloatArray, n_components: int) -> Projection:
-    """Principal components, each of variance one."""
-    plain = principal_components(x, n_components)
-    return Projection(plain.mean, plain.axes / plain(x).std(axis=0))
