@@ -1,0 +1,158 @@
+"""Writes the tables of docs/corpus.md and draws its figure.
+
+From the root of the repository, after `classex-bayes study corpus --out FOLDER`:
+`python docs/figures/draw_corpus.py FOLDER`.
+"""
+
+import re
+import sys
+from datetime import date
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+import classex_bayes as cb
+from classex_bayes.studies.corpus.catalogue import recipes
+
+DOCS = Path("docs")
+OURS = "BayesianExtrapolator"
+SHOWN = ["10", "100", "1000", "10000", "all"]
+
+
+def markdown(table, formats):
+    """A table in Markdown; columns that `formats` does not name are text."""
+    lines = ["| " + " | ".join(table.columns) + " |", "|---" * table.shape[1] + "|"]
+    for row in table.itertuples(index=False):
+        cells = [
+            "" if pd.isna(value) else format(value, formats.get(name, ""))
+            for name, value in zip(table.columns, row, strict=True)
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def population_table(facts):
+    """Kind, size and accuracies of every population."""
+    table = facts.reset_index()
+    table["instances a class"] = table.pop("instances") / table["classes"]
+    table = table[["population", "kind", "classes", "instances a class", *SHOWN]]
+    formats = dict.fromkeys(SHOWN, ".3f") | {"classes": ",d", "instances a class": ".2g"}
+    return markdown(table, formats)
+
+
+def with_errors(table, name, spec):
+    """Values with standard errors in brackets, as text; nothing where they are missing."""
+    pairs = zip(table[name], table[f"{name}_se"], strict=True)
+    return ["" if np.isnan(a) else f"{a:{spec}} ({b:{spec}})" for a, b in pairs]
+
+
+def ranking_table(ranking):
+    """Every estimator with its errors, their standard errors and the coverage."""
+    table = ranking.reset_index()
+    best = ranking.loc["ClassExReg", "rmse"]
+    table["RMSE"] = with_errors(table, "rmse", ".4f")
+    table["/ ClassExReg"] = table["rmse"] / best
+    table["90% intervals held"] = with_errors(table, "coverage", ".2f")
+    table = table.rename(columns={"crps": "CRPS", "interval_score": "interval score"})
+    columns = ["estimator", "RMSE", "/ ClassExReg", "CRPS", "bias", "90% intervals held"]
+    formats = {"/ ClassExReg": ".2f", "CRPS": ".4f", "bias": "+.3f", "interval score": ".3f"}
+    return markdown(table[[*columns, "interval score"]], formats)
+
+
+def summary(cells, by):
+    """What is to be expected of the posterior, by some of the cells' names."""
+    groups = cells.groupby(by, sort=True)
+    return pd.DataFrame(
+        {
+            "populations": groups["rmse"].size(),
+            "held": groups["coverage"].mean(),
+            "bias": groups["bias"].mean(),
+            "RMSE": groups["rmse"].median(),
+            "RMSE, worst tenth": groups["rmse"].quantile(0.9),
+            "width": groups["width"].median(),
+            "width, widest tenth": groups["width"].quantile(0.9),
+        }
+    ).reset_index()
+
+
+def expectation_table(cells, by, names):
+    """`summary` as Markdown, with the columns named as on the page."""
+    table = summary(cells, by).rename(columns=names)
+    if "population" in by or "kind" in by:
+        table = table.drop(columns="populations")
+    formats = dict.fromkeys(
+        ["RMSE", "RMSE, worst tenth", "width", "width, widest tenth"], ".3f"
+    ) | {"held": ".2f", "bias": "+.3f"}
+    return markdown(table, formats)
+
+
+def datasheets():
+    """One paragraph for each population."""
+    parts = []
+    for name, recipe in recipes().items():
+        packages = "; ".join(recipe.packages)
+        parts.append(
+            f"**{name}** ({recipe.kind}). {recipe.about} *Classifier.* {recipe.classifier} "
+            f"*Packages.* {packages}."
+        )
+    return "\n\n".join(parts)
+
+
+def draw_curves(facts):
+    """Accuracy against the number of classes, a line for each population, a colour for a kind."""
+    figure, axes = plt.subplots(figsize=(8, 5))
+    kinds = list(dict.fromkeys(facts["kind"]))
+    colours = plt.get_cmap("tab20")(np.arange(len(kinds)) % 20)
+    for name, row in facts.iterrows():
+        k = np.array([10, 100, 1000, 10_000, row["classes"]], dtype=float)
+        accuracy = row[SHOWN].to_numpy(dtype=float)
+        kept = np.isfinite(accuracy)
+        colour = colours[kinds.index(row["kind"])]
+        axes.plot(k[kept], ndtri(accuracy[kept]), color=colour, marker=".", lw=1)
+        axes.annotate(name, (k[kept][-1], ndtri(accuracy[kept][-1])), fontsize=6, color=colour)
+    levels = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995]
+    axes.set_yticks(ndtri(levels), [f"{level:g}" for level in levels])
+    axes.set(xscale="log", xlabel="classes", ylabel="accuracy (probit scale)")
+    axes.set_xlim(8, 2e5)
+    figure.tight_layout()
+    figure.savefig(DOCS / "figures" / "corpus.png", dpi=130)
+
+
+def main(folder):
+    """Read the tables of the study and write the page."""
+    facts = pd.read_csv(folder / "corpus-populations.csv", index_col="population")
+    cells = pd.read_csv(folder / "corpus-cells.csv")
+    ranking = pd.read_csv(folder / "corpus-ranking.csv", index_col="estimator")
+    ours = cells[cells["estimator"] == OURS].assign(
+        kind=lambda table: table["population"].map(facts["kind"])
+    )
+    names = {"n_source": "pilot", "factor": "times as many classes"}
+    parts = {
+        "version": f"Version {cb.__version__}, {date.today():%B %Y}.",
+        "populations": population_table(facts),
+        "ranking": ranking_table(ranking),
+        "cells": expectation_table(ours, ["n_source", "factor"], names),
+        "by kind": expectation_table(ours, ["kind"], names),
+        "by population": expectation_table(ours, ["population"], names),
+        "datasheets": datasheets(),
+    }
+    page = DOCS / "corpus.md"
+    text = page.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        text, times = re.subn(
+            re.escape(begin) + ".*?" + re.escape(end),
+            lambda _, part=part, begin=begin, end=end: f"{begin}\n{part}\n{end}",
+            text,
+            flags=re.DOTALL,
+        )
+        assert times == 1, name
+    page.write_text(text, encoding="utf-8")
+    draw_curves(facts)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
