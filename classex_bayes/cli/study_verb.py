@@ -152,7 +152,7 @@ def zoo(
     terminal.result(flat_table(title, table[columns].reset_index()), lines, document)
 
 
-@studies.command(epilog=examples("classex-bayes study corpus --populations melodies --n-pilots 4"))
+@studies.command(epilog=examples("classex-bayes study corpus --populations emoji --n-pilots 4"))
 @with_options(output=OutputOptions())
 def corpus(
     *,

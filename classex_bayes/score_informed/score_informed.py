@@ -106,7 +106,7 @@ class ScoreInformedExtrapolator(FittedModel):
 
     Notes
     -----
-    How far it errs on pilots of 14 populations: docs/scores.md. It is made for k above k1, where
+    How far it errs on real and simulated populations: docs/scores.md. It is made for k above k1, where
     the means and quantiles of its predictions fall with k; single draws need not, since the
     weights change with k. Far below k1 it is no match for `SourceTask.accuracy`.
 

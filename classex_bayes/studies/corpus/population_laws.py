@@ -1,5 +1,6 @@
 """Laws of the populations of the corpus, which `plan` draws pilots from."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.corpus_laws import CorpusLaw
 from classex_bayes.evaluate.trials import SAMPLER
+from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.studies.corpus.catalogue import population, recipes
+from classex_bayes.task.doubts import doubts_told
 
 _SHOWN = (2, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 
@@ -30,9 +33,12 @@ def population_laws(
     laws = []
     for name in names:
         task = population(name, folder).task()
-        model = BayesianExtrapolator().fit(
-            task, random_seed=random_seed, progressbar=progressbar, **sampler
-        )
+        with warnings.catch_warnings(), doubts_told():
+            # A mean of all draws needs fewer than an interval.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = BayesianExtrapolator().fit(
+                task, random_seed=random_seed, progressbar=progressbar, **sampler
+            )
         weights = model.weights_.mean(("chain", "draw")).to_numpy()
         k = np.array([*(k for k in _SHOWN if k < task.n_classes), task.n_classes])
         law = MixtureLaw(model.prior.basis, weights)
