@@ -19,6 +19,8 @@ from classex_bayes.studies.corpus.catalogue import recipes
 
 DOCS = Path("docs")
 OURS = "BayesianExtrapolator"
+# Names of populations stand at this number of classes, at least so far apart.
+_NAMES, _LINE = 45_000, 0.09
 SHOWN = ["10", "100", "1000", "10000", "all"]
 
 
@@ -103,22 +105,27 @@ def datasheets():
 
 def draw_curves(facts):
     """Accuracy against the number of classes, a line for each population, a colour for a kind."""
-    figure, axes = plt.subplots(figsize=(8, 5))
+    figure, axes = plt.subplots(figsize=(9, 6))
     kinds = list(dict.fromkeys(facts["kind"]))
-    colours = plt.get_cmap("tab20")(np.arange(len(kinds)) % 20)
+    colours = plt.get_cmap("tab10")(np.arange(len(kinds)) % 10)
+    ends = []
     for name, row in facts.iterrows():
         k = np.array([10, 100, 1000, 10_000, row["classes"]], dtype=float)
         accuracy = row[SHOWN].to_numpy(dtype=float)
         kept = np.isfinite(accuracy)
         colour = colours[kinds.index(row["kind"])]
         axes.plot(k[kept], ndtri(accuracy[kept]), color=colour, marker=".", lw=1)
-        axes.annotate(name, (k[kept][-1], ndtri(accuracy[kept][-1])), fontsize=6, color=colour)
+        ends.append((ndtri(accuracy[-1]), k[-1], name, colour))
+    height = -np.inf
+    for end, k, name, colour in sorted(ends):
+        height = max(end, height + _LINE)
+        axes.plot([k, _NAMES], [end, height], color=colour, lw=0.4, ls=":")
+        axes.text(_NAMES, height, f" {name}", fontsize=7, color=colour, va="center")
     levels = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995]
     axes.set_yticks(ndtri(levels), [f"{level:g}" for level in levels])
-    axes.set(xscale="log", xlabel="classes", ylabel="accuracy (probit scale)")
-    axes.set_xlim(8, 2e5)
+    axes.set(xscale="log", xlabel="classes", ylabel="accuracy (probit scale)", xlim=(8, 3e5))
     figure.tight_layout()
-    figure.savefig(DOCS / "figures" / "corpus.png", dpi=130)
+    figure.savefig(DOCS / "figures" / "corpus.png", dpi=110)
 
 
 def main(folder):
