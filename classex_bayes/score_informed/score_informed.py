@@ -106,8 +106,8 @@ class ScoreInformedExtrapolator(FittedModel):
 
     Notes
     -----
-    How far it errs on real and simulated populations: docs/scores.md. It is made for k above k1, where
-    the means and quantiles of its predictions fall with k; single draws need not, since the
+    How far it errs on real and simulated populations: docs/scores.md. It is made for k above k1,
+    where the means and quantiles of its predictions fall with k; single draws need not, since the
     weights change with k. Far below k1 it is no match for `SourceTask.accuracy`.
 
     Everything depends on scores of one scale: a score of the true class made in another way than

@@ -54,13 +54,28 @@ def with_errors(table, name, spec):
 def ranking_table(ranking):
     """Every estimator with its errors, their standard errors and the coverage."""
     table = ranking.reset_index()
-    best = ranking.loc["ClassExReg", "rmse"]
+    reference = ranking.loc["ClassExReg"]
     table["RMSE"] = with_errors(table, "rmse", ".4f")
-    table["/ ClassExReg"] = table["rmse"] / best
+    table["/ ClassExReg"] = table["rmse"] / reference["rmse"]
+    table["farthest"] = table["rmse_farthest"] / reference["rmse_farthest"]
     table["90% intervals held"] = with_errors(table, "coverage", ".2f")
     table = table.rename(columns={"crps": "CRPS", "interval_score": "interval score"})
-    columns = ["estimator", "RMSE", "/ ClassExReg", "CRPS", "bias", "90% intervals held"]
-    formats = {"/ ClassExReg": ".2f", "CRPS": ".4f", "bias": "+.3f", "interval score": ".3f"}
+    columns = [
+        "estimator",
+        "RMSE",
+        "/ ClassExReg",
+        "farthest",
+        "CRPS",
+        "bias",
+        "90% intervals held",
+    ]
+    formats = {
+        "/ ClassExReg": ".2f",
+        "farthest": ".2f",
+        "CRPS": ".4f",
+        "bias": "+.3f",
+        "interval score": ".3f",
+    }
     return markdown(table[[*columns, "interval score"]], formats)
 
 

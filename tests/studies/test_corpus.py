@@ -165,12 +165,24 @@ def test_cells_and_ranking():
     table = ranking(trials)
     assert table.index.tolist() == ["a", "b"]
     assert table.loc["a", "rmse"] == pytest.approx(np.sqrt(0.1 * 0.2))
+    # Every cell has one target.
+    np.testing.assert_allclose(table["rmse_farthest"], table["rmse"])
     assert table.loc["a", "coverage"] == 0.5 and np.isnan(table.loc["b", "coverage"])
     assert table.loc["b", "bias"] == pytest.approx(-0.5)
     # Means of two draws of log .1 and log .2: a standard deviation of log 2 / sqrt 8.
     assert table.loc["a", "rmse_se"] == pytest.approx(
         table["rmse"]["a"] * np.log(2) / 8**0.5, rel=0.1
     )
+
+
+def test_the_farthest_target_of_every_pilot_size():
+    near = made_up()
+    far = near.assign(factor=10, mean=near["truth"] + 2 * (near["mean"] - near["truth"]))
+    table = ranking(
+        pd.concat([far, near[near["estimator"] == "b"], near[near["estimator"] == "a"]])
+    )
+    assert table.loc["a", "rmse_farthest"] == pytest.approx(2 * np.sqrt(0.1 * 0.2))
+    assert table.loc["a", "rmse"] == pytest.approx(np.sqrt(2 * 0.1 * 0.2))
 
 
 def test_estimators_are_ranked_where_all_of_them_answered():

@@ -113,14 +113,15 @@ def cell_scores(trials: pd.DataFrame) -> pd.DataFrame:
 def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
     """Estimators in the order of their errors, over all cells that every one of them answered.
 
-    Indexed by estimator: "rmse" and "crps", geometric means over the cells; "bias", "coverage",
-    "interval_score" and "width", means over the cells. "rmse_se" and "coverage_se" are standard
+    Indexed by estimator: "rmse" and "crps", geometric means over the cells; "rmse_farthest", that
+    over the farthest target of every pilot size; "bias", "coverage", "interval_score" and "width",
+    means over the cells. "rmse_se" and "coverage_se" are standard
     errors from a bootstrap of the populations, so they speak of other populations than these.
     """
     scores = cell_scores(trials)
     cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
     common = cells.index[cells == scores.index.unique("estimator").size]
-    kept = scores[scores.index.droplevel("estimator").isin(common)]
+    kept = scores[scores.index.droplevel("estimator").isin(common)].sort_index(level="factor")
     rng = np.random.default_rng(seed_sequence(random_seed))
     names = kept.index.unique("population")
     draws = rng.integers(names.size, size=(_N_BOOTSTRAP, names.size))
@@ -130,9 +131,11 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
         log_rmse = resampled["log_rmse"].mean().reindex(names).to_numpy()
         coverage = resampled["coverage"].mean().reindex(names).to_numpy()
         rmse = _geometric_mean(of_it["rmse"])
+        farthest = of_it["rmse"].groupby(["population", "n_source"], sort=False).tail(1)
         rows[estimator] = {
             "rmse": rmse,
             "rmse_se": rmse * log_rmse[draws].mean(axis=1).std(ddof=1),
+            "rmse_farthest": _geometric_mean(farthest),
             "crps": _geometric_mean(of_it["crps"]),
             "bias": of_it["bias"].mean(),
             "coverage": of_it["coverage"].mean(),
