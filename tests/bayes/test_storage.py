@@ -562,3 +562,7 @@ def test_files_of_the_first_layout_load_with_a_warning():
     measured = model.predict(1000, kind="observed", random_seed=1).mean
     assert_allclose(measured, 0.7181249999999999)
     assert "150 classes and 300 instances" in repr(model)
+    # Its prior had no tail, so neither has the prior that is read.
+    posterior = model.idata["posterior"].to_dataset()
+    assert set(model.compute_log_prior()["log_prior"].data_vars) <= set(posterior)
+    assert "tail" not in posterior and model.prior.tail == model.prior.tail_sd == 0
