@@ -115,8 +115,8 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
 
     Indexed by estimator: "rmse" and "crps", geometric means over the cells; "rmse_farthest", that
     over the farthest target of every pilot size; "bias", "coverage", "interval_score" and "width",
-    means over the cells. "rmse_se" and "coverage_se" are standard
-    errors from a bootstrap of the populations, so they speak of other populations than these.
+    means over the cells. "rmse_se" and "coverage_se" are standard errors from a bootstrap of the
+    populations, so they speak of other populations than these.
     """
     scores = cell_scores(trials)
     cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
