@@ -63,7 +63,7 @@ def read_csv(path: Path) -> dict[str, Any]:
 def read_parquet(path: Path) -> dict[str, Any]:
     """Read the arrays of a .parquet file."""
     try:
-        import pyarrow  # noqa: F401
+        import pyarrow  # noqa: F401, since only its presence is asked
     except ImportError:
         raise ImportError(
             'reading .parquet needs pyarrow: pip install "classex-bayes[parquet]"'

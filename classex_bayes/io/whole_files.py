@@ -147,7 +147,7 @@ def _refuse_lost_chunks(path: Path) -> None:
 def require_zarr() -> None:
     """Raise where zarr is not installed, and say how it is."""
     try:
-        import zarr  # noqa: F401
+        import zarr  # noqa: F401, since only its presence is asked
     except ImportError:
         raise ImportError(
             'writing and reading .zarr needs zarr: pip install "classex-bayes[zarr]"'

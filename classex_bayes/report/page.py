@@ -121,8 +121,8 @@ def write_report(
 def require_libraries() -> None:
     """Raise ImportError where what a page is made with is not installed."""
     try:
-        import jinja2  # noqa: F401
-        import plotly  # noqa: F401
+        import jinja2  # noqa: F401, since only its presence is asked
+        import plotly  # noqa: F401, since only its presence is asked
     except ImportError:
         raise ImportError(
             'a report needs plotly and jinja2: pip install "classex-bayes[report]"'
