@@ -188,4 +188,7 @@ def test_the_farthest_target_of_every_pilot_size():
 def test_estimators_are_ranked_where_all_of_them_answered():
     trials = made_up()
     trials.loc[(trials["estimator"] == "b") & (trials["population"] == "q"), "mean"] = np.nan
-    assert ranking(trials)["rmse"].to_dict() == pytest.approx({"a": 0.1, "b": 0.2})
+    table = ranking(trials)
+    assert table["rmse"].to_dict() == pytest.approx({"a": 0.1, "b": 0.2})
+    # One population is left, and says nothing of others.
+    assert table["rmse_se"].isna().all()

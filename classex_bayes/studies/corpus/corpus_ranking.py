@@ -14,7 +14,7 @@ from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.studies.corpus.catalogue import population, recipes
 from classex_bayes.studies.published import CI_PROB
-from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 N_SOURCE = (50, 100, 300, 1000)
 FACTORS = (3, 10, 30, 100)
@@ -116,7 +116,7 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
     Indexed by estimator: "rmse" and "crps", geometric means over the cells; "rmse_farthest", that
     over the farthest target of every pilot size; "bias", "coverage", "interval_score" and "width",
     means over the cells. "rmse_se" and "coverage_se" are standard errors from a bootstrap of the
-    populations, so they speak of other populations than these.
+    populations, so they speak of other populations than these; one has none.
     """
     scores = cell_scores(trials)
     cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
@@ -134,17 +134,22 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
         farthest = of_it["rmse"].groupby(["population", "n_source"], sort=False).tail(1)
         rows[estimator] = {
             "rmse": rmse,
-            "rmse_se": rmse * log_rmse[draws].mean(axis=1).std(ddof=1),
+            "rmse_se": rmse * _standard_error(log_rmse, draws),
             "rmse_farthest": _geometric_mean(farthest),
             "crps": _geometric_mean(of_it["crps"]),
             "bias": of_it["bias"].mean(),
             "coverage": of_it["coverage"].mean(),
-            "coverage_se": coverage[draws].mean(axis=1).std(ddof=1),
+            "coverage_se": _standard_error(coverage, draws),
             "interval_score": of_it["interval_score"].mean(),
             "width": of_it["width"].mean(),
         }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("estimator")
     return table.sort_values("rmse")
+
+
+def _standard_error(values: FloatArray, draws: IntArray) -> float:
+    """Spread of means over resampled populations; missing if there is one population."""
+    return float(values[draws].mean(axis=1).std(ddof=1)) if values.size > 1 else np.nan
 
 
 def _geometric_mean(values: "pd.Series[float] | FloatArray") -> float:
