@@ -53,7 +53,7 @@ def stage_rng(
 
 
 # Fields that files of version 0.1.0 lack, with the values that give its priors.
-_SINCE_0_1_0 = {"MixturePrior": {"tail": 0.0, "tail_sd": 0.0}}
+_SINCE_0_1_0 = {"MixturePrior": {"tail": 0.0, "tail_sd": 0.0, "scale_freedom": 1e6}}
 
 
 def describe_prior(prior: Prior) -> str:

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from arviz_stats import loo
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import halfnorm, lognorm, norm, uniform
+from scipy.stats import halfnorm, norm, t, uniform
 
 import classex_bayes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -202,7 +202,6 @@ def test_log_prior(fitted):
     posterior, prior = fitted.idata["posterior"].to_dataset(), fitted.prior
     laws = {
         "mu": norm(prior.location, prior.location_sd),
-        "tau": lognorm(prior.scale_log_sd, scale=prior.scale),
         "sigma": halfnorm(scale=prior.deviation),
         "separation": halfnorm(scale=prior.separation),
         "imbalance": norm(0, prior.imbalance),
@@ -210,6 +209,9 @@ def test_log_prior(fitted):
         "share": uniform(),
         "z": norm(),
     }
-    assert set(group) == set(laws)
+    assert set(group) == {*laws, "tau"}
+    log_tau = np.log(posterior["tau"])
+    scaled = t(prior.scale_freedom, np.log(prior.scale), prior.scale_log_sd)
+    assert_allclose(group["tau"], scaled.logpdf(log_tau) - log_tau, rtol=1e-6)
     for name, law in laws.items():
         assert_allclose(group[name], law.logpdf(posterior[name]), rtol=1e-7, atol=1e-7)

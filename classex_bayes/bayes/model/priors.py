@@ -169,7 +169,10 @@ class MixturePrior(_OnKnots):
     location, location_sd : float
         mu ~ N(location, location_sd). Z = 3 are 9.5 bits.
     scale, scale_log_sd : float
-        tau ~ LogNormal(log scale, scale_log_sd).
+        log tau ~ Student t, centre log scale, scale `scale_log_sd`.
+    scale_freedom : float
+        Degrees of freedom of that law. With 3, groups may also be far narrower than most; with 1e6
+        tau is log-normal.
     deviation : float
         sigma ~ HalfNormal(deviation), the size of g; 0 drops g, the second group and the tail and
         leaves the two-parameter family.
@@ -214,7 +217,8 @@ class MixturePrior(_OnKnots):
     location: float = 3.0
     location_sd: float = 1.8
     scale: float = 1.2
-    scale_log_sd: float = 0.4
+    scale_log_sd: float = 0.35
+    scale_freedom: float = 3.0
     deviation: float = 0.8
     separation: float = 1.5
     imbalance: float = 0.25
@@ -228,7 +232,8 @@ class MixturePrior(_OnKnots):
         """Validate."""
         super().__post_init__()
         _numbers(self, "location", "deviation", "separation", "imbalance", "tail", "tail_sd")
-        _numbers(self, "location_sd", "scale", "scale_log_sd", "length", positive=True)
+        _numbers(self, "location_sd", "scale", "length", positive=True)
+        _numbers(self, "scale_log_sd", "scale_freedom", positive=True)
         for name in ("deviation", "separation", "imbalance", "tail_sd"):
             if getattr(self, name) < 0:
                 raise DataError(f"{name}: expected a number >= 0, found {getattr(self, name)!r}")
@@ -255,10 +260,12 @@ class MixturePrior(_OnKnots):
         """Register the groups' parameters and the deviation in the current PyMC model."""
         import pymc as pm
         import pytensor.tensor as pt
+        from pymc.distributions import transforms as pm_transforms
 
         knots = self.basis.knots
         mu = pm.Normal("mu", self.location, self.location_sd)
-        tau = pm.LogNormal("tau", np.log(self.scale), self.scale_log_sd)
+        law = (self.scale_freedom, np.log(self.scale), self.scale_log_sd)
+        tau = pm.CustomDist("tau", *law, dist=_log_student, transform=pm_transforms.log)
         groups: dict[str, Any] = {}
         if self.has_groups:
             groups["share"] = pm.Beta("share", 1.0, 1.0)
@@ -324,6 +331,14 @@ class MixturePrior(_OnKnots):
         weight = np.exp(-0.5 * ((knots - self.location) / _WEIGHT_SD) ** 2)[:, None]
         products = (weight * np.vander((knots - middle) / half, 3)).T @ functions
         return functions @ np.linalg.svd(products)[2][3:].T
+
+
+def _log_student(freedom: Any, centre: Any, scale: Any, size: Any) -> Any:
+    """Variable whose logarithm has a Student t law; PyMC derives its density."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    return pt.exp(pm.StudentT.dist(nu=freedom, mu=centre, sigma=scale, size=size))
 
 
 def slope(t: Any, tail: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import halfnorm, kstest, lognorm, norm, uniform, yeojohnson
+from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
 
 from classex_bayes.bayes.model import priors
 from classex_bayes.bayes.model.graph import prior_draws
@@ -173,15 +173,16 @@ def test_parameters_have_the_stated_laws(drawn):
     prior = MixturePrior()
     laws = {
         "mu": norm(prior.location, prior.location_sd),
-        "tau": lognorm(prior.scale_log_sd, scale=prior.scale),
+        "log tau": t(prior.scale_freedom, np.log(prior.scale), prior.scale_log_sd),
         "sigma": halfnorm(scale=prior.deviation),
         "separation": halfnorm(scale=prior.separation),
         "imbalance": norm(0, prior.imbalance),
         "tail": norm(prior.tail, prior.tail_sd),
         "share": uniform(),
     }
+    values = drawn.assign({"log tau": np.log(drawn["tau"])})
     for name, law in laws.items():
-        assert kstest(drawn[name].values, law.cdf).pvalue > 1e-4, name
+        assert kstest(values[name].values, law.cdf).pvalue > 1e-4, name
     z = drawn["z"].values
     assert kstest(z.ravel(), norm.cdf).pvalue > 1e-4
     assert np.abs(np.corrcoef(z.T) - np.eye(z.shape[1])).max() < 5 / np.sqrt(len(z))
@@ -261,6 +262,7 @@ BAD = {
     "upper": [np.inf, -5.0],
     "n_functions": [0, 12.5],
     **{"location": [np.nan], "location_sd": [0.0], "scale": [-0.8], "scale_log_sd": [np.inf]},
+    "scale_freedom": [0.0, np.inf],
     **{
         "deviation": [-1.0],
         "separation": [np.nan],

@@ -22,9 +22,9 @@ from classex_bayes.bayes.model.priors import NEARLY_LOG, SHARPNESS
 # sampler's point is whitened, centre and root of `classex_bayes.bayes.model.accelerated.whitening`.
 (
     SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, IS_DIRICHLET, HAS_GROUPS, IS_MONOTONE, IS_POWER,
-    IS_WHITENED, CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SEPARATION,
-    IMBALANCE, TAIL, TAIL_SD, DEVIATION, BANDWIDTH, HEADER,
-) = range(21)  # fmt: skip
+    IS_WHITENED, CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SCALE_FREEDOM,
+    SEPARATION, IMBALANCE, TAIL, TAIL_SD, DEVIATION, BANDWIDTH, HEADER,
+) = range(22)  # fmt: skip
 # Products of smaller numbers leave the normal range, where arithmetic is slow.
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -304,6 +304,17 @@ def _normal(x: float, mean: float, sd: float, place: int, gradient: Any) -> floa
 
 
 @_compiled
+def _student(x: Any, packed: Any, gradient: Any) -> float:
+    """Density of log tau."""
+    freedom, sd = packed[SCALE_FREEDOM], packed[SCALE_LOG_SD]
+    scaled = (x[1] - packed[LOG_SCALE]) / sd
+    gradient[1] -= (freedom + 1) * scaled / (freedom + scaled * scaled) / sd
+    height = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    height -= 0.5 * math.log(freedom * math.pi) + math.log(sd)
+    return height - 0.5 * (freedom + 1) * math.log1p(scaled * scaled / freedom)
+
+
+@_compiled
 def _log_half_normal(x: float, sd: float, place: int, gradient: Any) -> float:
     """Density of x = log of a half-normal variable."""
     scaled = math.exp(x) / sd
@@ -324,7 +335,7 @@ def _prior(x: Any, packed: Any, gradient: Any) -> float:
         return value - x.size * math.lgamma(concentration)
     n_functions = int(packed[N_FUNCTIONS])
     value = _normal(x[0], packed[LOCATION], packed[LOCATION_SD], 0, gradient)
-    value += _normal(x[1], packed[LOG_SCALE], packed[SCALE_LOG_SD], 1, gradient)
+    value += _student(x, packed, gradient)
     if packed[HAS_GROUPS] > 0:
         # A uniform share has the logistic density in its log odds.
         value -= _softplus(x[2]) + _softplus(-x[2])

@@ -82,6 +82,7 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
             prior.location_sd,
             np.log(prior.scale),
             prior.scale_log_sd,
+            prior.scale_freedom,
             prior.separation,
             prior.imbalance,
             prior.tail if prior.has_tail else 0.0,

@@ -24,7 +24,9 @@ PRIORS = [
     MixturePrior(),
     MixturePrior(monotone=True, bandwidth=0.2),
     MixturePrior(separation=0, bandwidth=0.3, upper=6, n_functions=4),  # one is left of 4
-    MixturePrior(imbalance=0, location=1.0, location_sd=0.7, scale=2.0, scale_log_sd=0.3),
+    MixturePrior(
+        imbalance=0, location=1.0, location_sd=0.7, scale=2.0, scale_log_sd=0.3, scale_freedom=7
+    ),
     MixturePrior(deviation=0),
     MixturePrior(tail=-1.0, tail_sd=0.0),  # the logarithm
     MixturePrior(tail=0.25, separation=0, monotone=True),
@@ -71,6 +73,13 @@ def exact_normal(value, mean, sd):
     return mpmath.log(mpmath.npdf(value, mean, sd))
 
 
+def exact_student(log_tau, prior):
+    n, sd = mpmath.mpf(prior.scale_freedom), mpmath.mpf(prior.scale_log_sd)
+    scaled = (log_tau - mpmath.log(mpmath.mpf(prior.scale))) / sd
+    constant = mpmath.gamma((n + 1) / 2) / mpmath.gamma(n / 2) / mpmath.sqrt(n * mpmath.pi) / sd
+    return mpmath.log(constant) - (n + 1) / 2 * mpmath.log1p(scaled**2 / n)
+
+
 def exact_log_half_normal(value, sd):
     return mpmath.log(2) + exact_normal(mpmath.exp(value), 0, sd) + value
 
@@ -83,7 +92,7 @@ def exact_prior(prior, x):
         return sum(a * value - exp(value) - mpmath.loggamma(a) for value in free), free
     (mu, log_tau), rest = free[:2], free[2:]
     density = exact_normal(mu, prior.location, prior.location_sd)
-    density += exact_normal(log_tau, log(mpmath.mpf(prior.scale)), prior.scale_log_sd)
+    density += exact_student(log_tau, prior)
     groups = [(mpmath.mpf(1), mpmath.mpf(0), exp(log_tau))]
     if prior.has_groups:
         p, q, apart = 1 / (1 + exp(-rest[0])), 1 / (1 + exp(rest[0])), exp(rest[1])
