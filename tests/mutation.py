@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 import hypothesis
 import line_recorder
 import numba
-import pandas  # noqa: F401
-import pymc  # noqa: F401
+import pandas  # noqa: F401, since processes of mutants shall find it imported
+import pymc  # noqa: F401, likewise
 import pytest
-import scipy.stats  # noqa: F401
+import scipy.stats  # noqa: F401, likewise
 
 ROOT = line_recorder.ROOT
 MEMORY = 6 * 2**30  # bytes allowed to a mutant; what needs more is killed

@@ -203,7 +203,7 @@ def corpus(
         rows.to_csv(out / f"corpus-{part}.csv", float_format="%.5g")
     laws = population_laws(names, out, random_seed=seed, progressbar=terminal.shows_progress)
     write_laws(laws, out / "corpus-laws.json")
-    title = f"{len(names)} populations, {n_pilots} pilots of each size"
+    title = f"{n_pilots} pilots of each size; populations: {len(names)}"
     terminal.result(
         flat_table(title, table.reset_index()),
         [

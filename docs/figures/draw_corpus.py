@@ -4,7 +4,6 @@ From the root of the repository, after `classex-bayes study corpus --out FOLDER`
 `python docs/figures/draw_corpus.py FOLDER`.
 """
 
-import re
 import sys
 from datetime import date
 from pathlib import Path
@@ -12,28 +11,16 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from pages import DOCS, markdown, write_parts
 from scipy.special import ndtri
 
 import classex_bayes as cb
 from classex_bayes.studies.corpus.catalogue import recipes
 
-DOCS = Path("docs")
 OURS = "BayesianExtrapolator"
 # Names of populations stand at this number of classes, at least so far apart.
 _NAMES, _LINE = 45_000, 0.09
 SHOWN = ["10", "100", "1000", "10000", "all"]
-
-
-def markdown(table, formats):
-    """A table in Markdown; columns that `formats` does not name are text."""
-    lines = ["| " + " | ".join(table.columns) + " |", "|---" * table.shape[1] + "|"]
-    for row in table.itertuples(index=False):
-        cells = [
-            "" if pd.isna(value) else format(value, formats.get(name, ""))
-            for name, value in zip(table.columns, row, strict=True)
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def population_table(facts):
@@ -46,9 +33,10 @@ def population_table(facts):
 
 
 def with_errors(table, name, spec):
-    """Values with standard errors in brackets, as text; nothing where they are missing."""
+    """Values with standard errors in brackets, as text, each where there is one."""
     pairs = zip(table[name], table[f"{name}_se"], strict=True)
-    return ["" if np.isnan(a) else f"{a:{spec}} ({b:{spec}})" for a, b in pairs]
+    shown = [(f"{a:{spec}}", "" if np.isnan(b) else f" ({b:{spec}})") for a, b in pairs]
+    return ["" if text == "nan" else text + error for text, error in shown]
 
 
 def ranking_table(ranking):
@@ -161,18 +149,7 @@ def main(folder):
         "by population": expectation_table(ours, ["population"], names),
         "datasheets": datasheets(),
     }
-    page = DOCS / "corpus.md"
-    text = page.read_text(encoding="utf-8")
-    for name, part in parts.items():
-        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        text, times = re.subn(
-            re.escape(begin) + ".*?" + re.escape(end),
-            lambda _, part=part, begin=begin, end=end: f"{begin}\n{part}\n{end}",
-            text,
-            flags=re.DOTALL,
-        )
-        assert times == 1, name
-    page.write_text(text, encoding="utf-8")
+    write_parts("corpus.md", parts)
     draw_curves(facts)
 
 

@@ -1,0 +1,104 @@
+"""Writes the tables of docs/calibration.md on simulations of the prior, characters and the zoo.
+
+From the root of the repository: `python docs/figures/draw_calibration.py FOLDER` (half an hour on
+two cores). The folder keeps every trial, and the command goes on from there.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pages import markdown, write_parts
+
+import classex_bayes as cb
+from classex_bayes.evaluate.calibration import sbc, uniformity
+from classex_bayes.studies.zoo import zoo_table, zoo_trials
+
+OURS, OTHER = "BayesianExtrapolator", "ClassExReg"
+N_JOBS = 2
+N_TASKS = {50: 20, 200: 20, 1000: 10}  # of each law, by the classes of a pilot
+
+
+def ranks_of_the_truth():
+    """Simulation-based calibration on 500 laws of the prior."""
+    found = uniformity(sbc(n_simulations=500, random_seed=11, n_jobs=N_JOBS)).reset_index()
+    table = pd.DataFrame(
+        {
+            "quantity": found["quantity"].str.replace("[", " at ").str.rstrip("]"),
+            "inside the band": np.where(found["inside"], "yes", "no"),
+            "mean rank (1/2)": found["mean"],
+            "90% intervals held": found["coverage90"],
+        }
+    )
+    return markdown(table, dict.fromkeys(table.columns[2:], ".3f"))
+
+
+def characters(folder):
+    """Pilots of the packaged characters."""
+    task = cb.load_glyphs().task()
+    estimators = [cb.BayesianExtrapolator(), *cb.literature()[:3]]
+    scores = cb.backtest(
+        estimators, task, [50, 100, 300], [50, 100, 300, 1000, 2965], n_pilots=100, ci_prob=0.9,
+        random_seed=1, n_jobs=N_JOBS, store=folder / "characters.csv",
+    ).scores  # fmt: skip
+    names = scores.index.unique("estimator").drop(OURS)
+    rows = []
+    for (pilot, k), row in scores.xs(OURS, level="estimator").iterrows():
+        if int(pilot) > k:
+            continue
+        others = {name: scores.loc[(pilot, name, k), "rmse"] for name in names}
+        rows.append(
+            {
+                "pilot": int(pilot), "predicted for": f"{k:,}", "truth": f"{row['truth']:.3f}",
+                "held of 90% intervals": f"{row['coverage90']:.2f}",
+                "mean width": f"{row['width']:.3f}",
+                "RMSE": f"{row['rmse']:.3f} ({row['rmse_se']:.3f})",
+            }
+            | others
+        )  # fmt: skip
+    table = pd.DataFrame(rows)
+    return markdown(table, dict.fromkeys(names, ".3f"))
+
+
+def zoo(folder, k1):
+    """Held, RMSE and ClassExReg's RMSE of every law and factor, and their means."""
+    estimators = [cb.BayesianExtrapolator(), cb.ClassExReg()]
+    trials = zoo_trials(
+        estimators, n_classes=k1, n_simulations=N_TASKS[k1], n_jobs=N_JOBS,
+        store=folder / f"zoo-{k1}.csv",
+    )  # fmt: skip
+    table = zoo_table(trials, k1).reset_index()
+    ours, other = (table[table["estimator"] == name] for name in (OURS, OTHER))
+    cells = ours[["law", "factor", "identifiable", "coverage90", "rmse"]].merge(
+        other[["law", "factor", "rmse"]], on=["law", "factor"], suffixes=("", "_other")
+    )
+    rows = []
+    for law, of_it in cells.groupby("law", sort=False):
+        mark = "" if of_it["identifiable"].all() else " (*)"
+        rows.append([law + mark, *map(shown, of_it.itertuples())])
+    means = cells[cells["identifiable"]].groupby("factor")[["coverage90", "rmse", "rmse_other"]]
+    mean = [f"**{shown(row)}**" for row in means.mean().itertuples()]
+    rows.append(["**mean over the identifiable**", *mean])
+    names = [f"x{factor}: held / RMSE / ClassExReg" for factor in cells["factor"].unique()]
+    return markdown(pd.DataFrame(rows, columns=["law", *names]), {})
+
+
+def shown(row):
+    """Share held and two errors as text."""
+    return f"{row.coverage90:.2f} / {row.rmse:.3f} / {row.rmse_other:.3f}"
+
+
+def main(folder):
+    """Write every table."""
+    warnings.simplefilter("ignore")
+    folder.mkdir(exist_ok=True)
+    write_parts("calibration.md", {"ranks of the truth": ranks_of_the_truth()})
+    write_parts("calibration.md", {"characters": characters(folder)})
+    for k1 in N_TASKS:
+        write_parts("calibration.md", {f"zoo {k1}": zoo(folder, k1)})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
