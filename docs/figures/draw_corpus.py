@@ -1,4 +1,4 @@
-"""Writes the tables of docs/corpus.md and draws its figure.
+"""Writes the tables of docs/corpus.md and docs/scores.md on real populations, and draws the figure.
 
 From the root of the repository, after `classex-bayes study corpus --out FOLDER`:
 `python docs/figures/draw_corpus.py FOLDER`.
@@ -17,7 +17,7 @@ from scipy.special import ndtri
 import classex_bayes as cb
 from classex_bayes.studies.corpus.catalogue import recipes
 
-OURS = "BayesianExtrapolator"
+OURS, WITH_SCORES = "BayesianExtrapolator", "ScoreInformedExtrapolator"
 # Names of populations stand at this number of classes, at least so far apart.
 _NAMES, _LINE = 45_000, 0.09
 SHOWN = ["10", "100", "1000", "10000", "all"]
@@ -94,6 +94,41 @@ def expectation_table(cells, by, names):
     return markdown(table, formats)
 
 
+def score_tables(cells):
+    """Errors, coverage and widths from ranks and scores beside those from ranks."""
+    index = ["population", "n_source", "factor"]
+    ours, both = (
+        cells[cells["estimator"] == name].set_index(index) for name in (OURS, WITH_SCORES)
+    )
+    log_ratio = np.log(both["rmse"] / ours["rmse"])
+    by_pilot, by_population = {}, {}
+    for pilot, ratios in log_ratio.groupby("n_source"):
+        ranks, scores = ours.xs(pilot, level="n_source"), both.xs(pilot, level="n_source")
+        by_pilot[f"{pilot:,}"] = {
+            "errors (RMSE, ratio)": f"{np.exp(ratios.mean()):.2f}",
+            "widths (ratio)": f"{np.exp(np.log(scores['width'] / ranks['width']).mean()):.2f}",
+            "interval score": f"{scores['interval_score'].mean():.3f} for "
+            f"{ranks['interval_score'].mean():.3f}",
+            "90% intervals held": f"{scores['coverage'].mean():.2f} for "
+            f"{ranks['coverage'].mean():.2f}",
+        }
+    for name, ratios in log_ratio.groupby("population", sort=False):
+        row = {}
+        for title, table in (("ranks", ours), ("ranks and scores", both)):
+            of_it = table.loc[name]
+            row[title] = (
+                f"{np.exp(np.log(of_it['rmse']).mean()):.3f}, {of_it['coverage'].mean():.2f}, "
+                f"{of_it['width'].mean():.2f}"
+            )
+        by_population[name] = row | {"errors (ratio)": f"{np.exp(ratios.mean()):.2f}"}
+    return {
+        f"by {name}": markdown(
+            pd.DataFrame.from_dict(rows, "index").rename_axis(name).reset_index(), {}
+        )
+        for name, rows in (("pilot", by_pilot), ("population", by_population))
+    }
+
+
 def datasheets():
     """One paragraph for each population."""
     parts = []
@@ -150,6 +185,7 @@ def main(folder):
         "datasheets": datasheets(),
     }
     write_parts("corpus.md", parts)
+    write_parts("scores.md", score_tables(cells))
     draw_curves(facts)
 
 
