@@ -1,7 +1,8 @@
 """Writes the tables of docs/calibration.md on simulations of the prior, characters and the zoo.
 
 From the root of the repository: `python docs/figures/draw_calibration.py FOLDER` (half an hour on
-two cores). The folder keeps every trial, and the command goes on from there.
+two cores). The folder keeps the trials of characters and the zoo; a command given again goes on
+from there.
 """
 
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pages import markdown, write_parts
+from pages import markdown, version, write_parts
 
 import classex_bayes as cb
 from classex_bayes.evaluate.calibration import sbc, uniformity
@@ -54,7 +55,9 @@ def characters(folder):
                 "pilot": int(pilot), "predicted for": f"{k:,}", "truth": f"{row['truth']:.3f}",
                 "held of 90% intervals": f"{row['coverage90']:.2f}",
                 "mean width": f"{row['width']:.3f}",
+                "bias": f"{row['bias']:+.3f}",
                 "RMSE": f"{row['rmse']:.3f} ({row['rmse_se']:.3f})",
+                f"{OTHER}, bias": f"{scores.loc[(pilot, OTHER, k), 'bias']:+.3f}",
             }
             | others
         )  # fmt: skip
@@ -93,11 +96,11 @@ def shown(row):
 def main(folder):
     """Write every table."""
     warnings.simplefilter("ignore")
-    folder.mkdir(exist_ok=True)
-    write_parts("calibration.md", {"ranks of the truth": ranks_of_the_truth()})
-    write_parts("calibration.md", {"characters": characters(folder)})
-    for k1 in N_TASKS:
-        write_parts("calibration.md", {f"zoo {k1}": zoo(folder, k1)})
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {"version": version(), "ranks of the truth": ranks_of_the_truth()}
+    parts["characters"] = characters(folder)
+    parts |= {f"zoo {k1}": zoo(folder, k1) for k1 in N_TASKS}
+    write_parts("calibration.md", parts)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ From the root of the repository, after `classex-bayes study corpus --out FOLDER`
 """
 
 import sys
-from datetime import date
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from pages import DOCS, markdown, write_parts
+from pages import DOCS, markdown, version, write_parts
 from scipy.special import ndtri
 
-import classex_bayes as cb
 from classex_bayes.studies.corpus.catalogue import recipes
 
 OURS, WITH_SCORES = "BayesianExtrapolator", "ScoreInformedExtrapolator"
@@ -176,7 +174,7 @@ def main(folder):
     )
     names = {"n_source": "pilot", "factor": "times as many classes"}
     parts = {
-        "version": f"Version {cb.__version__}, {date.today():%B %Y}.",
+        "version": version(),
         "populations": population_table(facts),
         "ranking": ranking_table(ranking),
         "cells": expectation_table(ours, ["n_source", "factor"], names),

@@ -1,11 +1,19 @@
 """Tables that commands write into the pages, between marks."""
 
 import re
+from datetime import date
 from pathlib import Path
 
 import pandas as pd
 
+import classex_bayes as cb
+
 DOCS = Path("docs")
+
+
+def version():
+    """Version and month, for readers of figures that a command made."""
+    return f"Version {cb.__version__}, {date.today():%B %Y}."
 
 
 def markdown(table, formats):

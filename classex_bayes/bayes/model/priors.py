@@ -167,7 +167,7 @@ class MixturePrior(_OnKnots):
     lower, upper, bandwidth : float
         Knots from `lower` to `upper` in steps of the bandwidth h.
     location, location_sd : float
-        mu ~ N(location, location_sd). Z = 3 are 9.5 bits.
+        mu ~ N(location, location_sd^2). Z = 3 are 9.5 bits.
     scale, scale_log_sd : float
         log tau ~ Student t, centre log scale, scale `scale_log_sd`.
     scale_freedom : float
@@ -179,9 +179,9 @@ class MixturePrior(_OnKnots):
     separation : float
         Delta ~ HalfNormal(separation), and p is uniform; 0 for a single group.
     imbalance : float
-        b ~ N(0, imbalance), half the log ratio of the two groups' scales.
+        b ~ N(0, imbalance^2), half the log ratio of the two groups' scales.
     tail, tail_sd : float
-        a ~ N(tail, tail_sd); fixed if `tail_sd` is 0.
+        a ~ N(tail, tail_sd^2); fixed if `tail_sd` is 0, and 0 without a deviation.
     length : float
         Length scale of g.
     n_functions : int
@@ -194,12 +194,11 @@ class MixturePrior(_OnKnots):
 
     Notes
     -----
-    The defaults of location, scale, tail, separation, imbalance and deviation were chosen on the
-    real populations of docs/corpus.md by proper scores, whole populations left out. The bandwidth
-    is fine, since k1 = 1000 classes resolve groups narrower than 0.25. The length scale is fixed:
-    the ranks say little about it, and sampling it opened corners of the posterior where chains got
-    stuck. The weight under which g is orthogonal to the quadratic is as wide as the knots (sd 4):
-    a narrower one lets g grow at the ends of the knots.
+    The defaults were chosen on real populations by proper scores; docs/calibration.md says how.
+    The bandwidth is fine, since k1 = 1000 classes resolve groups narrower than 0.25. The length
+    scale is fixed: the ranks say little about it, and sampling it opened corners of the posterior
+    where chains got stuck. The weight under which g is orthogonal to the quadratic is as wide as
+    the knots (sd 4): a narrower one lets g grow at the ends of the knots.
 
     References
     ----------
