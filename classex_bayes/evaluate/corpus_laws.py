@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,7 @@ def kinds_in_turn(
     for population in laws:
         by_kind.setdefault(population.kind, []).append(population)
     kinds = [list(by_kind.values())[place] for place in rng.permutation(len(by_kind))]
-    orders = [[of_kind[place] for place in rng.permutation(len(of_kind))] for of_kind in kinds]
-    return [
-        orders[place % len(orders)][place // len(orders) % len(orders[place % len(orders)])]
-        for place in range(number)
-    ]
+    turns = cycle(
+        [cycle([of_kind[place] for place in rng.permutation(len(of_kind))]) for of_kind in kinds]
+    )
+    return [next(turn) for turn in islice(turns, number)]

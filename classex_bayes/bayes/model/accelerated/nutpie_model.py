@@ -147,16 +147,14 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
     ]
 
     packed = pack(prior, data)
+    modes = None
+    if isinstance(prior, MixturePrior):
+        modes = maxima(LogDensity(density.log_density_for_nutpie, packed), start)
+        packed = whitened(packed, modes.centre, modes.root)
 
     def initial_point(seed: Any) -> FloatArray:
-        return start + np.random.default_rng(seed).uniform(-1, 1, start.size)
-
-    if isinstance(prior, MixturePrior):
-        found = maxima(LogDensity(density.log_density_for_nutpie, packed), start)
-        packed = whitened(packed, found.centre, found.root)
-
-        def initial_point(seed: Any) -> FloatArray:
-            return found.beside_one(np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        return modes.beside_one(rng) if modes else start + rng.uniform(-1, 1, start.size)
 
     return CompiledPyMCModel(
         dims={"weights": ("knot",)},
