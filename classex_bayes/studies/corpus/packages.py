@@ -1,9 +1,10 @@
 """Contents of packages of the public registries, fetched once and kept in a folder."""
 
-import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,13 +35,13 @@ class Packages:
             On systems without apt-get and dpkg-deb, or if the package cannot be fetched.
         """
         target = self.folder / "debian" / name
-        with TemporaryDirectory() as scratch:
-            if not target.exists():
+        if not target.exists():
+            with _scratch(target.parent) as scratch:
                 _run(["apt-get", "download", name], name, scratch)
-                (archive,) = Path(scratch).glob("*.deb")
-                unpacked = Path(scratch) / "unpacked"
+                (archive,) = scratch.glob("*.deb")
+                unpacked = scratch / "unpacked"
                 _run(["dpkg-deb", "--extract", str(archive), str(unpacked)], name, scratch)
-                _keep(unpacked, target)
+                unpacked.rename(target)
         return target
 
     def pypi(self, name: str, version: str) -> Path:
@@ -52,19 +53,30 @@ class Packages:
             If the package cannot be fetched.
         """
         target = self.folder / "pypi" / f"{name}-{version}"
-        with TemporaryDirectory() as scratch:
-            if not target.exists():
+        if not target.exists():
+            with _scratch(target.parent) as scratch:
                 command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
                 command += ["--only-binary", ":all:", f"{name}=={version}"]
                 _run(command, name, scratch)
-                (wheel,) = Path(scratch).glob("*.whl")
-                unpacked = Path(scratch) / "unpacked"
+                (wheel,) = scratch.glob("*.whl")
+                unpacked = scratch / "unpacked"
                 zipfile.ZipFile(wheel).extractall(unpacked)
-                _keep(unpacked, target)
+                unpacked.rename(target)
         return target
 
 
-def _run(command: list[str], package: str, folder: str) -> None:
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """A temporary folder within `folder`.
+
+    Both are of one file system, so a package is renamed once it is whole, and never half copied.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".", dir=folder) as scratch:
+        yield Path(scratch)
+
+
+def _run(command: list[str], package: str, folder: Path) -> None:
     """Run a command in a folder, or say why the package cannot be fetched."""
     tool = "pip" if command[0] == sys.executable else command[0]
     try:
@@ -83,9 +95,3 @@ def _run(command: list[str], package: str, folder: str) -> None:
             f"{package}: {tool} cannot fetch it ({' '.join(reasons[-1:])}); fetching takes a "
             f"network and {hint}"
         )
-
-
-def _keep(unpacked: Path, target: Path) -> None:
-    """Move a finished folder to its place, so that an interrupted one is never taken for it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(unpacked, target)
