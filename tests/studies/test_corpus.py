@@ -1,8 +1,10 @@
 """The corpus: populations that are kept, packages as archives, and the ranking of estimators."""
 
+import os
 import re
 import sys
 import zipfile
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pytest
 
 from classex_bayes import ClassExReg, TwoParameter
 from classex_bayes.evaluate.corpus_laws import read_laws, write_laws
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.studies.corpus import catalogue, packages
 from classex_bayes.studies.corpus.corpus_ranking import cell_scores, corpus_trials, ranking
@@ -109,6 +111,29 @@ def test_a_package_that_cannot_be_had(tmp_path, monkeypatch):
         Packages(tmp_path / "kept").pypi("data", "1.0")
     # Folders of the registries at most, nothing of the packages.
     assert not list((tmp_path / "kept").glob("*/*"))
+
+
+@pytest.mark.parametrize(("version", "other"), [("15.0.01", False), ("15.0.0", True)])
+def test_other_versions_of_debian_packages_are_warned_of(version, other, tmp_path, monkeypatch):
+    scripts = {
+        "apt-get": 'echo "$2" > "$2_1%3a15.0.01+dfsg-2_all.deb"',
+        "dpkg-deb": 'mkdir "$3" && cp "$2" "$3/name"',
+    }
+    for name, script in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    def make(packages):
+        assert (packages.debian("font") / "name").read_text() == "font\n"
+        return gaussian(packages)
+
+    datasheet = f"font {version} (Debian, OFL-1.1)", "vectors 2.0 (PyPI, MIT)"
+    recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", datasheet, make)
+    monkeypatch.setattr(catalogue, "recipes", lambda: {"gaussian": recipe})
+    message = r"gaussian was made of font 15.0.01\+dfsg-2 instead of 15.0.0; .* docs/corpus.md"
+    with pytest.warns(DataWarning, match=message) if other else nullcontext():
+        catalogue.population("gaussian", tmp_path)
 
 
 def test_targets_lie_within_the_population(made, tmp_path):

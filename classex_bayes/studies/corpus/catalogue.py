@@ -1,10 +1,11 @@
 """All populations of the corpus, by name, and where they are kept once made."""
 
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe
 
@@ -63,12 +64,38 @@ def population(name: str, folder: Path) -> Population:
         An unknown name, or packages that cannot be fetched.
     ImportError
         The population is to be made with scikit-learn, which is not installed.
+
+    Warns
+    -----
+    DataWarning
+        It was made of other versions of Debian packages than its datasheet names.
     """
     chosen = recipe(name, folder)
     file = folder / f"{name}.npz"
     if not file.exists():
-        made = chosen.make(Packages(folder / "packages"))
+        packages = Packages(folder / "packages")
+        made = chosen.make(packages)
+        _compare_versions(chosen, packages)
         unfinished = file.with_suffix(".part.npz")
         made.save(unfinished)
         unfinished.replace(file)
     return Population.load(file)
+
+
+def _compare_versions(made: Recipe, packages: Packages) -> None:
+    """Warn of Debian packages that are not those of the datasheet; pip fetches exact versions."""
+    others = []
+    for entry in made.packages:
+        debian = re.match(r"(\S+) (\S+) \(Debian,", entry)
+        if debian:
+            package, version = debian.groups()
+            fetched = packages.debian_version(package)
+            # The datasheet names upstream's version, which Debian's revision follows.
+            if not re.match(rf"{re.escape(version)}(?![\d.])", fetched):
+                others.append(f"{package} {fetched} instead of {version}")
+    if others:
+        warn(
+            f"{made.name} was made of {', '.join(others)}; its figures may differ from those of "
+            "docs/corpus.md",
+            DataWarning,
+        )

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import unquote
 
 from classex_bayes.exceptions import DataError
 
@@ -29,20 +30,27 @@ class Packages:
     def debian(self, name: str) -> Path:
         """Folder with the files of a Debian package, of the release that apt knows.
 
+        It has the name of the archive: package, version and architecture, with _ between.
+
         Raises
         ------
         DataError
             On systems without apt-get and dpkg-deb, or if the package cannot be fetched.
         """
-        target = self.folder / "debian" / name
-        if not target.exists():
-            with _scratch(target.parent) as scratch:
-                _run(["apt-get", "download", name], name, scratch)
-                (archive,) = scratch.glob("*.deb")
-                unpacked = scratch / "unpacked"
-                _run(["dpkg-deb", "--extract", str(archive), str(unpacked)], name, scratch)
-                unpacked.rename(target)
-        return target
+        folder = self.folder / "debian"
+        for fetched in folder.glob(f"{name}_*"):
+            return fetched
+        with _scratch(folder) as scratch:
+            _run(["apt-get", "download", name], name, scratch)
+            (archive,) = scratch.glob("*.deb")
+            unpacked = scratch / "unpacked"
+            _run(["dpkg-deb", "--extract", str(archive), str(unpacked)], name, scratch)
+            return unpacked.rename(folder / archive.stem)
+
+    def debian_version(self, name: str) -> str:
+        """Version of a Debian package, without the epoch."""
+        _, version, _ = self.debian(name).name.split("_")
+        return unquote(version).rpartition(":")[2]
 
     def pypi(self, name: str, version: str) -> Path:
         """Folder with the files of a wheel of PyPI.
