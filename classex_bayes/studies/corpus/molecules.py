@@ -91,14 +91,14 @@ def surroundings(drawing: Molecule) -> FloatArray:
         neighbours[first].append((order, second))
         neighbours[second].append((order, first))
     labels = [crc32(atom.encode()) for atom in drawing.atoms]
-    found = list(labels)
+    hashes = list(labels)
     for _ in range(2):
         labels = [
             crc32(repr((label, sorted((order, labels[i]) for order, i in near))).encode())
             for label, near in zip(labels, neighbours, strict=True)
         ]
-        found += labels
-    return np.bincount(np.array(found) % N_BUCKETS, minlength=N_BUCKETS).astype(float)
+        hashes += labels
+    return np.bincount(np.array(hashes) % N_BUCKETS, minlength=N_BUCKETS).astype(float)
 
 
 def compounds(packages: Packages, rng: np.random.Generator) -> list[Molecule]:
@@ -114,8 +114,8 @@ def compounds(packages: Packages, rng: np.random.Generator) -> list[Molecule]:
 def drawings(packages: Packages) -> Population:
     """Compounds of PubChem, two misread drawings each."""
     rng = np.random.default_rng(SEED)
-    found = compounds(packages, rng)
-    classes, others = found[:N_CLASSES], found[N_CLASSES : N_CLASSES + N_OTHERS]
+    molecules = compounds(packages, rng)
+    classes, others = molecules[:N_CLASSES], molecules[N_CLASSES : N_CLASSES + N_OTHERS]
 
     def features(graphs: list[Molecule]) -> FloatArray:
         return np.sqrt([surroundings(graph) for graph in graphs])

@@ -61,9 +61,7 @@ def icons_of_theme(folder: Path) -> dict[str, Path]:
     return {name: file for name, file in files.items() if file.is_file()}
 
 
-def same_icons(
-    template: dict[str, Path], themes: Iterable[dict[str, Path]]
-) -> dict[Path, list[Path]]:
+def same_icons(template: dict[str, Path], themes: list[dict[str, Path]]) -> dict[Path, list[Path]]:
     """Drawings of other themes for each drawing of the templates' theme that has any.
 
     A theme has the drawing for the file's own name, or else for the first of the other names that
@@ -72,10 +70,9 @@ def same_icons(
     names_of = defaultdict(list)
     for name, file in sorted(template.items(), key=lambda icon: (icon[0] != icon[1].stem, icon)):
         names_of[file].append(name)
-    shared = [(theme, set(theme)) for theme in themes]
     pairs = {}
     for file, names in names_of.items():
-        hits = [[theme[name] for name in names if name in known][:1] for theme, known in shared]
+        hits = [[theme[name] for name in names if name in theme][:1] for theme in themes]
         if any(hits):
             pairs[file] = [drawing for hit in hits for drawing in hit]
     return pairs

@@ -57,9 +57,9 @@ def ribosomes(packages: Packages) -> Population:
     """Type strains of bacteria, two reads each."""
     folder = packages.debian("microbiomeutil-data") / "usr" / "share" / "microbiomeutil-data"
     text = (folder / "RESOURCES" / "rRNA16S.gold.fasta").read_text(encoding="latin-1")
-    found = records(text)
-    strains = [sequence for title, sequence in found if "(T)" in title]
-    others = np.array([words(sequence) for title, sequence in found if "(T)" not in title])
+    genes = records(text)
+    strains = [sequence for title, sequence in genes if "(T)" in title]
+    others = np.array([words(sequence) for title, sequence in genes if "(T)" not in title])
     weight, axes = _axes(others)
 
     def embed(sequences: list[IntArray]) -> FloatArray:
