@@ -54,6 +54,14 @@ def test_a_population_is_made_once_and_kept(made, tmp_path):
         catalogue.population("other", tmp_path)
 
 
+def test_templates_and_probes_are_pooled_with_their_classes():
+    population = gaussian(None)
+    x, y = population.pooled()
+    np.testing.assert_array_equal(x[:SIZE][y[:SIZE]], population.gallery)
+    np.testing.assert_array_equal(x[SIZE:], population.probes)
+    np.testing.assert_array_equal(y[SIZE:], population.y)
+
+
 def test_scikit_learn_is_needed_to_make_some_populations(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ImportError, match=r'symbols needs .*"classex-bayes\[corpus\]"'):

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
@@ -12,7 +11,7 @@ from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
 from classex_bayes.studies.corpus.projections import Projection, discriminant_axes, hidden_layer
 from classex_bayes.studies.corpus.shared_data import DEJAVU, FREEFONT
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray
 
 Feature = Callable[[FloatArray], FloatArray]
 
@@ -23,33 +22,17 @@ _ANCIENT = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Drawings:
-    """One drawing of each character by the family of the templates, and some by other families.
-
-    Attributes
-    ----------
-    characters : list of str
-        The classes.
-    gallery, probes, y
-        As in `Population`.
-    """
-
-    characters: list[str]
-    gallery: FloatArray
-    probes: FloatArray
-    y: IntArray
-
-
 def draw(
     characters: list[str], template: FontFamily, others: list[FontFamily], size: int
-) -> Drawings:
+) -> Population:
     """Drawings in a square of `size` pixels, scaled and centred by the box around the ink.
+
+    The family `template` draws the templates, all others the test instances.
 
     Left out are characters that only one family has, that have no ink, and those that differ from
     another neither by their template nor by their compatibility decomposition (NFKC).
     """
-    drawn: dict[tuple[str, bytes], tuple[str, FloatArray, list[FloatArray]]] = {}
+    drawn: dict[tuple[str, bytes], tuple[FloatArray, list[FloatArray]]] = {}
     for character in characters:
         images = [family.ink(character) for family in (template, *others) if character in family]
         if character not in template or images[0] is None:
@@ -57,13 +40,12 @@ def draw(
         first, *rest = [fitted(image, size, size) for image in images if image is not None]
         key = unicodedata.normalize("NFKC", character), first.tobytes()
         if rest:
-            drawn.setdefault(key, (character, first, rest))
+            drawn.setdefault(key, (first, rest))
     classes = list(drawn.values())
-    return Drawings(
-        characters=[character for character, _, _ in classes],
-        gallery=np.array([first for _, first, _ in classes]),
-        probes=np.array([probe for _, _, rest in classes for probe in rest]),
-        y=np.repeat(np.arange(len(classes)), [len(rest) for _, _, rest in classes]),
+    return Population(
+        gallery=np.array([first for first, _ in classes]),
+        probes=np.array([probe for _, rest in classes for probe in rest]),
+        y=np.repeat(np.arange(len(classes)), [len(rest) for _, rest in classes]),
     )
 
 
@@ -126,14 +108,13 @@ def _chosen(family: FontFamily, wanted: Callable[[str], bool]) -> list[str]:
     return [character for character in sorted(family) if wanted(character)]
 
 
-def _discriminant(drawings: Drawings, n_components: int) -> Projection:
-    """Discriminant axes of blurred drawings, templates and probes alike."""
-    images = np.concatenate([drawings.gallery, drawings.probes])
-    y = np.concatenate([np.arange(len(drawings.gallery)), drawings.y])
+def _discriminant(drawings: Population, n_components: int) -> Projection:
+    """Discriminant axes of blurred drawings."""
+    images, y = drawings.pooled()
     return discriminant_axes(blurred(images, _SIZE), y, n_components)
 
 
-def _population(drawings: Drawings, project: Feature) -> Population:
+def _population(drawings: Population, project: Feature) -> Population:
     gallery, probes = (blurred(x, _SIZE) for x in (drawings.gallery, drawings.probes))
     return Population(project(gallery), project(probes), drawings.y, "cosine")
 
@@ -164,9 +145,8 @@ def _ancient_signs(packages: Packages) -> Population:
 def _symbols(packages: Packages) -> Population:
     noto, unifont, outlines = _noto(packages), _unifont(packages), _outlines(packages)
     letters = shuffled(_chosen(noto, is_letter), 17)[:3000]
-    training = draw(letters, noto, [unifont, *outlines], _SIZE)
-    images = blurred(np.concatenate([training.gallery, training.probes]), _SIZE)
-    layer = hidden_layer(images, np.concatenate([np.arange(len(training.gallery)), training.y]))
+    images, y = draw(letters, noto, [unifont, *outlines], _SIZE).pooled()
+    layer = hidden_layer(blurred(images, _SIZE), y)
     symbola = _family(packages, ("fonts-symbola", "*.ttf"))
     drawings = draw(_chosen(symbola, is_symbol), symbola, [noto, *outlines[:2], unifont], _SIZE)
     return _population(drawings, layer)

@@ -109,9 +109,9 @@ def _icons(packages: Packages) -> Population:
     probes = edges[[row[drawing] for _, drawings in classes for drawing in drawings]]
     y = np.repeat(np.arange(len(classes)), [len(drawings) for _, drawings in classes])
     aside = 900
-    training = np.concatenate([gallery[:aside], probes[y < aside]])
-    project = discriminant_axes(training, np.concatenate([np.arange(aside), y[y < aside]]), 64)
     tested = y >= aside
+    training = Population(gallery[:aside], probes[~tested], y[~tested])
+    project = discriminant_axes(*training.pooled(), 64)
     return Population(
         project(gallery[aside:]), project(probes[tested]), y[tested] - aside, "cosine"
     )

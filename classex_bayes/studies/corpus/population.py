@@ -44,6 +44,11 @@ class Population:
         """Task on all classes; its accuracies are exact, and `subsample` draws pilots from it."""
         return SourceTask.from_embeddings(self.probes, self.gallery, self.y, metric=self.metric)
 
+    def pooled(self) -> tuple[FloatArray, IntArray]:
+        """Vectors of templates and test instances alike, and their classes, to train on."""
+        y = np.concatenate([np.arange(len(self.gallery)), self.y])
+        return np.concatenate([self.gallery, self.probes]), y
+
     def save(self, path: Path) -> None:
         """Write an .npz, in single precision."""
         np.savez_compressed(
