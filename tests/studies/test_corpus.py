@@ -226,3 +226,17 @@ def test_estimators_are_ranked_where_all_of_them_answered():
     assert table["rmse"].to_dict() == pytest.approx({"a": 0.1, "b": 0.2})
     # One population is left, and says nothing of others.
     assert table["rmse_se"].isna().all()
+
+
+def test_a_ranking_takes_a_cell_that_all_estimators_answered():
+    trials = made_up()
+    trials.loc[trials["estimator"] == "b", "mean"] = np.nan
+    with pytest.raises(DataError, match=r"found no cell .*without any answer: b\)"):
+        ranking(trials)
+    trials["mean"] = np.nan
+    with pytest.raises(DataError, match=r"without any answer: a, b\)"):
+        ranking(trials)
+    apart = made_up()
+    apart.loc[(apart["estimator"] == "a") == (apart["population"] == "p"), "mean"] = np.nan
+    with pytest.raises(DataError, match=r"found no cell .*without any answer: none\)"):
+        ranking(apart)

@@ -12,6 +12,7 @@ from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.evaluate.trials import SAMPLER
+from classex_bayes.exceptions import DataError
 from classex_bayes.studies.corpus.catalogue import population, recipes
 from classex_bayes.studies.published import CI_PROB
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -117,10 +118,23 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
     over the farthest target of every pilot size; "bias", "coverage", "interval_score" and "width",
     means over the cells. "rmse_se" and "coverage_se" are standard errors from a bootstrap of the
     populations, so they speak of other populations than these; one has none.
+
+    Raises
+    ------
+    DataError
+        No cell was answered by every estimator.
     """
     scores = cell_scores(trials)
     cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
-    common = cells.index[cells == scores.index.unique("estimator").size]
+    estimators = trials["estimator"].unique()
+    common = cells.index[cells == len(estimators)]
+    if common.empty:
+        silent = [name for name in estimators if name not in scores.index.unique("estimator")]
+        raise DataError(
+            "trials: found no cell (population, n_source, factor) that every estimator answered, "
+            "expected at least one; leave out estimators that fail often (without any answer: "
+            f"{', '.join(silent) or 'none'})"
+        )
     kept = scores[scores.index.droplevel("estimator").isin(common)].sort_index(level="factor")
     rng = np.random.default_rng(seed_sequence(random_seed))
     names = kept.index.unique("population")
