@@ -171,7 +171,7 @@ def corpus(
     """
     from classex_bayes.evaluate.corpus_laws import write_laws
     from classex_bayes.score_informed.score_informed import ScoreInformedExtrapolator
-    from classex_bayes.studies.corpus.catalogue import recipe, recipes
+    from classex_bayes.studies.corpus.catalogue import population, recipe, recipes
     from classex_bayes.studies.corpus.corpus_ranking import (
         cell_scores,
         corpus_trials,
@@ -182,9 +182,11 @@ def corpus(
 
     terminal = Terminal(output.quiet, output.as_json)
     wanted = list(filter(None, map(str.strip, populations.split(",")))) or recipes()
-    # One that cannot be made is refused before the first takes its hours.
-    names = [recipe(name, out).name for name in wanted]
+    names = [recipe(name, out).name for name in dict.fromkeys(wanted)]
     ready_folder(out)
+    # One that cannot be made is refused before back-tests take their hours.
+    for name in names:
+        population(name, out)
     trials = corpus_trials(
         [*_estimators(slow), ScoreInformedExtrapolator()],
         names,

@@ -19,7 +19,8 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.literature import literature
 from classex_bayes.evaluate.corpus_laws import corpus_laws, read_laws
-from classex_bayes.studies.corpus import corpus_ranking, population_laws
+from classex_bayes.exceptions import DataError
+from classex_bayes.studies.corpus import catalogue, corpus_ranking, population_laws
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
@@ -363,11 +364,31 @@ def test_study_zoo(run, monkeypatch, tmp_path, strict):
     assert code == 0 and "near-duplicates" in out
 
 
+def test_study_corpus_makes_all_populations_before_the_first_back_test(run, monkeypatch, tmp_path):
+    made = []
+
+    def population(name, folder):
+        made.append(name)
+        if name == "icons":
+            raise DataError("icons: no network")
+
+    def trials(*arguments, **options):
+        raise AssertionError("back-tests have begun")
+
+    monkeypatch.setattr(catalogue, "population", population)
+    monkeypatch.setattr(corpus_ranking, "corpus_trials", trials)
+    options = ["--populations", "emoji,emoji,icons", "--out", tmp_path, "--quiet"]
+    code, _, err = run("study", "corpus", *options)
+    assert code == 2 and "icons: no network" in err
+    assert made == ["emoji", "icons"]
+
+
 def test_study_corpus_writes_the_laws_that_plan_reads(run, monkeypatch, tmp_path, strict):
     row = {"estimator": "a", "population": "p", "n_source": 50, "factor": 3, "mean": 0.8}
     trials = pd.DataFrame([{**row, "truth": 0.9, "lower": 0.7, "upper": 0.95, "crps": 0.1}])
     monkeypatch.setattr(corpus_ranking, "corpus_trials", lambda *names, **options: trials)
     monkeypatch.setattr(corpus_ranking, "population_facts", lambda names, folder: trials)
+    monkeypatch.setattr(catalogue, "population", lambda name, folder: None)
     packaged = corpus_laws()
     seen = []
 
