@@ -196,15 +196,13 @@ def corpus(
         n_jobs=jobs,
         progressbar=terminal.shows_progress,
     )
+    digits = "%.5g"
+    cell_scores(trials).to_csv(out / "corpus-cells.csv", float_format=digits)
     table = ranking(trials, seed)
-    for part, rows in (
-        ("populations", population_facts(names, out)),
-        ("cells", cell_scores(trials)),
-        ("ranking", table),
-    ):
-        rows.to_csv(out / f"corpus-{part}.csv", float_format="%.5g")
+    table.to_csv(out / "corpus-ranking.csv", float_format=digits)
     laws = population_laws(names, out, random_seed=seed, progressbar=terminal.shows_progress)
     write_laws(laws, out / "corpus-laws.json")
+    population_facts(laws, out).to_csv(out / "corpus-populations.csv", float_format=digits)
     title = f"{n_pilots} pilots of each size; populations: {len(names)}"
     terminal.result(
         flat_table(title, table.reset_index()),

@@ -387,7 +387,7 @@ def test_study_corpus_writes_the_laws_that_plan_reads(run, monkeypatch, tmp_path
     row = {"estimator": "a", "population": "p", "n_source": 50, "factor": 3, "mean": 0.8}
     trials = pd.DataFrame([{**row, "truth": 0.9, "lower": 0.7, "upper": 0.95, "crps": 0.1}])
     monkeypatch.setattr(corpus_ranking, "corpus_trials", lambda *names, **options: trials)
-    monkeypatch.setattr(corpus_ranking, "population_facts", lambda names, folder: trials)
+    monkeypatch.setattr(corpus_ranking, "population_facts", lambda laws, folder: trials)
     monkeypatch.setattr(catalogue, "population", lambda name, folder: None)
     packaged = corpus_laws()
     seen = []

@@ -15,7 +15,12 @@ from classex_bayes.evaluate.corpus_laws import read_laws, write_laws
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.studies.corpus import catalogue, packages
-from classex_bayes.studies.corpus.corpus_ranking import cell_scores, corpus_trials, ranking
+from classex_bayes.studies.corpus.corpus_ranking import (
+    cell_scores,
+    corpus_trials,
+    population_facts,
+    ranking,
+)
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
 from classex_bayes.studies.corpus.population_laws import population_laws
@@ -167,6 +172,12 @@ def test_laws_of_populations(made, tmp_path):
     ends = [1 - nearer.mean() / (SIZE - 1), (nearer == 0).mean()]
     assert law.accuracy[[0, -1]] == pytest.approx(ends, abs=1e-9)
     assert law.law.expected(law.k) == pytest.approx(law.accuracy, abs=0.01)
+    facts = population_facts([law], tmp_path).loc["gaussian"]
+    within = dict(zip(law.k, law.accuracy, strict=True))
+    assert facts.dropna().to_dict() == {
+        **{"kind": "simulated", "classes": SIZE, "instances": SIZE},
+        **{"10": within[10], "100": within[100], "all": within[SIZE]},
+    }
     write_laws([law, law], tmp_path / "laws.json")
     again = read_laws(tmp_path / "laws.json")[1]
     assert again.name == "gaussian" and again.law.weights.sum() == pytest.approx(1, abs=1e-12)

@@ -10,17 +10,18 @@ import pandas as pd
 from classex_bayes.arguments import class_counts, seed_sequence
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.evaluate.corpus_laws import CorpusLaw
 from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.exceptions import DataError
-from classex_bayes.studies.corpus.catalogue import population, recipes
+from classex_bayes.studies.corpus.catalogue import population
 from classex_bayes.studies.published import CI_PROB
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 N_SOURCE = (50, 100, 300, 1000)
 FACTORS = (3, 10, 30, 100)
 _N_BOOTSTRAP = 500
-_SHOWN = (10, 100, 1000, 10_000)
+_SHOWN = ("10", "100", "1000", "10000")
 
 
 def corpus_trials(
@@ -69,20 +70,19 @@ def corpus_trials(
     return trials[trials["factor"].isin(factors)].astype({"factor": int}).reset_index(drop=True)
 
 
-def population_facts(names: Iterable[str], folder: Path) -> pd.DataFrame:
-    """Kind, size and exact accuracies of populations, which are made if `folder` lacks them.
+def population_facts(laws: Iterable[CorpusLaw], folder: Path) -> pd.DataFrame:
+    """Kind, size and exact accuracies of the populations of `population_laws`.
 
     Indexed by population: "kind", "classes", "instances" and the accuracies on 10, 100, 1,000,
     10,000 and all classes, missing beyond the population.
     """
     rows = {}
-    for name in names:
-        task = population(name, folder).task()
-        row = {"kind": recipes()[name].kind, "classes": task.n_classes, "instances": task.n_test}
-        within = [k for k in _SHOWN if k <= task.n_classes]
-        row |= dict(zip(map(str, within), task.accuracy(within), strict=True))
-        rows[name] = row | {"all": float(task.accuracy(task.n_classes)[0])}
-    columns = ["kind", "classes", "instances", *map(str, _SHOWN), "all"]
+    for law in laws:
+        instances = population(law.name, folder).y.size
+        row = {"kind": law.kind, "classes": law.n_classes, "instances": instances}
+        accuracy = dict(zip(map(str, law.k), law.accuracy, strict=True))
+        rows[law.name] = row | accuracy | {"all": law.accuracy[-1]}
+    columns = ["kind", "classes", "instances", *_SHOWN, "all"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     return table.rename_axis("population")
 
