@@ -15,7 +15,7 @@ _PACKAGES = {
     "freebsd-manpages": ("12.2", "BSD"),
     "git-man": ("2.39.5", "GPL-2"),
     "libcurl4-doc": ("7.88.1", "curl"),
-    "libssl-doc": ("3.0.22", "Apache-2.0"),
+    "libssl-doc": ("3.0.20", "Apache-2.0"),
     "libx11-doc": ("1.8.4", "MIT and the like"),
     "manpages": ("6.03", "verbatim, GPL and BSD, page by page"),
     "manpages-dev": ("6.03", "verbatim, GPL and BSD, page by page"),
