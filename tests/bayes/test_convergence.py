@@ -86,6 +86,17 @@ def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
     )
 
 
+@pytest.mark.parametrize("n_classes", [100, 1000])
+@pytest.mark.parametrize("errors", [0, 1])
+def test_pilots_that_hardly_err_converge(n_classes, errors):
+    # Nothing tells how narrow the groups are, so draws visit groups narrower than the knots' steps.
+    ranks = np.ones(n_classes, int)
+    ranks[:errors] = 2
+    task = SourceTask.from_ranks(ranks, range(n_classes), n_classes=n_classes)
+    model = BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+    assert model.diagnosis_.problems == ()
+
+
 def test_a_sampler_that_diverges(small_task):
     model = BayesianExtrapolator()
     short = {"draws": 100, "tune": 50, "chains": 2, "progressbar": False}

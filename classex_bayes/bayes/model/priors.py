@@ -19,6 +19,9 @@ from classex_bayes.typing import FloatArray
 _REACH = 1.15
 # Standard deviation of the weight under which the deviation is orthogonal to the quadratic.
 _WEIGHT_SD = 4.0
+# Variance of groups in squares of the bandwidth h, at least: a narrower group would jump from knot
+# to knot, and so would the posterior where the data do not tell groups.
+LEAST_VARIANCE = 0.5
 # Steps of a monotone log density above 1 / 20 stay as they are, falls become nearly level.
 SHARPNESS = 50.0
 # Powers nearer to 0 are taken as a series about the logarithm.
@@ -149,12 +152,12 @@ class MixturePrior(_OnKnots):
 
         y_l = \frac{T_a(t_l) - T_a(\mu)}{T_a'(\mu)}, \quad
         T_a(t) = \frac{(1 + t)^{1 + a} - 1}{1 + a} \; (t > 0), \; t \; (t \le 0), \quad
-        \tau_{1, 2} = \tau e^{\pm b}.
+        \tau_{1, 2} = \sqrt{\tau^2 + h^2 / 2} \, e^{\pm b}.
 
     The *tail* a says how accuracy falls far out. An instance has :math:`-\log_2 p` bits of
     identifying information, :math:`p = 1 - U^*` being its chance to lose to a random class. With
     a = 0 the groups are normal in :math:`Z = \Phi^{-1}(U^*)`: one group is the two-parameter
-    family with mean mu and variance tau^2 + h^2. With a = 1 they are nearly normal in bits,
+    family with mean mu and variance tau^2 + 1.5 h^2. With a = 1 they are nearly normal in bits,
     because :math:`T_1(Z)` is nearly linear in them, and the probit of the accuracy is nearly a
     straight line in log k. With a below 0 some instances hardly ever lose, and the curve flattens.
     On the scale y, which has the unit of Z at mu, mu is the mean, p the share of the harder group,
@@ -265,6 +268,7 @@ class MixturePrior(_OnKnots):
         mu = pm.Normal("mu", self.location, self.location_sd)
         law = (self.scale_freedom, np.log(self.scale), self.scale_log_sd)
         tau = pm.CustomDist("tau", *law, dist=_log_student, transform=pm_transforms.log)
+        width = pt.sqrt(tau**2 + LEAST_VARIANCE * self.bandwidth**2)
         groups: dict[str, Any] = {}
         if self.has_groups:
             groups["share"] = pm.Beta("share", 1.0, 1.0)
@@ -276,7 +280,9 @@ class MixturePrior(_OnKnots):
             tail = pm.Normal("tail", self.tail, self.tail_sd)
         stretched = (bent(knots, tail) - bent(mu, tail)) / slope(mu, tail)
         logs = (
-            self._two_groups(stretched, tau, **groups) if groups else -0.5 * (stretched / tau) ** 2
+            self._two_groups(stretched, width, **groups)
+            if groups
+            else -0.5 * (stretched / width) ** 2
         )
         logs = logs + pt.log(slope(knots, tail))
         if self.deviation > 0:
@@ -287,14 +293,14 @@ class MixturePrior(_OnKnots):
         return self._nondecreasing(logs) if self.monotone else logs
 
     def _two_groups(
-        self, stretched: Any, tau: Any, share: Any, separation: Any, imbalance: Any = 0.0
+        self, stretched: Any, width: Any, share: Any, separation: Any, imbalance: Any = 0.0
     ) -> Any:
         """Log density of the harder and the easier group together, up to a constant."""
         import pytensor.tensor as pt
 
         ratio = pt.exp(imbalance)
-        harder = (stretched + (1 - share) * separation) / (tau * ratio)
-        easier = (stretched - share * separation) / tau * ratio
+        harder = (stretched + (1 - share) * separation) / (width * ratio)
+        easier = (stretched - share * separation) / width * ratio
         return pt.logaddexp(
             pt.log(share / ratio) - 0.5 * harder**2,
             pt.log1p(-share) + pt.log(ratio) - 0.5 * easier**2,

@@ -29,6 +29,11 @@ def weights_at(prior, **values):
     return raised / raised.sum()
 
 
+def width(prior, tau):
+    """Standard deviation of a group on the knots."""
+    return np.sqrt(tau**2 + prior.bandwidth**2 / 2)
+
+
 def draws_of(prior, draws=3000):
     data = BernsteinData.of(TASK, prior.basis)
     return prior_draws(prior, data, draws, np.random.default_rng(5)).isel(chain=0)
@@ -47,14 +52,15 @@ def test_without_deviation_the_weights_are_normal(mu, tau):
     prior = MixturePrior(deviation=0)
     basis = prior.basis
     weights = weights_at(prior, mu=mu, tau=tau)
-    density = norm(mu, tau).pdf(basis.knots)
+    sd = width(prior, tau)
+    density = norm(mu, sd).pdf(basis.knots)
     np.testing.assert_allclose(weights, density / density.sum(), atol=1e-14)
-    # Z ~ N(mu, tau^2 + h^2), up to the discretisation of tau.
+    # Z ~ N(mu, tau^2 + 1.5 h^2), up to the discretisation.
     k = np.array([2, 10, 1000, 1e6])
-    family = expected_power(mu, np.hypot(tau, basis.bandwidth), k)[:, 0]
+    family = expected_power(mu, np.hypot(sd, basis.bandwidth), k)[:, 0]
     np.testing.assert_allclose(basis.accuracy(k) @ weights, family, atol=1e-4)
     u = ndtr(np.linspace(-2, 5, 20))
-    cdf = norm(mu, np.hypot(tau, basis.bandwidth)).cdf(np.linspace(-2, 5, 20))
+    cdf = norm(mu, np.hypot(sd, basis.bandwidth)).cdf(np.linspace(-2, 5, 20))
     np.testing.assert_allclose(basis.cdf(u) @ weights, cdf, atol=1e-4)
 
 
@@ -77,8 +83,9 @@ def test_two_groups(mu, tau, share, separation, imbalance):
     weights = grouped(
         STRAIGHT, mu=mu, tau=tau, share=share, separation=separation, imbalance=imbalance
     )
-    harder = norm(mu - (1 - share) * separation, tau * np.exp(imbalance)).pdf(knots)
-    easier = norm(mu + share * separation, tau * np.exp(-imbalance)).pdf(knots)
+    sd = width(STRAIGHT, tau)
+    harder = norm(mu - (1 - share) * separation, sd * np.exp(imbalance)).pdf(knots)
+    easier = norm(mu + share * separation, sd * np.exp(-imbalance)).pdf(knots)
     density = share * harder + (1 - share) * easier
     np.testing.assert_allclose(weights, density / density.sum(), atol=1e-13)
     assert weights @ knots == pytest.approx(mu, abs=1e-3)
@@ -110,7 +117,7 @@ def test_a_group_is_normal_on_the_scale_of_yeo_and_johnson(tail, mu):
         return (scale(t + step) - scale(t - step)) / (2 * step)
 
     # The slope at 0 itself is one-sided; both sides are 1.
-    density = norm.pdf((scale(knots) - scale(mu)) / slope(mu), 0, tau) * slope(knots)
+    density = norm.pdf((scale(knots) - scale(mu)) / slope(mu), 0, width(prior, tau)) * slope(knots)
     weights = grouped(prior, mu=mu, tau=tau, tail=tail)
     np.testing.assert_allclose(weights, density / density.sum(), atol=1e-7)
     fixed = grouped(MixturePrior(separation=0, tail=tail, tail_sd=0), mu=mu, tau=tau)
@@ -163,7 +170,7 @@ def test_monotone_density(seed):
 @pytest.mark.parametrize("mu", [1.0, 2.5, 3.5])
 def test_the_high_dimensional_law_is_monotone(mu):
     prior = MixturePrior(monotone=True, deviation=0)
-    tau = np.sqrt(1 - prior.bandwidth**2)
+    tau = np.sqrt(1 - 1.5 * prior.bandwidth**2)
     plain = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
     # Z ~ N(mu, 1) has the ratio exp(mu z): no fall, nothing to change.
     np.testing.assert_allclose(weights_at(prior, mu=mu, tau=tau), plain, atol=2e-3)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
-from classex_bayes.bayes.model.priors import NEARLY_LOG, SHARPNESS
+from classex_bayes.bayes.model.priors import LEAST_VARIANCE, NEARLY_LOG, SHARPNESS
 
 # Places of the constants in the vector; knots, functions, matrix and data follow, then, if the
 # sampler's point is whitened, centre and root of `classex_bayes.bayes.model.accelerated.whitening`.
@@ -117,20 +117,28 @@ def _stretched_gradient(x: Any, packed: Any, knots: Any, upstream: Any, gradient
 
 
 @_compiled
+def _width(x: Any, packed: Any) -> Any:
+    """Scale of the groups, and the derivative of its logarithm by log tau."""
+    tau = math.exp(x[1])
+    width = math.sqrt(tau * tau + LEAST_VARIANCE * packed[BANDWIDTH] ** 2)
+    return width, (tau / width) ** 2
+
+
+@_compiled
 def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: Any) -> None:
     """Log density of both groups on the knots, and the harder group's responsibility."""
     share = _logistic(x[2])
     separation = math.exp(x[3])
-    tau = math.exp(x[1])
+    width, _ = _width(x, packed)
     imbalance = x[4] if packed[IMBALANCE] > 0 else 0.0
     ratio = np.exp(imbalance)
-    harder_tau, easier_tau = tau * ratio, tau / ratio
+    harder_width, easier_width = width * ratio, width / ratio
     # log share and log(1 - share) from the log odds: neither rounds to log 0.
     harder_log = -_softplus(-x[2]) - imbalance
     easier_log = -_softplus(x[2]) + imbalance
     for j in range(stretched.size):
-        harder = (stretched[j] + (1 - share) * separation) / harder_tau
-        easier = (stretched[j] - share * separation) / easier_tau
+        harder = (stretched[j] + (1 - share) * separation) / harder_width
+        easier = (stretched[j] - share * separation) / easier_width
         a = harder_log - 0.5 * harder * harder
         b = easier_log - 0.5 * easier * easier
         small = math.exp(-abs(a - b))
@@ -145,19 +153,19 @@ def _two_groups_gradient(
     """Add the gradient by the groups' parameters; `stretched` becomes that by its own entries."""
     share = _logistic(x[2])
     separation = math.exp(x[3])
-    tau = math.exp(x[1])
+    width, by_log_tau = _width(x, packed)
     ratio = math.exp(x[4]) if packed[IMBALANCE] > 0 else 1.0
-    harder_tau, easier_tau = tau * ratio, tau / ratio
-    log_tau = log_odds = log_separation = imbalance = 0.0
+    harder_width, easier_width = width * ratio, width / ratio
+    log_width = log_odds = log_separation = imbalance = 0.0
     for j in range(stretched.size):
-        harder = (stretched[j] + (1 - share) * separation) / harder_tau
-        easier = (stretched[j] - share * separation) / easier_tau
+        harder = (stretched[j] + (1 - share) * separation) / harder_width
+        easier = (stretched[j] - share * separation) / easier_width
         up_harder = upstream[j] * harder_share[j]
         up_easier = upstream[j] - up_harder
-        pull_harder = up_harder * harder / harder_tau
-        pull_easier = up_easier * easier / easier_tau
+        pull_harder = up_harder * harder / harder_width
+        pull_easier = up_easier * easier / easier_width
         stretched[j] = -pull_harder - pull_easier
-        log_tau += up_harder * harder * harder + up_easier * easier * easier
+        log_width += up_harder * harder * harder + up_easier * easier * easier
         log_odds += (
             up_harder * (1 - share)
             - up_easier * share
@@ -165,7 +173,7 @@ def _two_groups_gradient(
         )
         log_separation += separation * (share * pull_easier - (1 - share) * pull_harder)
         imbalance += up_harder * (harder * harder - 1) + up_easier * (1 - easier * easier)
-    gradient[1] += log_tau
+    gradient[1] += by_log_tau * log_width
     gradient[2] += log_odds
     gradient[3] += log_separation
     if packed[IMBALANCE] > 0:
@@ -173,20 +181,20 @@ def _two_groups_gradient(
 
 
 @_compiled
-def _one_group(x: Any, stretched: Any, logs: Any) -> None:
-    tau = math.exp(x[1])
+def _one_group(x: Any, packed: Any, stretched: Any, logs: Any) -> None:
+    width, _ = _width(x, packed)
     for j in range(stretched.size):
-        logs[j] = -0.5 * (stretched[j] / tau) ** 2
+        logs[j] = -0.5 * (stretched[j] / width) ** 2
 
 
 @_compiled
-def _one_group_gradient(x: Any, stretched: Any, upstream: Any, gradient: Any) -> None:
+def _one_group_gradient(x: Any, packed: Any, stretched: Any, upstream: Any, gradient: Any) -> None:
     """As `_two_groups_gradient`."""
-    tau = math.exp(x[1])
+    width, by_log_tau = _width(x, packed)
     for j in range(stretched.size):
-        scaled = stretched[j] / tau
-        gradient[1] += upstream[j] * scaled * scaled
-        stretched[j] = -upstream[j] * scaled / tau
+        scaled = stretched[j] / width
+        gradient[1] += by_log_tau * upstream[j] * scaled * scaled
+        stretched[j] = -upstream[j] * scaled / width
 
 
 @_compiled
@@ -256,7 +264,7 @@ def _weights(
         if packed[HAS_GROUPS] > 0:
             _two_groups(x, packed, stretched, weights, harder_share)
         else:
-            _one_group(x, stretched, weights)
+            _one_group(x, packed, stretched, weights)
         tail = _tail(x, packed)
         for j in range(knots.size):
             weights[j] += tail * math.log1p(max(knots[j], 0.0))
@@ -391,7 +399,7 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
     if packed[HAS_GROUPS] > 0:
         _two_groups_gradient(x, packed, stretched, harder_share, upstream, gradient)
     else:
-        _one_group_gradient(x, stretched, upstream, gradient)
+        _one_group_gradient(x, packed, stretched, upstream, gradient)
     by_tail = _stretched_gradient(x, packed, knots, stretched, gradient)
     if packed[TAIL_SD] > 0:
         for j in range(m):

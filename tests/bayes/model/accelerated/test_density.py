@@ -93,7 +93,8 @@ def exact_prior(prior, x):
     (mu, log_tau), rest = free[:2], free[2:]
     density = exact_normal(mu, prior.location, prior.location_sd)
     density += exact_student(log_tau, prior)
-    groups = [(mpmath.mpf(1), mpmath.mpf(0), exp(log_tau))]
+    log_width = log(exp(2 * log_tau) + mpmath.mpf(prior.bandwidth) ** 2 / 2) / 2
+    groups = [(mpmath.mpf(1), mpmath.mpf(0), exp(log_width))]
     if prior.has_groups:
         p, q, apart = 1 / (1 + exp(-rest[0])), 1 / (1 + exp(rest[0])), exp(rest[1])
         density += log(p * q) + exact_log_half_normal(rest[1], prior.separation)
@@ -102,8 +103,8 @@ def exact_prior(prior, x):
             imbalance, rest = rest[0], rest[1:]
             density += exact_normal(imbalance, 0, prior.imbalance)
         groups = [
-            (p, -q * apart, exp(log_tau + imbalance)),
-            (q, p * apart, exp(log_tau - imbalance)),
+            (p, -q * apart, exp(log_width + imbalance)),
+            (q, p * apart, exp(log_width - imbalance)),
         ]
     tail = mpmath.mpf(prior.tail) if prior.has_tail else mpmath.mpf(0)
     if prior.has_tail and prior.tail_sd > 0:
