@@ -181,7 +181,7 @@ def corpus(
     from classex_bayes.studies.corpus.population_laws import population_laws
 
     terminal = Terminal(output.quiet, output.as_json)
-    wanted = list(filter(None, map(str.strip, populations.split(",")))) or recipes()
+    wanted = map(str.strip, populations.split(",")) if populations.strip() else recipes()
     names = [recipe(name, out).name for name in dict.fromkeys(wanted)]
     ready_folder(out)
     # One that cannot be made is refused before back-tests take their hours.

@@ -179,6 +179,7 @@ def draw_curves(facts):
 def main(folder):
     """Read the tables of the study and write the page."""
     facts = pd.read_csv(folder / "corpus-populations.csv", index_col="population")
+    assert set(facts.index) == set(recipes()), "the pages tell of all populations"
     cells = pd.read_csv(folder / "corpus-cells.csv")
     ranking = pd.read_csv(folder / "corpus-ranking.csv", index_col="estimator")
     ours = cells[cells["estimator"] == OURS].assign(

@@ -109,6 +109,28 @@ def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
     assert calls == ["small==1.0"]
 
 
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_population_says_what_to_do(tmp_path, damage):
+    file = tmp_path / "emoji.npz"
+    if damage is None:
+        gaussian(None).save(file)
+        damage = file.read_bytes()[:-200]
+    file.write_bytes(damage)
+    with pytest.raises(DataError, match=r"emoji.npz is no population .*; remove it"):
+        Population.load(file)
+
+
+def test_another_process_may_fetch_the_same_package(tmp_path, monkeypatch):
+    def download(command, package, folder):
+        with zipfile.ZipFile(f"{folder}/small-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("small/data.txt", "7")
+        (tmp_path / "pypi" / "small-1.0" / "small").mkdir(parents=True)
+        (tmp_path / "pypi" / "small-1.0" / "small" / "data.txt").write_text("theirs")
+
+    monkeypatch.setattr(packages, "_run", download)
+    assert (Packages(tmp_path).pypi("small", "1.0") / "small/data.txt").read_text() == "theirs"
+
+
 def test_a_package_that_cannot_be_had(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DataError, match="data: apt-get, which fetches it, is not installed"):

@@ -27,6 +27,17 @@ SHARPNESS = 50.0
 # Powers nearer to 0 are taken as a series about the logarithm.
 NEARLY_LOG = 1e-4
 _FARTHEST = 100.0
+# Wider ones leave double precision, narrower ones are a number rather than a law.
+_RANGES = dict.fromkeys(
+    ("location_sd", "scale", "deviation", "separation", "imbalance", "tail_sd", "length"),
+    (1e-3, 1e3),
+) | {
+    "location": (-_FARTHEST, _FARTHEST),
+    "scale_log_sd": (1e-3, 5.0),
+    "scale_freedom": (2.0, 1e9),
+    "tail": (-10.0, 10.0),
+}
+_MAY_BE_ABSENT = ("deviation", "separation", "imbalance", "tail_sd")
 _MOST_KNOTS = 10_000
 _MOST_FUNCTIONS = 1000
 
@@ -236,9 +247,13 @@ class MixturePrior(_OnKnots):
         _numbers(self, "location", "deviation", "separation", "imbalance", "tail", "tail_sd")
         _numbers(self, "location_sd", "scale", "length", positive=True)
         _numbers(self, "scale_log_sd", "scale_freedom", positive=True)
-        for name in ("deviation", "separation", "imbalance", "tail_sd"):
-            if getattr(self, name) < 0:
-                raise DataError(f"{name}: expected a number >= 0, found {getattr(self, name)!r}")
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not (least <= value <= most or (value == 0 and name in _MAY_BE_ABSENT)):
+                zero = "0 or " if name in _MAY_BE_ABSENT else ""
+                raise DataError(
+                    f"{name}: expected {zero}a number from {least:g} to {most:g}, found {value!r}"
+                )
         object.__setattr__(self, "n_functions", how_many(self.n_functions, "n_functions", 4))
         if self.n_functions > _MOST_FUNCTIONS:
             raise DataError(

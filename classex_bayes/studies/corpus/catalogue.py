@@ -4,6 +4,7 @@ import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from uuid import uuid4
 
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.studies.corpus.packages import Packages
@@ -76,7 +77,7 @@ def population(name: str, folder: Path) -> Population:
         packages = Packages(folder / "packages")
         made = chosen.make(packages)
         _compare_versions(chosen, packages)
-        unfinished = file.with_suffix(".part.npz")
+        unfinished = folder / f"{name}.{uuid4().hex}.part.npz"  # another process may make it too
         made.save(unfinished)
         unfinished.replace(file)
     return Population.load(file)

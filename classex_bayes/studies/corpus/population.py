@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric
+from classex_bayes.exceptions import DataError
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -61,10 +63,15 @@ class Population:
 
     @classmethod
     def load(cls, path: Path) -> "Population":
-        """Read what `save` wrote."""
-        with np.load(path, allow_pickle=False) as arrays:
-            parts: dict[str, Any] = dict(arrays)
-        return cls(**{**parts, "metric": str(parts["metric"])})
+        """Read what `save` wrote, or raise a `DataError` where the file holds something else."""
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                parts: dict[str, Any] = dict(arrays)
+            return cls(**{**parts, "metric": str(parts["metric"])})
+        except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+            raise DataError(
+                f"{path} is no population ({error}); remove it, and it is made again"
+            ) from None
 
 
 @dataclass(frozen=True)
