@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from classex_bayes._version import __version__
-from classex_bayes.benchmarks import fitting, ranking  # noqa: F401  (enter their benchmarks)
+from classex_bayes.benchmarks import fitting, ranking  # noqa: F401, since importing enters their benchmarks
 from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement
 
 _COMMAND = "python -m classex_bayes.benchmarks"

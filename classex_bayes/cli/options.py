@@ -40,6 +40,7 @@ def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[...,
                 values[name] = type(group)(**options)
             command(**values)
 
+        # Typer reads this attribute, which functions may have and their type does not name.
         flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return flat
 

@@ -79,6 +79,7 @@ class Parameters:
         """Fitted attribute, or an error that says what to call."""
         value = getattr(self, attribute, None)
         if value is None:
+            # Every estimator has a fit; this base leaves its arguments to them.
             arguments = inspect.signature(self.fit).parameters.values()  # type: ignore[attr-defined]
             needed = ", ".join(a.name for a in arguments if a.default is a.empty)
             raise NotFittedError(f"{type(self).__name__}: call fit({needed}) first")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import lognorm
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.stacking import stack
@@ -566,3 +567,7 @@ def test_files_of_the_first_layout_load_with_a_warning():
     posterior = model.idata["posterior"].to_dataset()
     assert set(model.compute_log_prior()["log_prior"].data_vars) <= set(posterior)
     assert "tail" not in posterior and model.prior.tail == model.prior.tail_sd == 0
+    # And log tau was normal. (A constant of PyMC's Student t is rounded to single precision.)
+    law = lognorm(model.prior.scale_log_sd, scale=model.prior.scale)
+    difference = model.idata["log_prior"]["tau"].to_numpy() - law.logpdf(posterior["tau"])
+    assert np.ptp(difference) < 1e-3 and abs(difference.mean()) < 0.1

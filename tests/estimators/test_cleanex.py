@@ -4,6 +4,8 @@ import io
 import sys
 
 import numpy as np
+import pytensor
+import pytensor.tensor as pt
 import pytest
 from helpers import random_scores, score_task, unsound_data
 from hypothesis import given, settings
@@ -91,8 +93,6 @@ def test_gradient_against_differences(hidden, seed):
 
 
 def test_gradient_against_automatic_differentiation():
-    pytensor = pytest.importorskip("pytensor")
-    pt = pytensor.tensor
     network, curve, weight = problem(n=20, n_inputs=9, hidden=(8, 6))
     loss, slope = _Objective(curve, weight)(network.outputs())
     gradient = network.gradient(slope)

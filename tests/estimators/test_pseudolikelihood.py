@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import pairwise
 
+import cvxpy
 import mpmath
 import numpy as np
 import pytest
@@ -123,7 +124,6 @@ def test_em_does_not_find_more(monotone, seed):
 @every_variant
 @pytest.mark.parametrize(("k1", "repeats"), [(12, 5), (60, 1), (60, 20)])
 def test_convex_solver_finds_the_same(monotone, moment, k1, repeats):
-    cvxpy = pytest.importorskip("cvxpy")
     task = random_task(7, k1, k1 * repeats)
     losses, share = shares(task)
     gap = pseudolikelihood._grid(k1)
