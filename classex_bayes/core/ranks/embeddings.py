@@ -26,6 +26,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 EmbeddingMetric = Literal["sqeuclidean", "cosine", "dot"]
+# Scores of a probe that equals its template; the dot product has no largest value.
+PERFECT: dict[EmbeddingMetric, float] = {"sqeuclidean": 0.0, "cosine": 1.0}
 Reduce = Literal["max", "mean"]
 # Squares of smaller numbers would leave the range of double precision.
 SMALLEST_COORDINATE = 1e-152
@@ -109,6 +111,11 @@ class EmbeddingScores:
     def in_order(self) -> bool:
         """Whether the probes are read on demand."""
         return is_on_disk(self.probes)
+
+    @property
+    def perfect(self) -> float | None:
+        """0 for distances, 1 for the cosine; the dot product has no origin."""
+        return PERFECT.get(self.metric)
 
     def block(self, rows: IntArray, y: IntArray) -> "EmbeddingBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""

@@ -33,6 +33,12 @@ class ConcatenatedScores:
         """Whether instances should be asked for in ascending order."""
         return any(source.in_order for source in self.sources)
 
+    @property
+    def perfect(self) -> float | None:
+        """Score of an instance that equals its template, if it is the same in all shards."""
+        origins = {source.perfect for source in self.sources}
+        return origins.pop() if len(origins) == 1 else None
+
     def shards(self) -> Iterator[tuple[ScoreSource, int, slice]]:
         """Source and seed of each shard, and the rows that are its instances."""
         for number, (source, seed) in enumerate(zip(self.sources, self.seeds, strict=True)):

@@ -66,6 +66,10 @@ class ScoreSource(Protocol):
     def in_order(self) -> bool:
         """Whether instances should be asked for in ascending order, as from a disk."""
 
+    @property
+    def perfect(self) -> float | None:
+        """Score of an instance that equals its template; None if the scores have no such origin."""
+
     def block(self, rows: IntArray, y: IntArray) -> ScoreBlock:
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
 
@@ -107,6 +111,11 @@ class ScoreMatrix:
     def in_order(self) -> bool:
         """Whether the matrix is read on demand."""
         return is_on_disk(self.matrix)
+
+    @property
+    def perfect(self) -> float | None:
+        """0 for distances; scores of other kinds have no origin."""
+        return None if self.higher_is_better else 0.0
 
     def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
