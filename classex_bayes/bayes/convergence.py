@@ -34,6 +34,8 @@ class Diagnosis:
         Number of divergent draws.
     problems : tuple of str
         One phrase for each failed criterion.
+    independent : bool
+        Whether the draws are independent by the way they were made, so that none need converge.
     """
 
     r_hat: float
@@ -41,6 +43,7 @@ class Diagnosis:
     ess_tail: float
     divergences: int
     problems: tuple[str, ...]
+    independent: bool = False
 
     def __repr__(self) -> str:
         """Verdict, then the numbers that are defined.
@@ -48,6 +51,8 @@ class Diagnosis:
         They are those of predictions. `arviz_stats.summary` has those of the parameters, which may
         differ between chains that agree on the law.
         """
+        if self.independent:
+            return "; ".join(self.problems) or "independent of each other"
         verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
         numbers = {
             "r_hat": f"{self.r_hat:.3f}",
@@ -103,11 +108,20 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
     return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems))
 
 
+def diagnosis_of_independent(quantities: xr.Dataset) -> Diagnosis:
+    """Whether independent draws of quantities (chain, draw, ...) are enough."""
+    n_draws = quantities.sizes["chain"] * quantities.sizes["draw"]
+    few = n_draws < _SMALLEST_ESS_PER_CHAIN
+    problems = (f"{n_draws} draws are below {_SMALLEST_ESS_PER_CHAIN}",) if few else ()
+    return Diagnosis(np.nan, n_draws, n_draws, 0, problems, independent=True)
+
+
 def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
     """Notes on the sampler for readers of numbers made from the draws."""
     progress = tree.attrs.get("interrupted")
     notes = [] if progress is None else [f"sampling was interrupted: {progress}"]
-    return notes + [f"not converged: {problem}" for problem in diagnosis.problems]
+    verdict = "" if diagnosis.independent else "not converged: "
+    return notes + [f"{verdict}{problem}" for problem in diagnosis.problems]
 
 
 def conclude(model: Any, stop: Interrupted | None) -> None:
@@ -119,10 +133,8 @@ def conclude(model: Any, stop: Interrupted | None) -> None:
     if stop is not None:
         raise Interrupted(f"{stop}, which the model keeps", model) from None
     if diagnosis.problems:
-        warn(
-            f"{'; '.join(diagnosis.problems)}. Draw more (draws=, tune=) or raise target_accept",
-            ConvergenceWarning,
-        )
+        remedy = "draws=)" if diagnosis.independent else "draws=, tune=) or raise target_accept"
+        warn(f"{'; '.join(diagnosis.problems)}. Draw more ({remedy}", ConvergenceWarning)
 
 
 def enough_draws(model: Any) -> None:

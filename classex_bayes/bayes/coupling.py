@@ -6,14 +6,14 @@ of the sampling errors of the tasks.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import seed_sequence, truth_value
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.law import MixtureLaw
@@ -86,7 +86,7 @@ def notes_of(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:
 
 def fit_jointly(
     tasks: Mapping[Any, SourceTask],
-    model: BayesianExtrapolator,
+    model: LawModel,
     *,
     paired: bool,
     sampler: Mapping[str, Any],
@@ -110,29 +110,28 @@ def fit_jointly(
 
 
 def couple(
-    fitted: Mapping[Any, BayesianExtrapolator], correlation: FloatArray, rng: np.random.Generator
+    fitted: Mapping[Any, LawModel], correlation: FloatArray, rng: np.random.Generator
 ) -> JointPosterior:
     """Put the draws of fitted models into an order in which they belong together.
 
-    The models have the same prior and numbers of draws; `correlation` (m, m) is that of their
+    The models have the same numbers of draws; `correlation` (m, m) is that of their
     accuracies at k1 (`sampling_correlation`).
     """
-    drawn: list[FloatArray] = [model.weights_.values for model in fitted.values()]
+    drawn = {name: model.law_ for name, model in fitted.items()}
     n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
-    basis = next(iter(fitted.values())).prior.basis
-    at_source = [
-        weights.reshape(-1, weights.shape[-1]) @ basis.accuracy(np.array([size]))[0]
-        for weights, size in zip(drawn, n_classes.values(), strict=True)
-    ]
+    at_source = [law.expected(np.array([n_classes[name]])).ravel() for name, law in drawn.items()]
     order = coupled_order(np.array(at_source), correlation, rng)
-    coupled = (
-        weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
-        for weights, places in zip(drawn, order, strict=True)
-    )
-    laws = {name: MixtureLaw(basis, weights) for name, weights in zip(fitted, coupled, strict=True)}
+    laws = {
+        name: replace(law, weights=_reordered(law.weights, places))
+        for (name, law), places in zip(drawn.items(), order, strict=True)
+    }
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     notes = {name: model.predict(2).notes for name, model in fitted.items()}
     return JointPosterior(laws, table, n_classes, notes)
+
+
+def _reordered(weights: FloatArray, places: IntArray) -> FloatArray:
+    return weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
 
 
 def coupled_order(

@@ -1,34 +1,22 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import (
-    LARGEST_K,
-    class_counts,
-    how_many,
-    number,
-    one_of,
-    probability,
-    seed_sequence,
-    shares,
-    truth_value,
-)
+from classex_bayes.arguments import how_many, one_of, seed_sequence
 from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
-from classex_bayes.bayes.fitted import MixtureModel, checked_tasks
+from classex_bayes.bayes.fitted import SampledModel, checked_tasks
 from classex_bayes.bayes.idata import (
     class_group,
-    data_of,
-    dependence_of,
     log_likelihood_group,
     predictive_group,
     split_weights,
     task_groups,
 )
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
@@ -37,28 +25,21 @@ from classex_bayes.bayes.model.likelihoods import (
 )
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.pooling import SHARED, pooled_groups
-from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
-from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.influence import UNSEEN_COMPETITORS
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.results.notes import Note
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import RandomSeed
 
 _DEFAULT_PRIOR = MixturePrior()
-_ACCURACY = Accuracy()
 _BY_CLASS = "ranks_by_class"  # its group in `idata`
 _MOST_STORED = 10**5  # tested classes; 400 bytes each
-# Stages of one seed: each draws from a child of its own.
-_PRIOR_PREDICTIVE, _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _FIT_GAP = 1, 2, 3, 4, 6
+# Stages of one seed, beside those of `LawModel`.
+_PRIOR_PREDICTIVE, _FIT_GAP = 1, 6
 
 
 def _data_and_groups(
@@ -70,7 +51,7 @@ def _data_and_groups(
     return pooled_groups(tasks, basis, likelihood, shared)
 
 
-class BayesianExtrapolator(MixtureModel):
+class BayesianExtrapolator(SampledModel, LawModel):
     r"""Posterior of the accuracy on more classes, from the ranks on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
@@ -209,109 +190,10 @@ class BayesianExtrapolator(MixtureModel):
     def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
         return {"likelihood": tree.attrs["likelihood"]}
 
-    @classmethod
-    def _data_of(cls, tree: xr.DataTree) -> LikelihoodData:
-        return data_of(tree)
-
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
         shared = self.idata.attrs.get("shared", "nothing")
         _, tree = _data_and_groups(tasks, self.prior_.basis, self.likelihood, shared)
         return tree["observed_data"].to_dataset()
-
-    def predict(
-        self,
-        k: ClassCounts,
-        *,
-        metric: str = "accuracy",
-        kind: str = "expected",
-        repeats: int = 1,
-        nested: bool = False,
-        population: int | None = None,
-        random_seed: RandomSeed = None,
-    ) -> Extrapolation:
-        r"""Posterior of a metric: expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)` by default.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, 2..10^12, smaller or larger than k1.
-        metric : str
-            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@m" if an answer
-            counts as correct when the true class is among the m best,
-            :math:`A_l(k; m) = E[P(Bin(k - 1, 1 - \Phi(t_l + h\varepsilon)) < m)]`.
-        kind : {"expected", "observed"}
-            The average over class sets, or the accuracy TA_k that a test on one concrete random
-            set of k classes will show: classes, instances and shared competitors add noise
-            (`classex_bayes.core.dependence`), drawn anew at each k.
-        repeats : int
-            Test instances of each class in that test.
-        nested : bool
-            The k classes of the test are the source classes, with their instances, and k - k1 new
-            ones; k is at least k1. Of several pilots, the one with most classes.
-        population : int, optional
-            K, the number of classes that there are, among them the source classes as a random
-            part: accuracy on k <= K of them, averaged over their subsets and over instances of
-            each class without end. The interval narrows as k1 nears K
-            (`classex_bayes.bayes.predict.finite_population`).
-        random_seed : int, SeedSequence or None
-            Seed of the noise; by default that of the fit.
-
-        Returns
-        -------
-        Extrapolation
-            With draws; the latest is also kept as the group "predictions" of `idata`.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        DataError
-            k is not a whole number in 2..10^12, or the metric unknown; repeats or nested for an
-            expectation; a measured accuracy is asked for with another metric, or with nested for k
-            below k1 or an unknown TA_k1; population is less than k1 or k, or given for a measured
-            accuracy, another metric, pooled tasks, or a pilot whose accuracy is known at no k.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
-        """
-        counts, chosen = class_counts(k), named_metric(metric)
-        one_of(kind, ("expected", "observed"), "kind")
-        estimand = Estimand(metric=chosen.name)
-        if population is None:
-            draws = self._expected(counts, chosen)
-        else:
-            size = checked_population(population, counts, self._n_classes)
-            self._refuse_population(chosen, kind)
-            rng = stage_rng(self.idata.attrs, _POPULATION, random_seed)
-            draws = population_accuracy(self._law, self.idata, counts, size, rng)
-            estimand = Estimand(population=size)
-        per_class = int(number(repeats, "repeats", 1, whole=True))
-        holds_pilot = truth_value(nested, "nested")
-        if kind == "expected" and (per_class > 1 or holds_pilot):
-            raise DataError(
-                f"kind: found 'expected' with repeats={per_class}, nested={holds_pilot}, which "
-                "describe one test; pass kind='observed'"
-            )
-        if kind == "observed":
-            if chosen != _ACCURACY:
-                raise DataError(
-                    f"metric: found {metric!r}, expected 'accuracy' for kind='observed'"
-                )
-            draws = self._measured(draws, counts, per_class, holds_pilot, random_seed)
-            estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
-        notes = self._notes()
-        if kind == "observed" or population is not None:
-            notes += dependence_of(self.idata).notes
-        prediction = Extrapolation.from_draws(
-            counts, draws, self.name, "credible", self._n_classes, notes, estimand=estimand
-        )
-        question = {"metric": chosen.name, "kind": kind, "population": population}
-        answered = {name: value for name, value in question.items() if value is not None}
-        recorded = prediction.draws.assign_attrs(answered)
-        self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
-        return prediction
 
     @property
     def fit_gap_(self) -> FitGap | None:
@@ -319,109 +201,18 @@ class BayesianExtrapolator(MixtureModel):
         return self._gap_on_demand().gap
 
     def _gap_on_demand(self) -> FitGapOnDemand:
-        data = self.data_
+        tree = self.idata
         if self._gap is None:
-            rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
-            self._gap = FitGapOnDemand(data, self.weights_.values, rng)
+            rng = stage_rng(tree.attrs, _FIT_GAP, None)
+            self._gap = FitGapOnDemand(self.data_, self.weights_.values, rng)
         return self._gap
 
-    def _fit_text(self) -> str:
-        return "" if self.fit_gap_ is None else repr(self.fit_gap_)
+    def _model_notes(self) -> list[Note]:
+        return [self._gap_on_demand().notes]
 
-    @property
-    def _basis(self) -> RadialBasis:
-        return self.prior_.basis
-
-    @property
-    def _law(self) -> MixtureLaw:
-        return MixtureLaw(self._basis, self.weights_.values)
-
-    def _keep_draws(
-        self, tree: xr.DataTree, data: LikelihoodData, tasks: tuple[SourceTask, ...] = ()
-    ) -> None:
+    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
         self._gap = None
-        super()._keep_draws(tree, data, tasks)
-
-    def _expected(self, k: IntArray, metric: Metric = _ACCURACY) -> FloatArray:
-        """Draws of the expected metric, shape (chain, draw, n_k)."""
-        return self._law.expected(k, metric)
-
-    def _draws_at(self, k: IntArray) -> xr.DataArray:
-        return self._by_draw(self._expected(k), "accuracy", "k", k)
-
-    def _refuse_population(self, metric: Metric, kind: str) -> None:
-        """Raise where the deviation of a finite population is not worked out."""
-        if metric != _ACCURACY or kind != "expected":
-            raise DataError(
-                f"population: found with metric={metric.name!r}, kind={kind!r}; expected "
-                "metric='accuracy', kind='expected', or no population"
-            )
-        if "n_tasks" in self.idata.attrs:
-            raise DataError(
-                "population: the model was fitted to several tasks; fit it to the one that is a "
-                "part of the population"
-            )
-
-    def _measured(
-        self, expected: FloatArray, k: IntArray, repeats: int, nested: bool, seed: RandomSeed
-    ) -> FloatArray:
-        """Draws of the accuracy of one test, given those of its expectation."""
-        rng = stage_rng(self.idata.attrs, _MEASURED, seed)
-        dependence = dependence_of(self.idata)
-        if not nested:
-            return single_test_accuracy(expected, k, repeats, dependence, rng)
-        at_source = self._expected(np.array([self._n_classes]))[..., 0]
-        return nested_test_accuracy(expected, k, repeats, dependence, at_source, rng)
-
-    def _notes(self) -> tuple[Note, ...]:
-        attributes = self.idata.attrs
-        kinds = attributes["task_kind"].split(", ")
-        notes: list[Note] = [*self._data_notes, *self._sampling_notes()]
-        notes.append(self._gap_on_demand().notes)
-        notes += json.loads(attributes.get("pool_notes", "[]"))
-        if {"ranks", "cut ranks", "decisions"} & {*kinds}:
-            notes.append(
-                f"scores unknown: variance of ATA_k taken as {UNSEEN_COMPETITORS:g} x that between "
-                "classes (less if they weigh unequally)"
-            )
-        if "accuracies" in kinds:
-            notes.append(
-                "ranks unknown: fitted to accuracies with design effect "
-                f"{attributes['design_effect']:g}"
-            )
-        return tuple(notes)
-
-    def discriminability(self, u: Any) -> xr.DataArray:
-        r"""Posterior of D(u), the CDF of the favorability U*.
-
-        Parameters
-        ----------
-        u : float or array-like of shape (n_u,)
-            Levels in [0, 1].
-
-        Returns
-        -------
-        DataArray with dimensions (chain, draw, u)
-        """
-        levels = shares(u, "u")
-        return self._by_draw(self._law.cdf(levels), "D", "u", levels)
-
-    def classes_until(self, accuracy: float) -> ClassesUntil:
-        """Posterior of the number of classes at which expected accuracy falls to `accuracy`.
-
-        Parameters
-        ----------
-        accuracy : float
-            Level in (0, 1).
-
-        Returns
-        -------
-        ClassesUntil
-            Draws, median and interval; "more than 10^12" is an answer.
-        """
-        level = probability(accuracy, "accuracy")
-        k = self._law.classes_until(level, LARGEST_K)
-        return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
+        super()._keep(tree, tasks)
 
     def sample_prior_predictive(
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
@@ -462,25 +253,6 @@ class BayesianExtrapolator(MixtureModel):
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
         return xr.DataTree.from_dict(groups)
-
-    def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
-        """Replicate the task: loss histograms and average test accuracies that could have been.
-
-        Parameters
-        ----------
-        random_seed : int, SeedSequence or None
-            Seed; that of the fit by default.
-
-        Returns
-        -------
-        DataTree
-            `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
-            ranks are known, accuracy (chain, draw, k) at the observed numbers of classes.
-        """
-        rng = stage_rng(self.idata.attrs, _POSTERIOR_PREDICTIVE, random_seed)
-        group = predictive_group(self.weights_, self.idata, self._basis, rng)
-        self.idata["posterior_predictive"] = xr.DataTree(group)
-        return self.idata
 
     def compute_log_likelihood(self) -> xr.DataTree:
         """Pointwise log-likelihood by class, so that leaving one out leaves a class out.
@@ -546,8 +318,11 @@ class BayesianExtrapolator(MixtureModel):
         return self.idata
 
 
-def checked_model(model: Any) -> BayesianExtrapolator:
-    """Return the model, or raise where it is something else."""
+def checked_model_with_prior(model: Any, purpose: str) -> BayesianExtrapolator:
+    """Return the model, or raise where it has no prior and likelihood, which `purpose` needs."""
     if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
+        raise DataError(
+            f"model: expected a BayesianExtrapolator, found {type(model).__name__}; {purpose} "
+            "needs a prior and a likelihood"
+        )
     return model

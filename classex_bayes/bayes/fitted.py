@@ -28,11 +28,12 @@ from classex_bayes.bayes.integrity import seal
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.provenance import describe_prior, prior_of, provenance
 from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, Interruptions
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
-from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_settings
 from classex_bayes.task.doubts import notes_on
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -269,6 +270,8 @@ class FittedModel(Parameters, ABC):
         return html_block(self._title(), html_facts(facts))
 
     def _sampler_text(self) -> str:
+        if "sampler" not in self._tree.attrs:
+            return f"none, {self._drawn()} made directly"
         sampler = json.loads(self._tree.attrs["sampler"])
         return (
             f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
@@ -293,11 +296,93 @@ class FittedModel(Parameters, ABC):
 
 
 class MixtureModel(FittedModel):
-    """A fitted model with a prior on the weights of a mixture, drawn by a sampler."""
+    """A fitted model whose draws are the weights of a mixture on a radial basis.
+
+    `idata` has the groups posterior (parameters, if any) and mixture (weights).
+    """
+
+    _diagnosis: Diagnosis | None  # made when it is first asked for
+
+    @classmethod
+    @abstractmethod
+    def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
+        """Make the model with the parameters of the fit, which does not have the draws yet."""
+
+    @property
+    @abstractmethod
+    def data_(self) -> Any:
+        """Data of the fit, as a likelihood takes them."""
+
+    @abstractmethod
+    def _diagnosis_of(self, predicted: xr.Dataset) -> Diagnosis:
+        """Whether draws of a prediction (chain, draw, k) can be trusted."""
+
+    @classmethod
+    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
+        """Make the fitted model that groups describe: the inverse of `idata`.
+
+        Parameters
+        ----------
+        idata : DataTree
+            Groups and attributes of a fitted model of this class.
+        prior : Prior, optional
+            The prior of the fit, if it is not one of this package.
+
+        Returns
+        -------
+        model
+            Without a task.
+
+        Raises
+        ------
+        DataError
+            The prior is missing, or not that of the fit.
+        """
+        model = cls._of_fit(idata, prior)
+        weights = idata["mixture"].to_dataset()["weights"]
+        if any(idata["posterior"].sizes[dim] != weights.sizes[dim] for dim in SAMPLE_DIMS):
+            raise DataError("idata: posterior and mixture have different numbers of draws")
+        model._keep(idata, ())
+        # A whole file has both; one that lacks something fails here and not later.
+        model.data_, model.diagnosis_  # noqa: B018
+        return model
+
+    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+        self._diagnosis = None
+        super()._keep(tree, tasks)
+
+    @property
+    def weights_(self) -> xr.DataArray:
+        """Draws of the mixture weights: dimensions chain, draw, knot."""
+        weights = self.idata["mixture"].to_dataset()["weights"]
+        return weights.transpose(*SAMPLE_DIMS, "knot")
+
+    @property
+    def diagnosis_(self) -> Diagnosis:
+        """Whether the draws can be trusted, from those of predictions."""
+        self._require("_tree")
+        if self._diagnosis is None:
+            predicted = self._draws_at(diagnosed_classes(self._n_classes))
+            self._diagnosis = self._diagnosis_of(predicted.to_dataset())
+        return self._diagnosis
+
+    def _convergence(self) -> str:
+        return repr(self.diagnosis_)
+
+    def _sampling_notes(self) -> list[str]:
+        return sampling_notes(self.idata, self.diagnosis_)
+
+    def _by_draw(self, values: FloatArray, name: str, last: str, position: Any) -> xr.DataArray:
+        """Values for every draw and position along a last dimension."""
+        weights = self.weights_
+        coords = {dim: weights[dim].values for dim in SAMPLE_DIMS} | {last: position}
+        return xr.DataArray(values, dims=(*SAMPLE_DIMS, last), coords=coords, name=name)
+
+
+class SampledModel(MixtureModel):
+    """A fitted model with a prior on the weights and a likelihood, drawn by a sampler."""
 
     prior: Prior
-    _data: Any
-    _diagnosis: Diagnosis | None  # made when it is first asked for
 
     def _sample(
         self,
@@ -320,59 +405,29 @@ class MixtureModel(FittedModel):
             drawn, stop = sample_or_keep(prior, data, settings, seed)
             tree.update(drawn.children)
             tree.attrs.update(drawn.attrs)
-            self._keep_draws(tree, data, tasks)
+            self._keep(tree, tasks)
         conclude(self, stop)
         return self
 
-    def _keep_draws(self, tree: xr.DataTree, data: Any, tasks: tuple[SourceTask, ...] = ()) -> None:
+    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
         self.__dict__.pop("model", None)
-        self._data, self._diagnosis = data, None
-        self._keep(tree, tasks)
+        super()._keep(tree, tasks)
 
     @classmethod
-    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make the fitted model that groups describe: the inverse of `idata`.
-
-        Parameters
-        ----------
-        idata : DataTree
-            Groups and attributes of a fitted model of this class.
-        prior : Prior, optional
-            The prior of the fit, where it is not one of this package.
-
-        Returns
-        -------
-        MixtureModel
-            Without a task.
-
-        Raises
-        ------
-        DataError
-            The prior is missing, or not that of the fit.
-        """
+    def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
         if isinstance(prior, Mapping):
             raise DataError("prior: found several, but the model in the file has one")
-        fitted_prior = prior_of(idata.attrs["prior"], prior)
-        weights = idata["mixture"].to_dataset()["weights"]
+        fitted_prior = prior_of(tree.attrs["prior"], prior)
+        weights = tree["mixture"].to_dataset()["weights"]
         knots = fitted_prior.basis.knots
         if weights.sizes["knot"] != knots.size or not np.allclose(weights["knot"], knots):
             raise DataError("prior: its knots are not those of the model in the file")
-        if any(idata["posterior"].sizes[dim] != weights.sizes[dim] for dim in ("chain", "draw")):
-            raise DataError("idata: posterior and mixture have different numbers of draws")
-        model = cls(**{"prior": fitted_prior, **cls._parameters_of(idata)})
-        model._keep_draws(idata, cls._data_of(idata))
-        model.diagnosis_  # noqa: B018, since only a whole posterior can be judged
-        return model
+        return cls(**{"prior": fitted_prior, **cls._parameters_of(tree)})
 
     @classmethod
     @abstractmethod
     def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
         """Parameters of the constructor, but for the prior."""
-
-    @classmethod
-    @abstractmethod
-    def _data_of(cls, tree: xr.DataTree) -> Any:
-        """Data of the likelihood."""
 
     def _refuse_unreadable(self) -> None:
         describe_prior(self.prior_)
@@ -383,44 +438,19 @@ class MixtureModel(FittedModel):
         return self._require("_fitted_parameters")["prior"]
 
     @property
-    def weights_(self) -> xr.DataArray:
-        """Draws of the mixture weights: dimensions chain, draw, knot."""
-        weights = self.idata["mixture"].to_dataset()["weights"]
-        return weights.transpose("chain", "draw", "knot")
-
-    @property
-    def data_(self) -> Any:
-        """Data of the likelihood (`classex_bayes.bayes.model.likelihoods`)."""
-        return self._require("_data")
+    def _basis(self) -> RadialBasis:
+        return self.prior_.basis
 
     @cached_property
     def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
         from classex_bayes.bayes.model.graph import build_model
 
-        return build_model(self.prior_, self._data)
+        return build_model(self.prior_, self.data_)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the PyMC model out, which can be built again but not pickled."""
         return {name: value for name, value in self.__dict__.items() if name != "model"}
 
-    @property
-    def diagnosis_(self) -> Diagnosis:
-        """Convergence of the sampler."""
-        tree = self._require("_tree")
-        if self._diagnosis is None:
-            predicted = self._draws_at(diagnosed_classes(self._n_classes))
-            self._diagnosis = convergence_of(tree, predicted.to_dataset())
-        return self._diagnosis
-
-    def _convergence(self) -> str:
-        return repr(self.diagnosis_)
-
-    def _sampling_notes(self) -> list[str]:
-        return sampling_notes(self.idata, self.diagnosis_)
-
-    def _by_draw(self, values: FloatArray, name: str, last: str, position: Any) -> xr.DataArray:
-        """Values for every draw and position along a last dimension."""
-        weights = self.weights_
-        coords = {dim: weights[dim].values for dim in ("chain", "draw")} | {last: position}
-        return xr.DataArray(values, dims=("chain", "draw", last), coords=coords, name=name)
+    def _diagnosis_of(self, predicted: xr.Dataset) -> Diagnosis:
+        return convergence_of(self._tree, predicted)

@@ -20,6 +20,7 @@ from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
+from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import NumberArray
 
@@ -39,6 +40,22 @@ def split_weights(draws: xr.Dataset, group: str = "posterior") -> dict[str, xr.D
     they do not drown these in tables and plots of ArviZ.
     """
     return {group: draws.drop_vars(["weights", "knot"]), MIXTURE[group]: draws[["weights"]]}
+
+
+def mixture_group(law: MixtureLaw) -> xr.Dataset:
+    """Group of the mixture weights (chain, draw, knot) that says on which basis they are."""
+    chain, draw = map(np.arange, law.weights.shape[:2])
+    return xr.Dataset(
+        {"weights": ((*SAMPLE_DIMS, "knot"), law.weights)},
+        coords={"chain": chain, "draw": draw, "knot": law.basis.knots},
+        attrs={"bandwidth": law.basis.bandwidth},
+    )
+
+
+def basis_of(tree: xr.DataTree) -> RadialBasis:
+    """Basis of the weights of `mixture_group`."""
+    group = tree[MIXTURE["posterior"]].to_dataset()
+    return RadialBasis(group["knot"].values, float(group.attrs["bandwidth"]))
 
 
 def parameters_and_weights(tree: xr.DataTree) -> xr.Dataset:

@@ -28,8 +28,8 @@ FILE_FORMAT = 1
 # Attributes of every model, and the groups of its draws.
 _OF_EVERY_MODEL = {
     "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "random_seed_spawn_key",
-    "sampler",
 }  # fmt: skip
+_OF_A_SAMPLER = "sample_stats", {"sampler"}  # its group, and its attributes
 _DRAWS = "posterior", "mixture", "class_weights"
 _CHECKSUM, _FORMAT = "checksum", "file_format"
 _ROUNDING = 1e-6  # largest share by which a sum may be off
@@ -120,7 +120,9 @@ def refuse_unsound(tree: xr.DataTree) -> None:
     Files of the first layout, which have no checksum, are held by this alone.
     """
     for node in tree.subtree:
-        missing = _OF_EVERY_MODEL - node.attrs.keys()
+        group, attributes = _OF_A_SAMPLER
+        wanted = _OF_EVERY_MODEL | (attributes if group in node.children else set())
+        missing = wanted - node.attrs.keys()
         if missing and "modeling_interface" in node.attrs:
             raise DataError(f"it lacks {', '.join(sorted(missing))}")
         for name in sorted(_ATTRIBUTES.keys() & node.attrs.keys()):
@@ -206,6 +208,8 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "likelihood": ("a text", _text),
     "shared": ("a text", _text),
     "interrupted": ("a text", _text),
+    "bandwidth": ("a positive number", lambda value: _real(0)(value) and value > 0),
+    "parameters": ("a JSON object", lambda value: isinstance(json.loads(value), dict)),
     "prior": ("a JSON object", lambda value: isinstance(json.loads(value)["type"], str)),
     "doubts": _NOTES,
     "pool_notes": _NOTES,

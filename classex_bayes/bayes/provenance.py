@@ -16,14 +16,17 @@ from classex_bayes.typing import RandomSeed
 
 
 def provenance(
-    estimator: str, settings: SamplerSettings, seeds: np.random.SeedSequence
+    estimator: str, settings: SamplerSettings | None, seeds: np.random.SeedSequence
 ) -> dict[str, Any]:
-    """Attributes that say what was fitted, how, and by which version."""
+    """Attributes that say what was fitted, how, and by which version.
+
+    Draws that no sampler made have no `settings`.
+    """
     return {
         "modeling_interface": "classex_bayes",
         "modeling_interface_version": __version__,
         "estimator": estimator,
-        "sampler": json.dumps(asdict(settings)),
+        **({} if settings is None else {"sampler": json.dumps(asdict(settings))}),
         # As text: the entropy of an unseeded fit has 128 bits.
         "random_seed": json.dumps(_plain(seeds.entropy)),
         "random_seed_spawn_key": json.dumps(list(seeds.spawn_key)),

@@ -18,7 +18,7 @@ from classex_bayes.arguments import (
     seed_sequence,
     truth_value,
 )
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.idata import parameters_and_weights
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
@@ -207,7 +207,7 @@ def posterior_sbc(
     ----------
     Saeilynoja, Schmitt, Buerkner and Vehtari, arXiv:2502.03279 (2025).
     """
-    checked_model(model)
+    checked_model_with_prior(model, "calibration")
     posterior = parameters_and_weights(model.idata)
     data, prior = model.data_, model.prior_
     if not isinstance(data, BernsteinData):

@@ -11,7 +11,8 @@ import xarray as xr
 
 from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -172,7 +173,7 @@ def compare_classifiers(
     tasks: Mapping[str, SourceTask],
     k: ClassCounts,
     *,
-    model: BayesianExtrapolator = _MODEL,
+    model: LawModel = _MODEL,
     paired: bool = True,
     sampler: Mapping[str, Any] = _NO_SETTINGS,
     random_seed: RandomSeed = None,
@@ -197,8 +198,8 @@ def compare_classifiers(
         One task a classifier, at least two. If `paired`, row i of each is the same instance.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
-    model : BayesianExtrapolator
-        What is fitted to each task; left as it is.
+    model : LawModel
+        The `BayesianExtrapolator` or other model that is fitted to each task; left as it is.
     paired : bool
         False if the classifiers were tested on different instances and classes; their
         posteriors are then independent.

@@ -10,7 +10,8 @@ import pandas as pd
 
 from classex_bayes.arguments import as_array, class_counts, number
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
@@ -104,7 +105,7 @@ def extrapolate_groups(
     k: ClassCounts,
     *,
     mix: Mapping[Any, float] | None = None,
-    model: BayesianExtrapolator = _MODEL,
+    model: LawModel = _MODEL,
     sampler: Mapping[str, Any] = _NO_SETTINGS,
     random_seed: RandomSeed = None,
     progressbar: bool = True,
@@ -131,8 +132,8 @@ def extrapolate_groups(
     mix : mapping from group to share, optional
         Shares of the groups in the deployment, in any unit; by default those in the pilot, each
         class weighing as in the task.
-    model : BayesianExtrapolator
-        What is fitted to each group; left as it is.
+    model : LawModel
+        The `BayesianExtrapolator` or other model that is fitted to each group; left as it is.
     sampler : mapping
         Arguments "draws", "tune", "chains", "cores", "target_accept" of
         `BayesianExtrapolator.fit`.

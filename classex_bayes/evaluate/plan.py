@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import dependence_of
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
@@ -43,7 +44,7 @@ SAMPLER = {"draws": 300, "tune": 300, "chains": 2}
 # A guessed accuracy counts as much as one measured on so many independent instances.
 _GUESS_INSTANCES = 200
 _N_QUANTILES = 400
-Guess = KnownLaw | Mapping[int, float] | SourceTask | BayesianExtrapolator | None
+Guess = KnownLaw | Mapping[int, float] | SourceTask | LawModel | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -215,7 +216,7 @@ def plan(
 
     Parameters
     ----------
-    task : SourceTask, fitted BayesianExtrapolator, mapping from k to accuracy, KnownLaw or None
+    task : SourceTask, fitted LawModel, mapping from k to accuracy, KnownLaw or None
         What is known or guessed. A small pilot, or the model fitted to it: its posterior draws take
         turns, so that its uncertainty enters, and its dependence between answers is used. Or
         accuracies at some numbers of classes, ``{100: 0.9}``: each is taken for as sure as one from
@@ -343,7 +344,7 @@ def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
     """Doubts about the pilot at hand; a guess without one, or read from a file, has none."""
     if isinstance(guess, SourceTask):
         return notes_on([guess])
-    return notes_on(guess.tasks) if isinstance(guess, BayesianExtrapolator) else ()
+    return notes_on(guess.tasks) if isinstance(guess, LawModel) else ()
 
 
 def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:
@@ -401,17 +402,17 @@ def _guessed(
             guess = BayesianExtrapolator(prior).fit(
                 guess, random_seed=_child(seeds, 0), **asdict(settings)
             )
-    if not isinstance(guess, BayesianExtrapolator):
+    if not isinstance(guess, LawModel):
         raise DataError(
-            "task: expected a SourceTask, a fitted BayesianExtrapolator, a mapping from k to "
-            "accuracy, a law of classex_bayes.simulate or None, "
-            f"found {type(guess).__name__}"
+            "task: expected a SourceTask, a fitted model such as BayesianExtrapolator, a mapping "
+            "from k to accuracy, a law of classex_bayes.simulate or None, found "
+            f"{type(guess).__name__}"
         )
-    weights = guess.weights_.values
-    flat = weights.reshape(-1, weights.shape[-1])
+    law = guess.law_
+    flat = law.weights.reshape(-1, law.weights.shape[-1])
     chosen = rng.permutation(flat.shape[0])[np.arange(n_pilots) % flat.shape[0]]
-    basis = guess.prior_.basis
-    return [MixtureLaw(basis, flat[row]) for row in chosen], dependence_of(guess.idata), ()
+    laws: list[Population] = [replace(law, weights=flat[row]) for row in chosen]
+    return laws, dependence_of(guess.idata), ()
 
 
 def _interval(

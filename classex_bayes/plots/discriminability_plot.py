@@ -4,7 +4,7 @@ import numpy as np
 from arviz_plots import PlotCollection
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.plots.chart import MUTED, Chart, Ribbon
 from classex_bayes.results import interval_label, interval_settings
 from classex_bayes.typing import FloatArray
@@ -14,7 +14,7 @@ _Z = np.linspace(-3.0, 6.0, 181)
 
 
 def plot_discriminability(
-    model: BayesianExtrapolator,
+    model: LawModel,
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -28,8 +28,8 @@ def plot_discriminability(
 
     Parameters
     ----------
-    model : BayesianExtrapolator
-        A fitted model.
+    model : LawModel
+        A fitted model, such as a `BayesianExtrapolator`.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
@@ -43,7 +43,7 @@ def plot_discriminability(
 
 
 def discriminability_chart(
-    model: BayesianExtrapolator,
+    model: LawModel,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     z: FloatArray = _Z,

@@ -8,7 +8,8 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated, replicated_classes
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
@@ -25,7 +26,7 @@ _FARTHEST, _N_K = 100, 40
 
 
 def plot_ppc(
-    model: BayesianExtrapolator,
+    model: LawModel,
     task: SourceTask | None = None,
     *,
     kind: Literal["ranks", "accuracy", "classes"] = "ranks",
@@ -39,8 +40,9 @@ def plot_ppc(
 
     Parameters
     ----------
-    model : BayesianExtrapolator
-        A fitted model; replicates are drawn where `idata` has none yet or a seed is given.
+    model : LawModel
+        A fitted model, such as a `BayesianExtrapolator`; replicates are drawn where `idata`
+        has none yet or a seed is given.
     task : SourceTask, optional
         Task whose data are drawn as observed, of the size of the fitted one (the default). Of
         several fitted tasks, the one to draw.
@@ -116,7 +118,7 @@ def plot_prior_predictive(
     NotFittedError
         No task, and the model has no draws.
     """
-    checked_model(model)
+    checked_model_with_prior(model, "the prior predictive")
     if task is not None:
         source_task(task)
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
@@ -135,7 +137,7 @@ def plot_prior_predictive(
 
 
 def ppc_chart(
-    model: BayesianExtrapolator,
+    model: LawModel,
     task: SourceTask | None,
     kind: Literal["ranks", "accuracy", "classes"] = "ranks",
     group: Group = "posterior",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.estimator import Estimator
@@ -23,7 +23,7 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 class Findings:
     """Predictions of a fitted model and of references, those of the model first, and the target."""
 
-    model: BayesianExtrapolator
+    model: LawModel
     task: SourceTask
     comparison: Comparison
     ci_prob: float
@@ -48,7 +48,7 @@ class Findings:
 
 
 def findings_of(
-    model: BayesianExtrapolator,
+    model: LawModel,
     references: Sequence[Estimator],
     task: SourceTask,
     k: ClassCounts,

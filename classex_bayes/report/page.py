@@ -7,7 +7,7 @@ from pathlib import Path
 
 from classex_bayes import formatting
 from classex_bayes.arguments import class_counts, file_path, probability
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
@@ -20,7 +20,7 @@ from classex_bayes.typing import ClassCounts
 
 
 def write_report(
-    model: BayesianExtrapolator,
+    model: LawModel,
     k: ClassCounts,
     path: str | Path,
     *,
@@ -40,8 +40,8 @@ def write_report(
 
     Parameters
     ----------
-    model : BayesianExtrapolator
-        A fitted model.
+    model : LawModel
+        A fitted model, such as a `BayesianExtrapolator`.
     k : int or array-like of int
         Numbers of classes; the headline is about the largest.
     path : str or Path

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
-from classex_bayes.bayes.fitted import MixtureModel
+from classex_bayes.bayes.fitted import SampledModel
 from classex_bayes.bayes.idata import task_size
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -25,7 +25,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray,
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 
 
-class BayesianRisk(MixtureModel):
+class BayesianRisk(SampledModel):
     r"""Posterior of the average risk on more classes, from the confusions on k1 classes.
 
     The average risk on k classes is a moment of one function, the conditional risk
@@ -158,11 +158,12 @@ class BayesianRisk(MixtureModel):
         monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
         return {"cost": tree["constant_data"]["cost"].values, "monotone": monotone}
 
-    @classmethod
-    def _data_of(cls, tree: xr.DataTree) -> RiskData | MonotoneRiskData:
-        monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
+    @property
+    def data_(self) -> RiskData | MonotoneRiskData:
+        """Data of the likelihood: histogram of ranks and risks."""
+        monotone = self.idata.attrs["likelihood"] == MonotoneRiskData.kind
         kind: Any = MonotoneRiskData if monotone else RiskData
-        arrays = tree["likelihood_data"].to_dataset().data_vars
+        arrays = self.idata["likelihood_data"].to_dataset().data_vars
         values = {str(name): array.values for name, array in arrays.items()}
         return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
 

@@ -15,8 +15,8 @@ from classex_bayes.bayes.checks.replicates import (
     replicated_classes,
     task_position,
 )
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import task_sizes
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
@@ -97,7 +97,7 @@ class PredictiveReport(Shown):
 
 
 def posterior_checks(
-    model: BayesianExtrapolator,
+    model: LawModel,
     task: SourceTask | None = None,
     *,
     level: float = _LEVEL,
@@ -121,8 +121,9 @@ def posterior_checks(
 
     Parameters
     ----------
-    model : BayesianExtrapolator
-        A fitted model; replicates are drawn where `idata` has none or a seed is given.
+    model : LawModel
+        A fitted model, such as a `BayesianExtrapolator`; replicates are drawn where `idata`
+        has none or a seed is given.
     task : SourceTask, optional
         Task to compare with the replicates: the fitted one (the default), one of several fitted
         ones, or a second task of the same number of classes. A model read from a file needs it for
@@ -194,7 +195,7 @@ def posterior_checks(
 
 
 def classes_at_random(
-    model: BayesianExtrapolator, task: SourceTask | None = None, *, level: float = _LEVEL
+    model: LawModel, task: SourceTask | None = None, *, level: float = _LEVEL
 ) -> str | None:
     """The note of `posterior_checks` on classes that seem to answer at random, without the rest.
 

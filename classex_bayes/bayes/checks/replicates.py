@@ -14,8 +14,9 @@ from classex_bayes.bayes.checks.class_ranks import (
     replicated_bins,
     rho_prior,
 )
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.idata import MIXTURE, task_part, task_sizes
+from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError
@@ -65,7 +66,7 @@ class ReplicatedClasses:
 
 
 def observed_and_replicated(
-    model: BayesianExtrapolator,
+    model: LawModel,
     task: SourceTask | None = None,
     group: Group = "posterior",
     random_seed: RandomSeed = None,
@@ -82,7 +83,7 @@ def observed_and_replicated(
     position = task_position(model, task)
     name = f"{group}_predictive"
     if name not in tree or random_seed is not None:
-        getattr(model, f"sample_{name}")(random_seed=random_seed)
+        _sample(model, group, random_seed)
     observed = task_part(tree["observed_data"].to_dataset(), position)
     replicated = task_part(tree[name].to_dataset(), position)
     if task is None or any(task is fitted for fitted in model.tasks):
@@ -97,7 +98,7 @@ def observed_and_replicated(
 
 
 def replicated_classes(
-    model: BayesianExtrapolator,
+    model: LawModel,
     task: SourceTask | None = None,
     group: Group = "posterior",
     random_seed: RandomSeed = None,
@@ -126,7 +127,7 @@ def replicated_classes(
             "classes: with one instance each, broken classes cannot be told from hard instances"
         )
     if group == "prior" and "prior" not in model.idata:
-        model.sample_prior_predictive(random_seed=random_seed)
+        _sample(model, group, random_seed)
     last_loss = loss_bins(task.n_classes)
     share = _shares(model, group, last_loss, task.n_classes)
     uniform = np.diff(last_loss, prepend=-1) / task.n_classes
@@ -158,18 +159,25 @@ def replicated_classes(
     )
 
 
-def _shares(
-    model: BayesianExtrapolator, group: Group, last_loss: IntArray, n_classes: int
-) -> FloatArray:
+def _sample(model: LawModel, group: Group, random_seed: RandomSeed) -> None:
+    """Add replicates, and for group="prior" also the laws they come from, to `idata`."""
+    if group == "posterior":
+        model.sample_posterior_predictive(random_seed=random_seed)
+    else:
+        with_prior = checked_model_with_prior(model, "group='prior'")
+        with_prior.sample_prior_predictive(random_seed=random_seed)
+
+
+def _shares(model: LawModel, group: Group, last_loss: IntArray, n_classes: int) -> FloatArray:
     """Probabilities (n_draws, n_bins) of bins of losses for every draw."""
     mixture = model.idata[MIXTURE[group]].to_dataset()
     weights = mixture["weights"].transpose(*SAMPLE_DIMS, "knot").values
-    matrix = model.prior_.basis.bin_probabilities(last_loss, n_classes)
+    matrix = model.law_.basis.bin_probabilities(last_loss, n_classes)
     share = np.maximum(weights.reshape(-1, len(matrix.T)) @ matrix.T, _SMALLEST_SHARE)
     return share / share.sum(axis=1, keepdims=True)
 
 
-def task_position(model: BayesianExtrapolator, task: SourceTask | None) -> int:
+def task_position(model: LawModel, task: SourceTask | None) -> int:
     """Position among the fitted tasks of the one that a task is, or stands in for."""
     sizes = task_sizes(model.idata)
     for position, fitted in enumerate(model.tasks):

@@ -10,7 +10,7 @@ from arviz_stats import psense
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
@@ -172,7 +172,7 @@ def sensitivity(
     >>> bool(table["prior"][50] < table["prior"][5000])
     True
     """
-    enough_draws(checked_model(model))
+    enough_draws(checked_model_with_prior(model, "sensitivity"))
     limit = number(threshold, "threshold", 0, whole=False)
     prediction = model.predict(k)
     accuracy = prediction.accuracy

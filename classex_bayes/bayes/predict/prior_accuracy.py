@@ -1,7 +1,7 @@
 """Accuracy under the prior, before any ranks are seen."""
 
 from classex_bayes.arguments import class_counts
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.task.source_task import SourceTask
@@ -21,7 +21,7 @@ def prior_accuracy(
     The model need not be fitted. `task` (the fitted one by default) decides which k are far beyond
     its classes. Without `random_seed` the seed is that of the fit, if there is one.
     """
-    checked_model(model)
+    checked_model_with_prior(model, "the prior predictive")
     counts = class_counts(k)
     tree = model.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
     weights = tree["prior_mixture"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot").values
