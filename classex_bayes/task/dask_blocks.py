@@ -15,6 +15,7 @@ from classex_bayes.core.ranks.array_access import compilable
 from classex_bayes.core.ranks.defeats import Defeats, add_defeats, find_defeats
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.losses import LossCounts
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -46,8 +47,8 @@ class ClassRange:
 class Scoring:
     """Settings by which scores are made and compared."""
 
-    ties: Ties
-    seed: int
+    ties: Ties = "random"
+    seed: int = 0
     metric: EmbeddingMetric = "sqeuclidean"
     reduce: Reduce = "max"
     higher_is_better: bool = True
@@ -122,6 +123,33 @@ def score_defeats(
     """Who of all classes beat the instances of a row block, from their scores."""
     source = ScoreMatrix(scores, scoring.higher_is_better, rows.instance)
     return find_defeats(source, rows.y, scoring.tie_break(rows, classes))
+
+
+def nearest_of_embeddings(
+    probes: FloatArray,
+    gallery: FloatArray,
+    y: IntArray,
+    classes: ClassRange,
+    scoring: Scoring,
+    size: int,
+) -> NearestClasses:
+    """Nearest classes of a range, for the instances of a row block, from embeddings."""
+    source = EmbeddingScores(
+        probes, gallery, classes.template_classes(), scoring.metric, scoring.reduce
+    )
+    return NearestClasses.in_range(source, y, size, classes.first)
+
+
+def nearest_of_scores(
+    scores: NumberArray, y: IntArray, scoring: Scoring, size: int
+) -> NearestClasses:
+    """Nearest of all classes, for the instances of a row block, from their scores."""
+    return NearestClasses.in_range(ScoreMatrix(scores, scoring.higher_is_better), y, size)
+
+
+def merge_nearest(size: int, *parts: NearestClasses) -> NearestClasses:
+    """Nearest classes of several ranges, for the instances of a row block."""
+    return NearestClasses.merged(parts, size)
 
 
 def count_defeats(defeats: Defeats) -> LossCounts:

@@ -5,7 +5,8 @@ Dask is imported only where a Dask array comes in. Whatever scheduler is current
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -13,8 +14,9 @@ import numpy as np
 from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.influence import Influence, LossStatistics
 from classex_bayes.core.ranks.array_access import is_on_device, to_host
-from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
+from classex_bayes.core.ranks.embeddings import PERFECT, EmbeddingMetric, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.losses import LossCounts
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
@@ -58,6 +60,17 @@ class DaskSource(ABC):
     def ranges(self) -> list[DelayedRange]:
         """Ranges that the classes are cut into, in order."""
 
+    @property
+    @abstractmethod
+    def perfect(self) -> float | None:
+        """Score of an instance that equals its template; None if the scores have no such origin."""
+
+    @abstractmethod
+    def nearest_cells(
+        self, values: Any, y: Any, ranges: list[DelayedRange], size: int
+    ) -> list[Any]:
+        """Delayed lists of the nearest classes of one row block, in every range of classes."""
+
     @abstractmethod
     def cells(
         self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
@@ -72,17 +85,15 @@ class DaskSource(ABC):
         Every row block meets every range of classes; then its losses are known and with them the
         gains, whose sums over row blocks are taken in a tree, range by range.
         """
-        from dask import compute, delayed
+        from dask import delayed
 
         order = _grouped_order(y)
         ends = _aligned_ends(y[order], self.rows.chunks[0])
         rows = self.rows if np.array_equal(order, np.arange(y.size)) else self.rows[order]
-        chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
         ranges = self.ranges()
         row_sums: list[Any] = []
         competitor_sums: list[list[Any]] = [[] for _ in ranges]
-        pieces = chunks.to_delayed(optimize_graph=False)[:, 0]
-        for instance, piece in zip(np.split(order, ends[:-1]), pieces, strict=True):
+        for instance, piece in zip(np.split(order, ends[:-1]), _pieces(rows, ends), strict=True):
             labels = RowBlock(instance, y[instance], weight[instance])
             block = delayed(labels, traverse=False)
             cells = self.cells(DelayedRows(piece, block, np.unique(labels.y)), ranges, ties, seed)
@@ -91,16 +102,29 @@ class DaskSource(ABC):
             row_sums.append(delayed(blocks.without_gain)(sums))
             for place, cell in enumerate(cells):
                 competitor_sums[place].append(delayed(blocks.sum_competitors)(cell, block, sums))
-        with warnings.catch_warnings():
-            # Labels are meant to travel with the graph, whatever its size.
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            results = compute(row_sums, [_tree_sum(parts) for parts in competitor_sums])
-        return _assembled(np.split(order, ends[:-1]), *results)
+        sums = [_tree(blocks.add_competitors, parts) for parts in competitor_sums]
+        return _assembled(np.split(order, ends[:-1]), *_computed(row_sums, sums))
+
+    def nearest(self, y: IntArray, length: int) -> NearestClasses:
+        """Lists of the nearest wrong classes, as `NearestClasses.of`.
+
+        The lists of every row block in every range of classes are joined in a tree.
+        """
+        from dask import delayed
+
+        ends, size = np.cumsum(self.rows.chunks[0]), min(length, self.shape[1] - 1)
+        ranges, merge = self.ranges(), partial(blocks.merge_nearest, size)
+        parts = []
+        for labels, values in zip(np.split(y, ends[:-1]), _pieces(self.rows, ends), strict=True):
+            block = delayed(labels, traverse=False)
+            parts.append(_tree(merge, self.nearest_cells(values, block, ranges, size)))
+        return NearestClasses.joined(_computed(parts)[0])
 
     def _refuse(self) -> NoReturn:
         raise DataError(
-            "task: its scores are in Dask arrays, which only the losses and their covariance are "
-            "computed from; task.subsample(n_classes) reads those of some classes into memory"
+            "task: its scores are in Dask arrays, which only the losses, their covariance and the "
+            "nearest classes are computed from; task.subsample(n_classes) reads those of some "
+            "classes into memory"
         )
 
     def block(self, rows: IntArray, y: IntArray) -> NoReturn:
@@ -135,6 +159,20 @@ class DaskScores(DaskSource):
         scoring = Scoring(ties, seed, higher_is_better=self.higher_is_better)
         classes = ranges[0].classes
         return [delayed(blocks.score_defeats)(rows.values, rows.labels, classes, scoring)]
+
+    @property
+    def perfect(self) -> float | None:
+        """0 for distances; scores of other kinds have no origin."""
+        return None if self.higher_is_better else 0.0
+
+    def nearest_cells(
+        self, values: Any, y: Any, ranges: list[DelayedRange], size: int
+    ) -> list[Any]:
+        """One cell: the lists of a row block."""
+        from dask import delayed
+
+        scoring = Scoring(higher_is_better=self.higher_is_better)
+        return [delayed(blocks.nearest_of_scores)(values, y, scoring, size)]
 
     def subset(self, rows: IntArray, columns: IntArray) -> Any:
         """Scores of the instances `rows` on the classes `columns`, in memory."""
@@ -195,6 +233,25 @@ class DaskEmbeddings(DaskSource):
         return [
             delayed(blocks.embedding_defeats)(
                 rows.values, part.templates, true, rows.labels, part.classes, scoring
+            )
+            for part in ranges
+        ]
+
+    @property
+    def perfect(self) -> float | None:
+        """0 for distances, 1 for the cosine; the dot product has no origin."""
+        return PERFECT.get(self.metric)
+
+    def nearest_cells(
+        self, values: Any, y: Any, ranges: list[DelayedRange], size: int
+    ) -> list[Any]:
+        """One cell for each chunk of the gallery."""
+        from dask import delayed
+
+        scoring = Scoring(metric=self.metric, reduce=self.reduce)
+        return [
+            delayed(blocks.nearest_of_embeddings)(
+                values, part.templates, y, part.classes, scoring, size
             )
             for part in ranges
         ]
@@ -263,12 +320,28 @@ def _aligned_ends(labels: IntArray, chunks: Sequence[int]) -> IntArray:
     return np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(chunks))])
 
 
-def _tree_sum(parts: list[Any]) -> Any:
+def _pieces(rows: Any, ends: IntArray) -> Any:
+    """Delayed blocks of rows that end at `ends`."""
+    chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
+    return chunks.to_delayed(optimize_graph=False)[:, 0]
+
+
+def _computed(*delayed: Any) -> Any:
+    """Results of a graph."""
+    from dask import compute
+
+    with warnings.catch_warnings():
+        # Labels are meant to travel with the graph, whatever its size.
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        return compute(*delayed)
+
+
+def _tree(join: Callable[..., Any], parts: list[Any]) -> Any:
     from dask import delayed
 
     while len(parts) > 1:
         groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
-        parts = [delayed(blocks.add_competitors)(*group) for group in groups]
+        parts = [delayed(join)(*group) for group in groups]
     return parts[0]
 
 

@@ -19,6 +19,7 @@ from classex_bayes.core.influence import (
     unseen_competitors,
     weight_effect,
 )
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.sharded_influence import source_statistics
@@ -37,10 +38,14 @@ FEWEST_ERRING_CLASSES = 5
 
 @dataclass(frozen=True, eq=False)
 class LabelledInstances:
-    """Test instances: positions `y` (n,) of their classes, and weights (k1,) that sum to 1."""
+    """Test instances: positions `y` (n,) of their classes, and weights (k1,) that sum to 1.
+
+    `nearest` are the wrong classes that score best, where they are known without the scores.
+    """
 
     y: IntArray
     class_weight: FloatArray
+    nearest: NearestClasses | None = field(default=None, kw_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was computed on demand, so that equal data are equal when pickled."""
@@ -97,6 +102,13 @@ class LossEvidence(LabelledInstances):
             statistics,
             score_doubts=doubts,
         )
+
+    @cached_property
+    def nearest_classes(self) -> NearestClasses | None:
+        """The wrong classes that score best, as stored or from the scores; None if unknown."""
+        if self.nearest is None and self.source is not None:
+            return NearestClasses.of(self.source, self.y)
+        return self.nearest
 
     @property
     def n_tied(self) -> int:
@@ -235,7 +247,7 @@ class LossEvidence(LabelledInstances):
 
     def without_source(self) -> Self:
         """Evidence that has let go of its scores and keeps what was computed from them."""
-        return replace(self, source=None)
+        return replace(self, source=None, nearest=self.nearest_classes)
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Evidence of the classes at positions `kept` alone."""

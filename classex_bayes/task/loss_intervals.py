@@ -10,6 +10,7 @@ import numpy as np
 from classex_bayes.core.basis import N_BINS, loss_bins
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.influence import independent_variance
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import LabelledInstances, LossEvidence, MadeFrom
@@ -73,10 +74,12 @@ class LossIntervals(LabelledInstances):
         highest: IntArray,
         kind: MadeFrom,
         broken: LossEvidence | None = None,
+        nearest: NearestClasses | None = None,
     ) -> Self:
         """Evidence of losses (n,) between two bounds."""
         best = LossEvidence(y, class_weight, lowest)
-        return cls(y, class_weight, best, replace(best, losses=highest), kind, broken)
+        worst = replace(best, losses=highest)
+        return cls(y, class_weight, best, worst, kind, broken, nearest=nearest)
 
     @classmethod
     def of_ties(cls, broken: LossEvidence) -> Self:
@@ -87,6 +90,11 @@ class LossIntervals(LabelledInstances):
         return cls.between(
             broken.y, broken.class_weight, counts.lowest, counts.highest, kind, broken
         )
+
+    @property
+    def nearest_classes(self) -> NearestClasses | None:
+        """The wrong classes that score best; None if they are unknown."""
+        return self.nearest if self.broken is None else self.broken.nearest_classes
 
     @property
     def n_tied(self) -> int:

@@ -1,11 +1,11 @@
 """One task from tasks on shards of the test instances, scored on the same classes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.sharded_influence import Shard, join_statistics, split_classes
 from classex_bayes.exceptions import DataError
@@ -69,11 +69,17 @@ def _joined_intervals(tasks: Sequence[Any], class_weight: Any) -> LossIntervals:
         for task in tasks
     ]
     lowest, highest = (
-        _joined([replace(part, statistics=None) for part in parts], classes, class_weight)
+        _joined(
+            [LossEvidence(part.y, part.class_weight, part.losses) for part in parts],
+            classes,
+            class_weight,
+        )
         for parts in zip(*ends, strict=True)
     )
     kind = next(task.kind for task in tasks if task.intervals is not None)
-    return LossIntervals.between(lowest.y, lowest.class_weight, lowest.losses, highest.losses, kind)
+    nearest = _joined_lists([task.intervals or task.evidence for task in tasks])
+    losses = lowest.losses, highest.losses
+    return LossIntervals.between(lowest.y, lowest.class_weight, *losses, kind, nearest=nearest)
 
 
 def _same(what: str, value: Any, expected: Any, number: int) -> None:
@@ -101,7 +107,8 @@ def _joined(
         if part.statistics is not None
     ]
     if len(shards) < len(parts):
-        return LossEvidence(y, weight, np.concatenate([part.losses for part in parts]))
+        losses = np.concatenate([part.losses for part in parts])
+        return LossEvidence(y, weight, losses, nearest=_joined_lists(parts))
     shards = [shard.scaled(factor) for shard, factor in zip(shards, factors, strict=True)]
     _refuse_lost_pairs(shards, classes)
     first, weights = parts[0], instance_weights(y, weight)
@@ -120,7 +127,15 @@ def _joined(
         first.tie_seed,
         statistics,
         score_doubts=doubts,
+        nearest=None if source is not None else _joined_lists(parts),
     )
+
+
+def _joined_lists(parts: Sequence[LossEvidence | LossIntervals]) -> NearestClasses | None:
+    """Nearest classes of all parts; None unless all know them."""
+    lists = [part.nearest_classes for part in parts]
+    known = [part for part in lists if part is not None]
+    return NearestClasses.joined(known) if len(known) == len(parts) else None
 
 
 def _factor(

@@ -441,10 +441,12 @@ class SourceTask(TaskStatistics):
         return type(self)(evidence, kind, names)
 
     def without_scores(self) -> Self:
-        """Task that has let go of its scores and keeps the statistics of the pass over them.
+        """Task that has let go of its scores and keeps what was computed from them.
 
-        It is small enough to pickle: ranks, labels, and 24 numbers for each class. `KDE`, costs
-        and diagnosis need scores; `subsample` treats it like a task made from ranks.
+        It is small enough to pickle: ranks, labels, 24 numbers for each class, and
+        `nearest_classes`, 64 numbers for each instance, which may take another pass over the
+        scores. `KDE`, costs and diagnosis need scores; `subsample` treats it like a task made from
+        ranks.
 
         Returns
         -------

@@ -5,8 +5,10 @@ from typing import Any
 from classex_bayes.arguments import class_counts, how_many
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling
+from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.doubts import doubts_of
@@ -75,6 +77,39 @@ class TaskStatistics:
     def source(self) -> ScoreSource | None:
         """Source of the scores; None if they are not known."""
         return self._evidence.source
+
+    @property
+    def nearest_classes(self) -> NearestClasses:
+        """Wrong classes that score best for each test instance, with their scores.
+
+        A task of scores makes the lists on demand, in one pass over them, and keeps them. They
+        have 32 classes, or as many as a vector index returned (`SourceTask.from_search`).
+
+        Returns
+        -------
+        NearestClasses
+            Lists of the same length, best first, and the score of the true class.
+
+        Raises
+        ------
+        DataError
+            Neither scores nor such lists are known.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
+        >>> SourceTask.from_scores(scores, [0, 1, 2]).nearest_classes.classes.tolist()
+        [[1, 2], [2, 0], [1, 0]]
+        """
+        curve = isinstance(self._evidence, AccuracyCurve)
+        lists = None if curve else self._tested.nearest_classes
+        if lists is None:
+            raise DataError(
+                f"task: it was made from {self.kind}, and which wrong classes score best is "
+                "unknown; make it with from_scores, from_embeddings, or from_search and distances"
+            )
+        return lists
 
     @property
     def ties(self) -> TieHandling:

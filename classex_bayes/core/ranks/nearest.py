@@ -1,8 +1,8 @@
 """The nearest wrong classes of every test instance, from one pass over the scores."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -22,9 +22,9 @@ class NearestClasses:
     Attributes
     ----------
     classes : int array of shape (n, M)
-        Positions of the classes.
+        Positions of the classes; -1 behind the end of a list that is shorter than the others.
     scores : array of shape (n, M)
-        Their scores, larger is better.
+        Their scores, larger is better; -inf for a class that is ruled out, and behind the end.
     true : array of shape (n,)
         Score of the true class; -inf if all that is known is that it is below the list.
     perfect : float or None
@@ -38,38 +38,62 @@ class NearestClasses:
     perfect: float | None = None
 
     @classmethod
-    def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> Self:
+    def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> "NearestClasses":
         """Read the scores once, in blocks, and keep `length` numbers of each instance.
 
         `y` (n,) are the true classes. There are fewer numbers if there are fewer wrong classes.
-        Of equal scores, those of the first columns come first.
+        Of equal scores in a list, those of the first columns come first.
         """
-        n, n_classes = source.shape
-        size = min(length, n_classes - 1)
+        if isinstance(source, ListSource):
+            return source.nearest(y, length)
+        return cls.in_range(source, y, min(length, source.shape[1] - 1))
+
+    @classmethod
+    def in_range(cls, source: ScoreSource, y: IntArray, size: int, first: int = 0) -> Self:
+        """Lists among the columns of a source, which are the classes from `first` on.
+
+        A column that is the true class is NaN in the list, behind all others.
+        """
+        n, width = source.shape
+        size = min(size, width)
         classes, scores = np.empty((n, size), dtype=np.int64), np.empty((n, size))
-        true = np.empty(n)
+        true = np.full(n, -np.inf)
 
         def read(part: slice) -> None:
             rows = np.arange(part.start, part.stop)
             values = source.scores(rows)
-            places = np.arange(rows.size), y[rows]
-            true[rows] = values[places]
-            values[places] = -np.inf
-            # The true class comes last, also behind classes that are ruled out by a score of -inf.
+            inside = np.flatnonzero((y[rows] >= first) & (y[rows] < first + width))
+            places = inside, y[rows[inside]] - first
+            true[rows[inside]] = values[places]
+            # NaN comes last, also behind classes that are ruled out by a score of -inf.
+            values[places] = np.nan
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
             order = np.sort(order, axis=1)
             best = np.take_along_axis(values, order, axis=1)
             ranked = np.argsort(-best, axis=1, kind="stable")
-            classes[rows] = np.take_along_axis(order, ranked, axis=1)
+            classes[rows] = first + np.take_along_axis(order, ranked, axis=1)
             scores[rows] = np.take_along_axis(best, ranked, axis=1)
 
-        parts = ranges(n, max(1, _BLOCK_PAIRS // n_classes))
+        parts = ranges(n, max(1, _BLOCK_PAIRS // width))
         if source.in_order:
             for part in parts:
                 read(part)
         else:
             for_each(read, parts)
         return cls(classes, scores, true, source.perfect)
+
+    @classmethod
+    def merged(cls, parts: "Sequence[NearestClasses]", size: int) -> Self:
+        """The best of the lists of the same instances among several ranges of classes."""
+        scores = np.concatenate([part.scores for part in parts], axis=1)
+        classes = np.concatenate([part.classes for part in parts], axis=1)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :size]
+        return cls(
+            np.take_along_axis(classes, best, axis=1),
+            np.take_along_axis(scores, best, axis=1),
+            np.maximum.reduce([part.true for part in parts]),
+            parts[0].perfect,
+        )
 
     @classmethod
     def joined(cls, parts: "Iterable[NearestClasses]") -> Self:
@@ -83,3 +107,11 @@ class NearestClasses:
             np.concatenate([part.true for part in lists]),
             origins.pop() if len(origins) == 1 else None,
         )
+
+
+@runtime_checkable
+class ListSource(Protocol):
+    """A source that makes the lists in another way than by its scores row by row."""
+
+    def nearest(self, y: IntArray, length: int) -> NearestClasses:
+        """Lists of the nearest wrong classes, as `NearestClasses.of`."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ComparedPairs, ScoreBlock, ScoreSource
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
@@ -61,6 +62,11 @@ class ConcatenatedScores:
         for number, places, shard_rows in self.parts(rows):
             result[places] = self.sources[number].scores(shard_rows)
         return result
+
+    def nearest(self, y: IntArray, length: int) -> NearestClasses:
+        """Lists of the nearest wrong classes, shard by shard."""
+        parts = [NearestClasses.of(shard, y[rows], length) for shard, _, rows in self.shards()]
+        return NearestClasses.joined(parts)
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ConcatenatedScores":
         """Return the source of the instances `rows`, in ascending order, on the given classes."""
