@@ -73,8 +73,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILES",
-        help="Scores, embeddings or ranks: .npz, .npy (with --labels), .csv, .parquet, .zarr or "
-        "HDF5. Several files: parts of the test instances.",
+        help="Scores, embeddings, ranks or search results: .npz, .npy (with --labels), .csv, "
+        ".parquet, .zarr or HDF5. Several files: parts of the test instances.",
         show_default=False,
     ),
 ]

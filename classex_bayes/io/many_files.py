@@ -14,7 +14,9 @@ from classex_bayes.frames import refuse_rounded
 from classex_bayes.typing import NumberArray
 
 # One row for each test instance; all else is the same in every file.
-_BY_INSTANCE = ("scores", "probes", "ranks", "y")
+_BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "y")
+_NUMERIC = {"scores", "probes", "distances"}
+_MATRICES = {*_NUMERIC, "ids"}  # ids may be names
 
 
 class StackedRows:
@@ -36,8 +38,12 @@ class StackedRows:
             inside = slice(max(first - start, 0), min(last - start, part.shape[0]))
             if inside.start < inside.stop:
                 rows.append(np.asarray(part[inside]))
-                refuse_rounded(rows[-1], self.dtype, "scores, probes")
+                refuse_rounded(rows[-1], self.dtype, "scores, probes, distances")
         return np.concatenate(rows) if len(rows) != 2 else rows[1].astype(self.dtype, copy=False)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumberArray:
+        """All values."""
+        return self[:].astype(dtype or self.dtype, copy=False)
 
 
 def refuse_mixed(layouts: Sequence[tuple[str, ...]], files: Sequence[Path]) -> None:
@@ -106,8 +112,9 @@ def _differ(first: Any, second: Any) -> Any:
 def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other: Path) -> None:
     """Raise where the arrays of a file do not fit each other or those of the first file."""
     try:
-        for name in part.keys() & {"scores", "probes"}:
+        for name in part.keys() & _NUMERIC:
             numeric_type(part[name], name)
+        for name in part.keys() & _MATRICES:
             matrix_shape(part[name], name)
         for name in part.keys() & {"y", "ranks"}:
             if np.ndim(part[name]) != 1:
@@ -118,7 +125,7 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
     if len(set(rows.values())) > 1:
         counts = " and ".join(f"{number} rows of {name}" for name, number in rows.items())
         raise DataError(f"{file}: found {counts}; expected as many")
-    for name in part.keys() & {"scores", "probes"}:
+    for name in part.keys() & _MATRICES:
         width = part[name].shape[1]
         if width != first[name].shape[1]:
             raise DataError(

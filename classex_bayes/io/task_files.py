@@ -33,6 +33,7 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("scores", "y"): SourceTask.from_scores,
     ("probes", "gallery", "y"): SourceTask.from_embeddings,
     ("ranks", "y", "n_classes"): SourceTask.from_ranks,
+    ("ids", "y", "n_classes"): SourceTask.from_search,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
 _NAMES = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
@@ -70,8 +71,9 @@ def read_task(
         One of
 
         - .npz with arrays ``scores, y``; or ``probes, gallery, y`` (and ``gallery_y``); or
-          ``ranks, y, n_classes``; or ``k, accuracy, n_test, n_classes``; ``classes`` names the
-          classes in the first three, and any other argument of the constructor may be there;
+          ``ranks, y, n_classes``; or ``ids, y, n_classes`` (and ``distances``); or ``k, accuracy,
+          n_test, n_classes``; ``classes`` names the classes in all but the last, and any other
+          argument of the constructor may be there;
         - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
           such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
           file stays open as long as the task is in use;
@@ -88,7 +90,7 @@ def read_task(
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
     n_classes, truncated_at, n_test, design_effect
-        As in `SourceTask.from_ranks` and `SourceTask.from_accuracies`, for files that do not say.
+        As in `SourceTask.from_ranks` and its siblings, for files that do not say.
     random_seed : int, SeedSequence or None
         Seed of the noise that breaks ties; fixed, so the same file has the same ranks.
 

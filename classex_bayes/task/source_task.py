@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, one_of, seed_sequence
+from classex_bayes.arguments import class_count, one_of, seed_sequence, truth_value
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric, Reduce
 from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
@@ -21,6 +21,7 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
+from classex_bayes.task.search_results import read_distances, read_ids, search_results
 from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
 from classex_bayes.typing import IntArray, RandomSeed
@@ -31,9 +32,10 @@ _MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
-    Make one by `from_scores`, `from_embeddings`, `from_ranks` or `from_accuracies`, or from files
-    by `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k are computed
-    once, in one pass over the scores; the task refers to what it was made from and never copies it.
+    Make one by `from_scores`, `from_embeddings`, `from_ranks`, `from_search` or `from_accuracies`,
+    or from files by `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k
+    are computed once, in one pass over the scores; the task refers to what it was made from and
+    never copies it.
 
     Attributes
     ----------
@@ -270,13 +272,7 @@ class SourceTask(TaskStatistics):
         >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
         """
-        k1 = class_count(n_classes, "n_classes")
-        enough_classes(k1, "n_classes")
-        if k1 > _MOST_CLASSES:
-            raise DataError(
-                f"n_classes: found {k1}, expected at most {_MOST_CLASSES}: every class takes "
-                "memory, tested or not"
-            )
+        k1 = _class_total(n_classes)
         length = None
         if truncated_at is not None:
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
@@ -287,6 +283,83 @@ class SourceTask(TaskStatistics):
             return cls(LossEvidence(labels.y, labels.weight, losses), "ranks", names)
         lowest, highest = np.minimum(losses, length), np.where(losses < length, losses, k1 - 1)
         intervals = LossIntervals.between(labels.y, labels.weight, lowest, highest, "cut ranks")
+        return cls(intervals, intervals.kind, names)
+
+    @classmethod
+    def from_search(
+        cls,
+        ids: Any,
+        y: Any,
+        *,
+        n_classes: int,
+        distances: Any = None,
+        classes: Any = None,
+        higher_is_better: bool = False,
+        class_weight: Any = None,
+        untested: Untested = "error",
+    ) -> Self:
+        """Make a task from what a vector index returns, such as FAISS, hnswlib or pgvector.
+
+        The rank of the true class is its place among the different classes of the list. If it is
+        not there, its rank is known within bounds, as in `from_ranks` with `truncated_at`.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n, M)
+            Classes of the nearest entries of the index for each test instance, best first:
+            positions 0..n_classes - 1, or names. -1 stands behind the end of a shorter list. If a
+            class has several entries in a row, the first one counts.
+        y : array-like of shape (n,)
+            True classes: positions 0..n_classes - 1, or names.
+        n_classes : int
+            k1, the number of classes in the index.
+        distances : array-like of shape (n, M), optional
+            Distances of these entries. With them the task has `nearest_classes`. Negative ones are
+            allowed (1 - inner product); then a distance of 0 has no meaning.
+        classes
+            As in `from_scores`; needed if there are names.
+        higher_is_better : bool
+            True for similarities, such as inner products.
+        class_weight, untested
+            As in `from_scores`. An index mostly has classes that were not tested: "competitors".
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            Classes outside of 0..n_classes - 1, a row without any, distances that are not sorted,
+            not finite or of another shape; labels as in `from_scores`.
+
+        Notes
+        -----
+        Scores that tie stay in the order of the index. The lists of `nearest_classes` are as long
+        as 99% of the rows allow, 32 wrong classes at most; the few shorter ones end in class -1
+        with score -inf. An approximate index may miss a true class that is near: accuracies are
+        those of the index, not of the embeddings.
+
+        Examples
+        --------
+        >>> ids, distances = [[0, 2], [2, 1], [1, 0]], [[0.1, 0.5], [0.2, 0.3], [0.4, 0.6]]
+        >>> task = SourceTask.from_search(ids, [0, 1, 2], n_classes=3, distances=distances)
+        >>> task.ranks.tolist(), task.nearest_classes.scores.tolist()
+        ([1, 2, 3], [[-0.5], [-0.2], [-0.4]])
+        """
+        k1, higher = _class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
+        names = class_names(classes, k1)
+        lists = read_ids(ids, k1, names)
+        if distances is not None:
+            distances = read_distances(distances, lists)
+        labels = class_labels(y, len(lists), k1, names, class_weight, untested)
+        found = search_results(lists, labels.y, k1, distances, higher)
+        if np.array_equal(found.lowest, found.highest):
+            evidence = LossEvidence(labels.y, labels.weight, found.lowest, nearest=found.nearest)
+            return cls(evidence, "ranks", names)
+        intervals = LossIntervals.between(
+            labels.y, labels.weight, found.lowest, found.highest, "cut ranks", nearest=found.nearest
+        )
         return cls(intervals, intervals.kind, names)
 
     @classmethod
@@ -457,3 +530,15 @@ class SourceTask(TaskStatistics):
         classex_bayes.SourceTask.merge : Puts shards of a test together again.
         """
         return type(self)(self._tested.without_source(), self.kind, self.classes)
+
+
+def _class_total(n_classes: int) -> int:
+    """Number of classes of a task that holds their labels and weights."""
+    total = class_count(n_classes, "n_classes")
+    enough_classes(total, "n_classes")
+    if total > _MOST_CLASSES:
+        raise DataError(
+            f"n_classes: found {total}, expected at most {_MOST_CLASSES}: every class takes "
+            "memory, tested or not"
+        )
+    return total

@@ -1,0 +1,181 @@
+"""What a vector index returns: lists of the nearest classes, read once into ranks and lists."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_array, as_numeric
+from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
+from classex_bayes.core.ranks.threads import ranges
+from classex_bayes.exceptions import DataError
+from classex_bayes.frames import is_frame
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+
+_BLOCK = 2**20  # entries at a time
+_ROUNDING = 1e-5  # of the largest number of a row: distances may have been computed again
+_SHORT = 0.01  # share of the lists that may end before the others
+
+
+class SearchResults(NamedTuple):
+    """Losses (n,) between two bounds, and the nearest classes if there are distances."""
+
+    lowest: IntArray
+    highest: IntArray
+    nearest: NearestClasses | None
+
+
+def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
+    """Positions (n, M) of the classes in the lists, -1 behind the end of a list.
+
+    Numbers beside names of text are positions.
+    """
+    of_names = is_frame(ids) and names is not None
+    array = as_array(ids.to_numpy() if of_names else ids, "ids")
+    if array.ndim != 2 or 0 in array.shape:
+        raise DataError(
+            f"ids: expected a row of classes for each test instance, found shape {array.shape}"
+        )
+    numbers = array.dtype.kind in "iuf"
+    if names is not None and not (numbers and all(isinstance(name, str) for name in names)):
+        array = _positions(array, names)
+    elif not numbers:
+        raise DataError(
+            f"ids: expected positions 0..{n_classes - 1} of the classes, found type "
+            f"{array.dtype}; pass classes= to use names"
+        )
+    bad = ~((array >= -1) & (array < n_classes) & (array == np.floor(array)))
+    if bad.any():
+        row, place = _first(bad)
+        raise DataError(
+            f"ids: found {array[row, place]} at row {row}, position {place}; expected classes in "
+            f"0..{n_classes - 1}, or -1 behind the end of a list; if the index numbers its "
+            "entries, pass the classes of these entries"
+        )
+    empty = (array == -1).all(axis=1)
+    if empty.any():
+        raise DataError(
+            f"ids: found no class in row {int(np.argmax(empty))}, expected at least one; leave the "
+            "row and its y out if its search failed"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _positions(ids: NumberArray, names: Sequence[Any]) -> IntArray:
+    """Positions of names; -1 for -1 and for what is missing."""
+    codes, distinct = pd.factorize(ids.ravel())
+    position = {-1: -1, "-1": -1} | {  # NumPy makes text of numbers beside it
+        name: place for place, name in enumerate(names)
+    }
+    unknown = [label for label in distinct.tolist() if label not in position]
+    if unknown:
+        row, place = _first(ids == unknown[0])
+        raise DataError(
+            f"ids: found {unknown[0]!r} at row {row}, position {place}, which is not among the "
+            f"{len(names)} classes; the first classes are {list(names[:3])!r}"
+        )
+    # The code of what is missing is -1, the last place.
+    places = np.array([*map(position.__getitem__, distinct.tolist()), -1], dtype=np.int64)
+    return places[codes].reshape(ids.shape)
+
+
+def read_distances(distances: Any, ids: IntArray) -> NumberArray:
+    """Distances or scores (n, M) of the entries of the lists."""
+    array = as_numeric(distances, "distances")
+    if array.shape != ids.shape:
+        raise DataError(
+            f"distances: found shape {array.shape}, expected {ids.shape} as ids has: one number "
+            "for each entry of the lists"
+        )
+    return array
+
+
+def search_results(
+    ids: IntArray,
+    y: IntArray,
+    n_classes: int,
+    distances: NumberArray | None,
+    higher_is_better: bool,
+) -> SearchResults:
+    """Ranks that follow from lists (n, M) of classes, best first, and their scores.
+
+    Of several entries of one class in a row, the first counts.
+    """
+    n, length = ids.shape[0], min(LENGTH, ids.shape[1])
+    lowest, highest, n_wrong = np.empty((3, n), dtype=np.int64)
+    shape = (0, 0) if distances is None else (n, length)
+    classes, scores, true = np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(n)
+    largest = -np.inf
+    for part in ranges(n, max(1, _BLOCK // ids.shape[1])):
+        listed = ids[part]
+        first = _first_of_class(listed)
+        is_true = first & (listed == y[part, None])
+        wrong = first & ~is_true
+        place, found = is_true.argmax(axis=1)[:, None], is_true.any(axis=1)
+        before = np.take_along_axis(wrong.cumsum(axis=1), place, axis=1)[:, 0]
+        n_wrong[part] = wrong.sum(axis=1)
+        lowest[part] = np.where(found, before, n_wrong[part])
+        highest[part] = np.where(found, before, n_classes - 1)
+        if distances is None:
+            continue
+        values = _scores(distances[part], listed >= 0, part.start, higher_is_better)
+        largest = max(largest, float(values.max()))
+        true[part] = np.where(found, np.take_along_axis(values, place, axis=1)[:, 0], -np.inf)
+        order = np.argsort(~wrong, axis=1, kind="stable")[:, :length]
+        ended = np.arange(length) >= n_wrong[part, None]
+        classes[part] = np.where(ended, -1, np.take_along_axis(listed, order, axis=1))
+        scores[part] = np.where(ended, -np.inf, np.take_along_axis(values, order, axis=1))
+    # A few lists that end early are padded; all others would be cut to their length.
+    length = min(length, int(np.quantile(n_wrong, _SHORT, method="lower")))
+    if distances is None or length == 0:
+        return SearchResults(lowest, highest, None)
+    # Negative distances, such as 1 - inner product, have no origin.
+    perfect = None if higher_is_better or largest > 0 else 0.0
+    nearest = NearestClasses(classes[:, :length], scores[:, :length], true, perfect)
+    return SearchResults(lowest, highest, nearest)
+
+
+def _first_of_class(ids: IntArray) -> BoolArray:
+    """Whether an entry is the first of its class in its row."""
+    order = np.argsort(ids, axis=1, kind="stable")
+    by_class = np.take_along_axis(ids, order, axis=1)
+    is_first = by_class >= 0
+    is_first[:, 1:] &= by_class[:, 1:] != by_class[:, :-1]
+    result = np.empty_like(is_first)
+    np.put_along_axis(result, order, is_first, axis=1)
+    return result
+
+
+def _scores(
+    distances: NumberArray, listed: BoolArray, first_row: int, higher_is_better: bool
+) -> FloatArray:
+    """Scores of some rows of the lists, larger is better; -inf where there is no class."""
+    scores = distances.astype(float) if higher_is_better else -distances.astype(float)
+    bad = listed & ~np.isfinite(scores)
+    if bad.any():
+        row, place = _first(bad)
+        raise DataError(
+            f"distances: found {distances[row, place]} at row {first_row + row}, position {place}; "
+            "expected numbers; pass -1 in ids where a list has ended"
+        )
+    scores[~listed] = np.inf  # so that anything may stand there
+    falling = np.minimum.accumulate(scores, axis=1)
+    size = np.where(listed, np.abs(scores), 0).max(axis=1, keepdims=True)
+    bad = listed & (scores - falling > _ROUNDING * size)
+    if bad.any():
+        row, place = _first(bad)
+        best = "largest" if higher_is_better else "smallest"
+        raise DataError(
+            f"distances: found {distances[row, place]} at row {first_row + row}, position {place}, "
+            f"behind a worse one; expected the best, which is the {best}, first; sort ids and "
+            f"distances, or pass higher_is_better={not higher_is_better}"
+        )
+    falling[~listed] = -np.inf
+    return falling
+
+
+def _first(bad: BoolArray) -> tuple[int, int]:
+    """Row and column of the first True."""
+    row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    return int(row), int(column)

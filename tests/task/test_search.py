@@ -1,0 +1,276 @@
+"""Results of a vector index against the same distances among all classes."""
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes import DataError, SourceTask, read_task
+
+N_CLASSES = 60
+NAMES = [f"class {j}" for j in range(N_CLASSES)]
+SCORED = {"n_classes": N_CLASSES, "untested": "competitors"}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def matrix(rng):
+    """Distances of 300 queries to 60 classes, of which 40 are tested."""
+    distances, y = rng.gamma(4.0, size=(300, N_CLASSES)), rng.permutation(np.arange(300) % 40)
+    distances[np.arange(300), y] *= 0.3
+    return distances, y
+
+
+def listed(distances, length):
+    """What an index returns for these distances."""
+    ids = np.argsort(distances, axis=1)[:, :length]
+    return ids, np.take_along_axis(distances, ids, axis=1)
+
+
+def same_lists(lists, expected, length):
+    assert lists.classes.tolist() == expected.classes[:, :length].tolist()
+    np.testing.assert_array_equal(lists.scores, expected.scores[:, :length])
+    assert lists.perfect == expected.perfect
+
+
+def test_long_lists_are_as_good_as_scores(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, N_CLASSES)
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    whole = SourceTask.from_scores(distances, y, higher_is_better=False, untested="competitors")
+    assert task.kind == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
+    same_lists(task.nearest_classes, whole.nearest_classes, 32)
+    np.testing.assert_array_equal(task.nearest_classes.true, -distances[np.arange(y.size), y])
+
+
+@pytest.mark.parametrize("length", [2, 5, 20])
+def test_cut_lists_are_cut_ranks(matrix, length):
+    distances, y = matrix
+    ids, near = listed(distances, length)
+    whole = SourceTask.from_scores(distances, y, higher_is_better=False, untested="competitors")
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    cut = SourceTask.from_ranks(whole.ranks, y, truncated_at=length, **SCORED)
+    k = np.arange(2, N_CLASSES + 1)
+    assert task.kind == cut.kind == "cut ranks"
+    for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
+        np.testing.assert_array_equal(bound, expected)
+    assert task.loss_bins.tolist() == cut.loss_bins.tolist()
+    same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
+    true = np.where(whole.ranks <= length, -distances[np.arange(y.size), y], -np.inf)
+    np.testing.assert_array_equal(task.nearest_classes.true, true)
+
+
+def test_similarities(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, 20)
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    similar = SourceTask.from_search(ids, y, distances=5 - near, higher_is_better=True, **SCORED)
+    shifted = SourceTask.from_search(ids, y, distances=near - 5, **SCORED)
+    assert task.nearest_classes.perfect == 0.0
+    # Neither inner products nor one less them have an origin.
+    assert similar.nearest_classes.perfect is None and shifted.nearest_classes.perfect is None
+    for other in (similar, shifted):
+        np.testing.assert_allclose(other.nearest_classes.scores, task.nearest_classes.scores + 5)
+
+
+@pytest.mark.parametrize("length", [3, 40])
+def test_several_entries_of_a_class(rng, length):
+    labels, y = rng.permutation(np.arange(120) % N_CLASSES), np.arange(200) % N_CLASSES
+    entries = rng.gamma(2.0, size=(200, 120))
+    entries[labels == y[:, None]] *= 0.5
+    places, near = listed(entries, length)
+    task = SourceTask.from_search(labels[places], y, n_classes=N_CLASSES, distances=near)
+    lowest, highest = [], []
+    for row, true in zip(labels[places].tolist(), y.tolist(), strict=True):
+        different = list(dict.fromkeys(row))
+        found = true in different
+        lowest.append(different.index(true) if found else len(different))
+        highest.append(different.index(true) if found else N_CLASSES - 1)
+    assert task.intervals.lowest.losses.tolist() == lowest
+    assert task.intervals.highest.losses.tolist() == highest
+    by_class = np.array([entries[:, labels == j].min(axis=1) for j in range(N_CLASSES)]).T
+    whole = SourceTask.from_scores(by_class, y, higher_is_better=False)
+    same_lists(task.nearest_classes, whole.nearest_classes, task.nearest_classes.classes.shape[1])
+
+
+def test_lists_that_end_early(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, 12)
+    ids[:2, 3:], near[:2, 3:] = -1, np.finfo(np.float32).max
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    lists = task.nearest_classes
+    assert lists.classes.shape == (300, 11)
+    for row in range(2):
+        wrong = [(j, d) for j, d in zip(ids[row, :3], near[row, :3], strict=True) if j != y[row]]
+        n = len(wrong)
+        assert lists.classes[row].tolist() == [*(j for j, _ in wrong), *[-1] * (11 - n)]
+        assert lists.scores[row].tolist() == [*(-d for _, d in wrong), *[-np.inf] * (11 - n)]
+    # If they are more than a few, all lists are cut to their length.
+    ids[:10, 3:] = -1
+    lists = SourceTask.from_search(ids, y, distances=near, **SCORED).nearest_classes
+    assert lists.classes.shape[1] in (2, 3) and lists.classes.min() >= 0
+
+
+def test_lists_of_the_true_class_alone_list_no_other():
+    task = SourceTask.from_search([[0], [1], [2]], [0, 1, 2], n_classes=3, distances=[[0.1]] * 3)
+    assert task.ranks.tolist() == [1, 1, 1]
+    with pytest.raises(DataError, match="made from ranks, and which wrong classes score best is"):
+        _ = task.nearest_classes
+
+
+@pytest.mark.parametrize(
+    "kind", ["names", "text", "frame", "missing", "numbers", "positions", "named y"]
+)
+def test_names(matrix, kind):
+    distances, y = matrix
+    ids, _ = listed(distances, 10)
+    ids[5, 7:] = -1
+    expected = SourceTask.from_search(ids, y, **SCORED)
+    classes, names = NAMES, np.array([*NAMES, "-1"], dtype=object)
+    if kind == "numbers":
+        classes = list(range(1000, 1000 + N_CLASSES))
+        names = np.array([*classes, -1])
+    names[-1] = None if kind == "missing" else -1
+    given, labels = names[ids], names[y]
+    if kind == "text":
+        given = given.astype(str)
+    if kind == "frame":
+        given = pd.DataFrame(given)
+    if kind in ("positions", "named y"):
+        given = ids
+    if kind == "positions":
+        labels = y
+    task = SourceTask.from_search(given, labels, classes=classes, **SCORED)
+    assert task.intervals.lowest.losses.tolist() == expected.intervals.lowest.losses.tolist()
+    assert task.y.tolist() == y.tolist() and task.classes == classes
+
+
+def test_rounding_does_not_put_lists_in_disorder(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, 10)
+    noisy = near * (1 + 1e-7 * (-1.0) ** np.arange(10))
+    noisy[:, 4] = noisy[:, 3] * (1 - 1e-7)
+    noisy[:, 5:] += 1
+    scores = SourceTask.from_search(ids, y, distances=noisy, **SCORED).nearest_classes.scores
+    assert np.all(np.diff(scores, axis=1) <= 0)
+
+
+def test_shards(matrix):
+    distances, y = matrix
+    y = np.sort(y)
+    ids, near = listed(distances, 10)
+    # The true classes of the first part are all in its lists.
+    ids[:100, 9] = np.where((ids[:100] == y[:100, None]).any(axis=1), ids[:100, 9], y[:100])
+    whole = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    parts = [
+        SourceTask.from_search(ids[rows], y[rows], distances=near[rows], **SCORED)
+        for rows in (slice(100), slice(100, 300))
+    ]
+    assert [part.kind for part in parts] == ["ranks", "cut ranks"]
+    merged = SourceTask.merge([part.without_scores() for part in parts])
+    same_lists(merged.nearest_classes, whole.nearest_classes, 9)
+    assert merged.intervals.highest.losses.tolist() == whole.intervals.highest.losses.tolist()
+
+
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+@pytest.mark.parametrize("n_files", [1, 3])
+@pytest.mark.parametrize("with_distances", [True, False])
+def test_files(tmp_path, matrix, ending, n_files, with_distances):
+    distances, y = matrix
+    ids, near = listed(distances, 10)
+    paths = [tmp_path / f"{number}.{ending}" for number in range(n_files)]
+    for path, rows in zip(paths, np.array_split(np.arange(300), n_files), strict=True):
+        arrays = {"ids": ids[rows], "y": y[rows], "n_classes": N_CLASSES}
+        if with_distances:
+            arrays["distances"] = near[rows]
+        if ending == "npz":
+            np.savez(path, **arrays)
+            continue
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    task = read_task(paths, untested="competitors")
+    expected = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    assert task.intervals.lowest.losses.tolist() == expected.intervals.lowest.losses.tolist()
+    if with_distances:
+        same_lists(task.nearest_classes, expected.nearest_classes, 9)
+
+
+def test_files_of_names_and_their_errors(tmp_path, matrix):
+    distances, y = matrix
+    ids, _ = listed(distances, 10)
+    names = np.array(NAMES)
+    np.savez(tmp_path / "0.npz", ids=names[ids], y=names[y], n_classes=N_CLASSES, classes=names)
+    task = read_task(tmp_path / "0.npz", untested="competitors")
+    expected = SourceTask.from_search(ids, y, **SCORED)
+    assert task.intervals.lowest.losses.tolist() == expected.intervals.lowest.losses.tolist()
+    for number, entry in enumerate((0, N_CLASSES)):
+        ids[3, 2] = entry
+        np.savez(tmp_path / f"{number}.npz", ids=ids, y=y, n_classes=N_CLASSES)
+    with pytest.raises(DataError, match=r"row 303.*this is row 3 of .*1\.npz"):
+        read_task([tmp_path / "0.npz", tmp_path / "1.npz"], untested="competitors")
+
+
+IDS, DISTANCES = [[0, 2], [2, 1], [1, 0]], [[0.1, 0.5], [0.2, 0.3], [0.4, 0.6]]
+
+
+def edited(matrix, row, place, value):
+    array = np.array(matrix, dtype=object)
+    array[row, place] = value
+    return array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ids": edited(IDS, 1, 1, 3)}, "ids: found 3 at row 1, position 1; expected classes in 0"),
+        ({"ids": edited(IDS, 2, 0, -2)}, "ids: found -2 at row 2, position 0; expected classes"),
+        ({"ids": edited(IDS, 2, 0, 0.5)}, "ids: found 0.5 at row 2, position 0"),
+        ({"ids": edited(IDS, 2, 0, np.nan)}, "ids: found nan at row 2, position 0"),
+        ({"ids": [0, 1, 2]}, r"ids: expected a row of classes.*found shape \(3,\)"),
+        ({"ids": np.empty((3, 0))}, r"ids: expected a row of classes.*found shape \(3, 0\)"),
+        ({"ids": [["a", "b"]] * 3}, "ids: expected positions.*pass classes= to use names"),
+        (
+            {"ids": [["a", "b"]] * 3, "classes": ["a", "c", "d"]},
+            "ids: found 'b' at row 0, position",
+        ),
+        ({"ids": [[0, 2], [-1, -1], [1, 0]]}, "ids: found no class in row 1"),
+        ({"ids": [[0, 2], [2], [1, 0]]}, "ids: rows have different lengths"),
+        ({"ids": IDS[:2]}, r"distances: found shape \(3, 2\), expected \(2, 2\)"),
+        ({"ids": IDS[:2], "distances": None}, "y: found 3 labels for 2 rows"),
+        (
+            {"distances": edited(DISTANCES, 1, 0, np.nan)},
+            "distances: found nan at row 1, position 0",
+        ),
+        (
+            {"distances": edited(DISTANCES, 1, 1, np.inf)},
+            "distances: found inf at row 1, position 1",
+        ),
+        (
+            {"distances": edited(DISTANCES, 2, 1, 0.3)},
+            "found 0.3 at row 2, position 1.*better=True",
+        ),
+        ({"higher_is_better": True}, "found 0.5 at row 0, position 1.*better=False"),
+        ({"higher_is_better": "no"}, "higher_is_better"),
+        ({"n_classes": 2}, "n_classes: found 2 classes"),
+        ({"n_classes": 10**9}, "n_classes: found 1000000000, expected at most 100000000"),
+        ({"classes": ["a", "b"]}, "classes: found 2 names for 3 classes"),
+        ({"y": [0, 1, 1]}, "class 2 .* has no test instance"),
+    ],
+)
+def test_errors(change, message):
+    arguments = {"ids": IDS, "y": [0, 1, 2], "n_classes": 3, "distances": DISTANCES} | change
+    with pytest.raises(DataError, match=message):
+        SourceTask.from_search(arguments.pop("ids"), arguments.pop("y"), **arguments)
+
+
+def test_a_part_of_the_classes_needs_scores(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, 5)
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    with pytest.raises(DataError, match="made from cut ranks"):
+        task.subsample(20, random_seed=1)
