@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from classex_bayes import DataError, SourceTask, read_task
+from classex_bayes.task import search_results
 
 N_CLASSES = 60
 NAMES = [f"class {j}" for j in range(N_CLASSES)]
@@ -113,6 +114,29 @@ def test_lists_that_end_early(matrix):
     ids[:10, 3:] = -1
     lists = SourceTask.from_search(ids, y, distances=near, **SCORED).nearest_classes
     assert lists.classes.shape[1] in (2, 3) and lists.classes.min() >= 0
+
+
+def test_entries_of_no_class_may_stand_anywhere(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, 10)
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    gaps = np.insert(ids, [0, 4], -1, axis=1), np.insert(near, [0, 4], [[99.0, -99.0]], axis=1)
+    other = SourceTask.from_search(gaps[0], y, distances=gaps[1], **SCORED)
+    same_lists(other.nearest_classes, task.nearest_classes, 9)
+    assert other.intervals.lowest.losses.tolist() == task.intervals.lowest.losses.tolist()
+
+
+def test_rows_are_read_in_blocks(matrix, monkeypatch):
+    distances, y = matrix
+    ids, near = listed(distances, 10)
+    whole = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    monkeypatch.setattr(search_results, "_BLOCK", 70)
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    same_lists(task.nearest_classes, whole.nearest_classes, 9)
+    for entry in (np.nan, 0.0):
+        near[200, 9] = entry
+        with pytest.raises(DataError, match=f"distances: found {entry} at row 200, position 9"):
+            SourceTask.from_search(ids, y, distances=near, **SCORED)
 
 
 def test_lists_of_the_true_class_alone_list_no_other():
