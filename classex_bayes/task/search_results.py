@@ -162,7 +162,7 @@ def _scores(
     scores[~listed] = np.inf  # so that anything may stand there
     falling = np.minimum.accumulate(scores, axis=1)
     size = np.where(listed, np.abs(scores), 0).max(axis=1, keepdims=True)
-    bad = listed & (scores - falling > _ROUNDING * size)
+    bad = listed & (scores > falling + _ROUNDING * size)
     if bad.any():
         row, place = _first(bad)
         best = "largest" if higher_is_better else "smallest"
