@@ -36,11 +36,14 @@ def fitted_copy(
     """Fit a copy of an estimator; the estimator itself is left as it is.
 
     `random_seed` seeds the fit, where the estimator draws and has no seed of its own; `sampler`
-    holds arguments of `fit` for estimators that draw from a posterior.
+    holds arguments of `fit` for estimators that draw from a posterior, each of which takes those
+    that it has a use for.
     """
     fresh: Any = copy(estimator)
-    if "random_seed" in inspect.signature(fresh.fit).parameters:
-        return fresh.fit(task, random_seed=random_seed, **sampler)
+    taken = inspect.signature(fresh.fit).parameters
+    if "random_seed" in taken:
+        settings = {name: value for name, value in sampler.items() if name in taken}
+        return fresh.fit(task, random_seed=random_seed, **settings)
     if getattr(fresh, "random_seed", 0) is None:
         fresh.random_seed = random_seed
     return fresh.fit(task)

@@ -54,6 +54,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "headline": headline(**farthest, ci_prob=level),
         "source": source,
         "date": date,
+        "estimator": findings.prediction.estimator,
         "level": interval_name(level),
         "interval": f"{interval_name(level)}, {_KINDS[interval_settings(None, None)[1]]}",
         "target": findings.target,
@@ -73,7 +74,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "replicates_sentence": checks_sentence(replicates),
         "diagnosis": model.diagnosis_,
         "convergence": convergence_sentence(model.diagnosis_, numbers["fit"]["sampler"]),
-        "fit": fit_sentence(model.fit_gap_),
+        "fit": fit_sentence(model.fit_gap_) if numbers["fit"]["prior"] else None,
         "numbers": {"date": date.isoformat(), "source": source, **numbers},
         "charts": drawn,
         "figures": {
@@ -109,13 +110,16 @@ def _numbers(
     findings: Findings, curve: Extrapolation, checks: TaskReport, replicates: PredictiveReport
 ) -> dict[str, Any]:
     """The document of `--json`, and what the page tells beyond it."""
-    attributes: dict[Any, Any] = findings.model.idata.attrs
+    tree = findings.model.idata
+    attributes: dict[Any, Any] = tree.attrs
+    sizes = tree["posterior"].sizes
+    made = {"chains": sizes["chain"], "draws": sizes["draw"]}  # where no sampler drew
     return {
         **document(findings),
         "fit": {
-            "prior": json.loads(attributes["prior"]),
-            "likelihood": attributes["likelihood"],
-            "sampler": json.loads(attributes["sampler"]),
+            "prior": json.loads(attributes.get("prior", "null")),
+            "likelihood": attributes.get("likelihood"),
+            "sampler": json.loads(attributes.get("sampler", json.dumps(made))),
             "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
             "fingerprint": fingerprint(findings.task),
         },

@@ -12,6 +12,9 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
     """Return whether the draws can be trusted."""
     size = f"{sampler['chains']} chain{'s' if sampler['chains'] > 1 else ''}"
     size += f" of {sampler['draws']:,} draws"
+    if diagnosis.independent:
+        few = "; ".join(diagnosis.problems)
+        return f"The draws are independent of each other, {size}{f': {few}' if few else ''}."
     diverged = diagnosis.divergences
     facts = [] if math.isnan(diagnosis.r_hat) else [f"r-hat is at most {diagnosis.r_hat:.3f}"]
     if not math.isnan(diagnosis.ess_bulk):

@@ -1,0 +1,235 @@
+"""A model with draws of the law of U*, without prior or sampler, gets every answer."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binom, norm
+
+import classex_bayes as cb
+from classex_bayes.arguments import seed_sequence
+from classex_bayes.bayes import storage
+from classex_bayes.bayes.checks.sensitivity import sensitivity
+from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.bayes.storage import load, save
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.evaluate.calibration import posterior_sbc
+from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.plots.ppc_plot import plot_prior_predictive
+from classex_bayes.simulate import FavorabilityLaw
+
+BASIS = RadialBasis.regular(-4, 8, 0.1)
+MEAN, CLASSES, REPEATS = 2.0, 100, 4
+LAW = FavorabilityLaw(means=(MEAN,), sds=(1.0,))
+K = np.array([2, 30, 100, 3000])
+
+
+class KnownLawModel(LawModel):
+    """Dirichlet draws around a normal law of Phi^-1(U*), whatever the task."""
+
+    def __init__(self, mean=MEAN, concentration=200):
+        self.mean = mean
+        self.concentration = concentration
+
+    @takes_one_task
+    def fit(self, task, *, draws=500, chains=1, random_seed=None):
+        seeds = seed_sequence(random_seed)
+        centre = norm.pdf(BASIS.knots, self.mean, np.sqrt(1 - BASIS.bandwidth**2))
+        shapes = self.concentration * centre / centre.sum() + 1e-9
+        weights = np.random.default_rng(seeds).dirichlet(shapes, size=(chains, draws))
+        mean = xr.Dataset({"mean": (("chain", "draw"), weights @ BASIS.knots)})
+        return self._keep_law(task, MixtureLaw(BASIS, weights), seeds, mean)
+
+
+@pytest.fixture(scope="module")
+def task():
+    ranks, y, _ = LAW.sample(CLASSES, n_test=CLASSES * REPEATS, random_seed=2)
+    return cb.SourceTask.from_ranks(ranks, y, n_classes=CLASSES, untested="competitors")
+
+
+@pytest.fixture(scope="module")
+def model(task):
+    return KnownLawModel().fit(task, random_seed=1)
+
+
+@pytest.fixture
+def public(monkeypatch):
+    """Let files know the class, as they know the public ones."""
+    monkeypatch.setattr(storage, "_public_class", lambda name: KnownLawModel)
+
+
+def mean_weights(model):
+    return model.weights_.mean(("chain", "draw")).values
+
+
+def test_accuracy_is_that_of_the_law(model):
+    draws = model.predict(K).accuracy
+    assert_array_equal(draws, model.law_.expected(K))
+    assert_allclose(draws.mean(("chain", "draw")), LAW.accuracy(K), atol=0.01)
+
+
+@pytest.mark.parametrize(("metric", "m"), [("accuracy", 1), ("accuracy@5", 5), ("recall@2", 2)])
+def test_metrics_by_simulation(model, metric, m):
+    rng, n = np.random.default_rng(3), 200_000
+    knots = rng.choice(BASIS.knots, n, p=mean_weights(model))
+    u = norm.cdf(knots + BASIS.bandwidth * rng.standard_normal(n))
+    right = binom.cdf(m - 1, K[:, None] - 1, 1 - u)
+    error = right.std(axis=1) / np.sqrt(n)
+    apart = np.abs(model.predict(K, metric=metric).mean - right.mean(axis=1))
+    assert (apart < 4 * error + 1e-9).all()
+
+
+def test_discriminability_by_formula(model):
+    u = np.array([0.01, 0.5, 0.99])
+    basis = norm.cdf((norm.ppf(u)[:, None] - BASIS.knots) / BASIS.bandwidth)
+    assert_allclose(model.discriminability(u), model.weights_.values @ basis.T)
+
+
+def test_classes_until_is_where_the_accuracy_falls(model):
+    until = model.classes_until(0.4).k.values[0, :20]
+    weights = model.law_.weights[0, :20]
+    above, below = (
+        (BASIS.accuracy(k) * weights).sum(axis=-1) for k in (until, np.ceil(1.05 * until) + 1)
+    )
+    assert (above >= 0.4 - 1e-3).all() and (below < 0.4).all()
+
+
+def test_measured_accuracy_adds_noise_alone(model):
+    expected = model.predict(K).accuracy
+    measured = model.predict(K, kind="observed", repeats=2).accuracy
+    n = expected.sizes["draw"]
+    added = (measured - expected).std("draw").values.ravel()
+    assert (np.abs((measured - expected).mean("draw").values.ravel()) < 4 * added / n**0.5).all()
+    assert (added > 0).all()
+    nested = model.predict([CLASSES, CLASSES + 1], kind="observed", repeats=REPEATS, nested=True)
+    assert_allclose(nested.mean[CLASSES], model.task.accuracy(CLASSES), atol=1e-9)
+
+
+def test_finite_population(model):
+    whole = model.predict(CLASSES, population=CLASSES)
+    ata = model.task.accuracy(CLASSES)[0]
+    # The pilot is the population, so that instances alone differ.
+    assert abs(whole.mean[CLASSES] - ata) < abs(model.predict(CLASSES).mean[CLASSES] - ata)
+    large = model.predict(K[:3], population=10**9).mean
+    assert_allclose(large, model.predict(K[:3]).mean, atol=1e-3)
+
+
+def test_replicates_have_the_law(model):
+    replicated = model.sample_posterior_predictive(random_seed=4)["posterior_predictive"]
+    k = replicated["k"].values
+    expected = model.law_.expected(k).mean(axis=(0, 1))
+    assert_allclose(replicated["accuracy"].mean(("chain", "draw")), expected, atol=0.01)
+    share = replicated["loss_histogram"].mean(("chain", "draw")).values
+    bins = BASIS.bin_probabilities(replicated["bin"].values, CLASSES) @ mean_weights(model)
+    assert_allclose(share / share.sum(), bins, atol=0.01)
+
+
+def test_checks_pass_for_the_law_and_not_for_another(model, task):
+    assert cb.posterior_checks(model).passed
+    other = KnownLawModel(mean=1.0).fit(task, random_seed=1)
+    assert "ranks: distance" in cb.posterior_checks(other).unusual
+
+
+def test_independent_draws_in_words(model, task):
+    assert "1 x 500 draws: independent of each other" in repr(model)
+    assert "none, 1 x 500 draws" in model._repr_html_()
+    assert not any("converge" in note for note in model.predict(9).notes)
+    assert {"mean", "accuracy[100]"} <= {*model.summary().index}
+    several = KnownLawModel().fit(task, chains=3, random_seed=1).predict(9)
+    assert several.accuracy.sizes["chain"] == 3 and not any("chain" in n for n in several.notes)
+    with pytest.warns(ConvergenceWarning, match=r"20 draws are below 100. Draw more \(draws=\)"):
+        few = KnownLawModel().fit(task, draws=20, random_seed=1)
+    assert "20 draws are below 100" in few.predict(9).notes
+
+
+def test_before_the_fit():
+    with pytest.raises(NotFittedError):
+        KnownLawModel().predict(9)
+    for name in ("law_", "weights_", "diagnosis_", "data_"):
+        with pytest.raises(NotFittedError):
+            getattr(KnownLawModel(), name)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+@pytest.mark.usefixtures("public")
+def test_files(model, task, tmp_path, ending):
+    again = load(save(model, tmp_path / f"model{ending}"))
+    assert again.get_params() == model.get_params() and again.is_fitted_to(task)
+    assert not again.is_fitted_to(task.subsample(50, random_seed=1))
+    assert_array_equal(again.law_.basis.knots, BASIS.knots)
+    for question in ({}, {"kind": "observed"}, {"population": 5000}, {"metric": "accuracy@3"}):
+        assert_array_equal(again.predict(K, **question).draws, model.predict(K, **question).draws)
+
+
+@pytest.mark.usefixtures("public")
+def test_unsound_files(model, tmp_path):
+    path = save(model, tmp_path / "model.nc")
+    with pytest.raises(DataError, match="prior: a KnownLawModel has none to choose"):
+        load(path, prior=cb.MixturePrior())
+    for name, value in (("bandwidth", -0.1), ("bandwidth", "wide"), ("bandwidth", None)):
+        tree = model.idata.copy(deep=True)
+        tree["mixture"].attrs[name] = value
+        if value is None:
+            del tree["mixture"].attrs[name]
+        broken = KnownLawModel.from_idata(model.idata)
+        broken._tree = tree
+        with pytest.raises(DataError, match="bandwidth"):
+            load(save(broken, path))
+
+
+def test_comparisons(model, task):
+    quiet = {"random_seed": 1, "progressbar": False}
+    # Settings that only a sampler has are not for this model.
+    sampler = {"draws": 200, "tune": 7, "chains": 2}
+    tasks = {"one": task, "again": task}
+    joint = cb.compare_classifiers(tasks, K, model=KnownLawModel(), sampler=sampler, **quiet)
+    assert joint.posterior.laws["one"].weights.shape == (2, 200, BASIS.knots.size)
+    assert_allclose(joint.difference("one", "again").mean, 0, atol=0.01)
+    groups = np.arange(task.n_test) % 2
+    mixed = cb.extrapolate_groups(task, groups, K, model=KnownLawModel(), sampler=sampler, **quiet)
+    assert_allclose(mixed.overall.mean, LAW.accuracy(K), atol=0.01)
+    assert cb.compare([model, cb.ClassExReg()], task, K, **quiet).estimators[0] is model
+    design = {"width": 0.3, "classes": [50], "repeats": [1], "n_pilots": 2, "sampler": sampler}
+    planned = cb.plan(model, 100, **design, **quiet)
+    assert planned.accuracy[0] == pytest.approx(LAW.accuracy([100])[0], abs=0.1)
+
+
+def test_plots(model, task):
+    until = model.classes_until(0.4)
+    for draw, arguments in (
+        (cb.plot_accuracy, ([model.predict(K)], task)),
+        (cb.plot_discriminability, (model,)),
+        (cb.plot_ppc, (model,)),
+        (cb.plots.plot_prob_at_least, (model.predict(K), 0.4)),
+        (cb.plots.plot_classes_until, (until,)),
+    ):
+        assert draw(*arguments, backend="none") is not None
+    for kind in ("accuracy", "classes"):
+        cb.plot_ppc(model, kind=kind, backend="none")
+
+
+def test_report(model, tmp_path):
+    path = cb.write_report(model, [200, 1000], tmp_path / "report.html", target=0.4)
+    text = path.read_text(encoding="utf-8")
+    assert "estimated by KnownLawModel (500 independent" in text
+    assert "The draws are independent of each other, 1 chain of 500 draws." in text
+    for absent in ("NUTS", "target_accept", "<summary>Prior", "likelihood)", 'id="fit"'):
+        assert absent not in text
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: sensitivity(model, 9),
+        lambda model: cb.stack({"one": model, "two": model}),
+        lambda model: cb.plot_ppc(model, group="prior"),
+        lambda model: cb.plot_ppc(model, kind="classes", group="prior"),
+        plot_prior_predictive,
+        posterior_sbc,
+    ],
+)
+def test_questions_to_a_prior(model, ask):
+    with pytest.raises(DataError, match=r"expected .*BayesianExtrapolator.* found KnownLawModel"):
+        ask(model)
