@@ -43,6 +43,7 @@ from .report.page import write_report as write_report
 from .results.extrapolation import Extrapolation as Extrapolation
 from .risk.bayesian_risk import BayesianRisk as BayesianRisk
 from .score_informed.score_informed import ScoreInformedExtrapolator as ScoreInformedExtrapolator
+from .score_informed.tail_checks import tail_checks as tail_checks
 from .task.class_priors import accuracy_under_priors as accuracy_under_priors
 from .task.glyphs import load_glyphs as load_glyphs
 from .task.source_task import SourceTask as SourceTask

@@ -30,7 +30,7 @@ _OF_EVERY_MODEL = {
     "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "random_seed_spawn_key",
 }  # fmt: skip
 _OF_A_SAMPLER = "sample_stats", {"sampler"}  # its group, and its attributes
-_DRAWS = "posterior", "mixture", "class_weights"
+_DRAWS = "posterior", "mixture"
 _CHECKSUM, _FORMAT = "checksum", "file_format"
 _ROUNDING = 1e-6  # largest share by which a sum may be off
 
@@ -216,11 +216,10 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "stacking_notes": _NOTES,
     "names": ("a JSON list of two or more texts", lambda value: _texts(value, 2)),
     "default_priors": ("true or false", lambda value: isinstance(json.loads(value), bool)),
-    "discrepancy": ("a number >= 0", _real(0)),
-    "ranks": ("0 or 1", lambda value: _whole(0)(value) and value <= 1),
-    "n_rivals": ("a whole number >= 2", _whole(FEWEST_CLASSES - 1)),
     "pareto_k": ("a number", is_real),
-    "advice": ("a text", _text),
+    "scale_kind": ("a text", _text),
+    "scale_origin": ("a number", lambda value: isinstance(value, float | np.floating)),
+    "score_notes": _NOTES,
 }
 
 
@@ -243,6 +242,11 @@ _SHARES: _Rule = (
     ("accuracy", "error", "risk", "weight", "cost", "largest_cost", "smallest"),
     "numbers in [0, 1]",
     lambda values, _: bool(((values >= 0) & (values <= 1 + _ROUNDING)).all()),
+)
+_NOT_NEGATIVE: _Rule = (
+    ("weight", "n_rivals"),
+    "numbers >= 0",
+    lambda values, _: bool((values >= 0).all()),
 )
 _KNOWN_K: _Rule = (
     ("k",),
@@ -274,5 +278,5 @@ _NUMBERS: dict[str, tuple[_Rule, ...]] = {
     "observed_data": (_COUNTS, _SHARES, _KNOWN_K),
     "constant_data": (_POSITIVE, _SHARES, _BIN_SHARES),
     "likelihood_data": (_POSITIVE, _SHARES, _COUNTS),
-    "class_weights": (_SHARES,),
+    "held_out_losses": (_NOT_NEGATIVE,),
 }

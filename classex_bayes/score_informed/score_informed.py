@@ -1,140 +1,131 @@
 """ScoreInformedExtrapolator: a posterior from the ranks and from the scores behind them."""
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+import json
+from dataclasses import asdict
+from typing import Self
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtri
+from scipy.special import expit
 
-from classex_bayes.arguments import class_counts, number, seed_sequence, truth_value
+from classex_bayes.arguments import number, seed_sequence
+from classex_bayes.bayes.convergence import sampling_notes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.fitted import FittedModel, part_of
-from classex_bayes.bayes.idata import task_size
-from classex_bayes.bayes.provenance import provenance
+from classex_bayes.bayes.idata import task_groups
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.influence import UNSEEN_COMPETITORS
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole, warn
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation
-from classex_bayes.score_informed.margin_posterior import draw_posterior, priors
-from classex_bayes.score_informed.margin_regression import (
-    PARAMETERS,
-    Regressors,
-    accuracy_given_margin,
+from classex_bayes.exceptions import ConvergenceWarning, interrupted_whole, warn
+from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.notes import Note
+from classex_bayes.score_informed.distance_scale import DistanceScale, candidate_scales
+from classex_bayes.score_informed.local_tails import N_NEAREST, depths_of, share_tied
+from classex_bayes.score_informed.tail_calibration import (
+    DEPTHS,
+    HeldOutTable,
+    TailPosterior,
+    mode_of,
+    on_grid,
+    random_halves,
 )
-from classex_bayes.score_informed.margins import measure_margins
+from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import WITH_SCORES, require_scores, source_task
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.task.validation import source_task
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-# Classes, and how many equal ones they count as by their weights: below it, resampled classes vary
-# too little, since the heaviest ones are most of the mean that they vary about.
-_FEWEST_CLASSES, _FEWEST_EFFECTIVE = 50, 10
-# Instances that lose more often than this say nothing of those that a large k leaves right.
-_LARGEST_SHARE, _FEWEST_LOSSES = 0.03, 3
+# Below, halves of the classes are too small for tails; and classes whose weights are so unequal
+# that few of them count do not tell how classes differ.
+_FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
+_LARGEST_TIED_SHARE = 0.05
 _LARGEST_PARETO_K = 0.7
-# Rows looked at for probabilities, and how far from 1 single precision may leave their sum.
-_LOOKED_AT, _ROUNDING = 100, 1e-3
+# Slopes of the populations of `classex_bayes.studies.corpus` lie below it, but for one, which
+# tails predict worse than ranks.
+_LARGEST_SLOPE = 1.25
 # What makes a contradiction: so many standard deviations, and so much that it matters.
-_CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.01
-_RANK_MODEL = "rank_model"  # its group in `idata`
+_CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.02
+HELD_OUT = "held_out_losses"  # its group in `idata`
 
 
-class ScoreInformedExtrapolator(FittedModel):
+class ScoreInformedExtrapolator(LawModel):
     r"""Posterior of the accuracy on more classes, from ranks and scores.
 
-    Ranks say only that the true class won; its margin says by how much. Losses are regressed on
-    margins, by a beta-binomial law that foresees how unlike instances of one margin are, and the
-    regression tells how often an instance will lose that has not lost yet:
+    Ranks say only that the true class won; scores say by how much. The few wrong classes nearest
+    to an instance show how fast competitors thin out towards it. With d the distance of the true
+    class, :math:`r_1 \le \dots \le r_j` those of the j = 4 nearest wrong classes and m their local
+    exponent (Hill's estimate), a random class is nearer than the true one with probability
 
-    .. math::
+    .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q + \varepsilon, \qquad
+              q = m \log \frac{r_j}{d},
 
-        L_i \mid p_i \sim \mathrm{Binomial}(k_1 - 1, p_i), \qquad p_i \mid c_i \sim \mathrm{Beta}
-        \text{ with mean } \Phi(-c_i) e^{r(c_i)} \text{ and } CV^2 e^{s(c_i)}
+    and :math:`AGA_k = E[(1 - p)^{k - 1}]` over the instances. Level c, slope b and the share
+    :math:`\pi` of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by
+    losses in one half of the classes, given depths q from the other half
+    (`classex_bayes.score_informed.tail_calibration`). So each draw of parameters, with resampled
+    classes, gives a draw of the law of U* = 1 - p, and every question is answered as by
+    `BayesianExtrapolator`.
 
-    .. math:: AGA_k = \sum_i \omega_i E[(1 - p_i)^{k-1} \mid L_i, c_i]
+    Distances and the cosine are taken on their natural scale, of which powers change nothing. For
+    other scores, the likelihood of the held-out losses chooses among :math:`\log(s_0 - s)` with
+    several origins :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities).
 
-    The margin :math:`c_i` is such that a share :math:`\Phi(-c_i)` of all pairs (instance, wrong
-    class) stands out more than the true class of instance i does (see
-    `classex_bayes.score_informed.margins.measure_margins`); it knows nothing of the unit of the
-    scores: every increasing transform, the same for all instances, gives the same posterior.
-    Functions r and s have priors and are linear, but for a bend beyond what ranks show and, in r,
-    regression to the mean (`classex_bayes.score_informed.margin_regression`). Classes are resampled
-    with weights from a Dirichlet law with parameters :math:`a w_l / \sum_j w_j^2`. There w are the
-    class weights, and 1 / a is what shared competitors add to the variance.
-    Quantiles of the result are averages of those of this posterior and of that of
-    `BayesianExtrapolator`, which knows the ranks alone, with weights
-
-    .. math:: w_k = \frac{1 / (\sigma^2_k + \delta^2)}{1 / (\sigma^2_k + \delta^2) + 1 / \tau^2_k},
-              \qquad 1 - w_k
-
-    where :math:`\sigma_k` and :math:`\tau_k` are the standard deviations of the accuracy from
-    scores and from ranks.
+    If the scores say too little, the posterior is that of `BayesianExtrapolator`, and a note on
+    every prediction says why: ties or scores of two values, fewer than 20 classes, class weights
+    by which they count as fewer than 10 equal ones, or a slope above 1.25, where the tails are no
+    power laws.
 
     Parameters
     ----------
     discrepancy : float
-        :math:`\delta`, what the form of the regression may be wrong by: the more of ranks there
-        are, the less the scores count.
-    ranks : bool
-        False takes the scores at their word: sharper, and less often right where classes look
-        alike in small groups (docs/scores.md).
+        Standard deviation of what the slope may be off by where p is so far below 1 / k1 that
+        losses do not tell (below a seventh of it): the error of log p grows with log(k / k1).
 
     Attributes
     ----------
     posterior_ : Dataset
-        Independent draws of the parameters of r and s, one chain, for `arviz_stats.summary`:
-        "level" and "level_slope" of r; "regression" towards where margins are dense (about 1);
-        "spread" and "spread_slope" of s; what may change beyond the margins that ranks show,
-        "level_beyond" and "spread_beyond".
-    margins_ : array of shape (n_test,)
-        Margin of each test instance.
+        Draws of "level", "slope", "look_alikes" and "tail_error", the slope's error
+        where losses do not tell.
+    scale_ : str or None
+        Scale of the scores s on which they are taken for distances; None if ranks are used alone.
     pareto_k_ : float
         Tail index of the importance weights behind the draws; above 0.7 they are uncertain.
-    rank_model_ : BayesianExtrapolator or None
-        The model of the ranks; None without `ranks`.
     idata : DataTree
-        Groups posterior, class_weights, observed_data (margins and losses), constant_data (the
-        regressors) and rank_model, the `idata` of the model of the ranks.
+        Groups posterior, mixture (weights of the law on its knots), observed_data, constant_data
+        and held_out_losses: the weight of the instances by losses and depth.
     task : SourceTask or None
         The fitted task; None after `classex_bayes.load`.
 
     See Also
     --------
-    BayesianExtrapolator : From ranks alone; finite populations, top m, measured accuracy.
+    BayesianExtrapolator : From ranks alone.
 
     Notes
     -----
-    How far it errs on real and simulated populations: docs/scores.md. It is made for k above k1,
-    where the means and quantiles of its predictions fall with k; single draws need not, since the
-    weights change with k. Far below k1 it is no match for `SourceTask.accuracy`.
-
-    Everything depends on scores of one scale: a score of the true class made in another way than
-    those of the wrong ones (templates enrolled from the test instance, say) makes its margin
-    meaningless, and so do scores that compare classes of one instance only: of a softmax pass the
-    logits. Where the two posteriors contradict each other, the prediction says so.
+    How far it errs on real populations, and on which it fails: docs/scores.md. Templates must be
+    made for true and wrong classes alike: one that is enrolled from the test instance is too near.
 
     References
     ----------
-    Kay, Naselaris, Prenger and Gallant, Nature 452 (2008), supplement (scores for extrapolation);
-    Auckenthaler, Carey and Lloyd-Thomas, Digital Signal Processing 10, 2000 (T-norm); Efron,
-    JASA 106, 2011 (Tweedie's formula).
+    Hill, Annals of Statistics 3, 1975 (the exponent); Amsaleg et al., KDD 2015 (local intrinsic
+    dimension); Scheirer, Rocha, Micheals and Boult, IEEE TPAMI 33, 2011 (extreme values of
+    recognition scores).
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> scores = rng.normal(size=(60, 60)) + 3 * np.eye(60)
-    >>> task = SourceTask.from_scores(scores, np.arange(60))
-    >>> model = ScoreInformedExtrapolator(ranks=False).fit(task, draws=500, random_seed=1)
+    >>> gallery = rng.normal(size=(60, 8))
+    >>> probes = gallery + 0.4 * rng.normal(size=(60, 8))
+    >>> task = SourceTask.from_embeddings(probes, gallery, range(60))
+    >>> model = ScoreInformedExtrapolator().fit(task, draws=500, random_seed=1)
     >>> pred = model.predict([60, 600])
     >>> bool(pred.mean[600] < pred.mean[60])
     True
     """
 
-    def __init__(self, discrepancy: float = 0.03, ranks: bool = True) -> None:
+    def __init__(self, discrepancy: float = 0.25) -> None:
         self.discrepancy = discrepancy
-        self.ranks = ranks
 
     @takes_one_task
     def fit(
@@ -149,16 +140,24 @@ class ScoreInformedExtrapolator(FittedModel):
         cores: int | None = None,
         progressbar: bool = True,
     ) -> Self:
-        """Measure the margins and draw from the posteriors.
+        """Calibrate the local tails and draw laws of U*.
 
         Parameters
         ----------
         task : SourceTask
-            At least 50 classes, made from scores or embeddings.
+            Made from scores, embeddings, or lists of a vector index with distances.
         draws : int
-            Draws of the posterior from scores, and of each chain from ranks.
-        tune, chains, target_accept, random_seed, cores, progressbar
-            As for `BayesianExtrapolator.fit`, which draws from ranks.
+            Draws of each chain; all draws are independent.
+        tune : int
+            As for `BayesianExtrapolator.fit`, if ranks are used alone.
+        chains : int
+            Number of chains.
+        target_accept : float
+            As `tune`.
+        random_seed : int, SeedSequence or None
+            Seed of the halves of the classes and of the draws.
+        cores, progressbar : optional
+            As `tune`.
 
         Returns
         -------
@@ -167,10 +166,7 @@ class ScoreInformedExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            A task without scores or with fewer than 50 classes, or with class weights by which they
-            count as fewer than 10 equal ones; an instance whose wrong classes
-            have the same score, all or all but one; scores of a few values only; a negative
-            discrepancy.
+            A task without scores; a negative discrepancy.
 
         Warns
         -----
@@ -179,352 +175,188 @@ class ScoreInformedExtrapolator(FittedModel):
         """
         source_task(task)
         discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
-        with_ranks = truth_value(self.ranks, "ranks")
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, progressbar=progressbar
         )
-        _scores_of(task)
-        if task.n_classes < _FEWEST_CLASSES:
-            raise DataError(
-                f"task: found {task.n_classes} classes, expected at least {_FEWEST_CLASSES}: of "
-                "fewer, margins mislead (docs/scores.md); use BayesianExtrapolator"
-            )
-        effective = 1 / float((task.class_weight**2).sum())
-        if effective < _FEWEST_EFFECTIVE:
-            raise DataError(
-                f"task: by their weights {task.n_classes} classes count as {effective:.1f} equal "
-                f"ones, expected at least {_FEWEST_EFFECTIVE}: of fewer, scores seem to say more "
-                "than they do; use BayesianExtrapolator"
-            )
         seeds = seed_sequence(random_seed)
-        score_seed, rank_seed = seeds.spawn(2)
-        posterior = _from_scores(task, settings.draws, np.random.default_rng(score_seed))
-        rank_model = None
-        if with_ranks:
-            with interrupted_whole("the fit"):
-                rank_model = BayesianExtrapolator().fit(
-                    task, random_seed=rank_seed, **asdict(settings)
-                )
-        tree = posterior.groups()
-        tree.attrs.update(
-            provenance(type(self).__name__, settings, seeds),
-            **task_size(task),
-            discrepancy=float(discrepancy),
-            ranks=int(with_ranks),
+        nearest = task.nearest_classes
+        reason = _why_ranks_alone(task, nearest)
+        if reason:
+            return self._fit_ranks(task, settings, seeds, reason)
+        halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
+        # Instances of a class are alike, and so are those that share their competitors.
+        weight = task.n_test * task.instance_weight / max(task.design_effect(), 1.0)
+        scale, table, mode = _best_scale(nearest, weight, task.n_classes, halves)
+        posterior = TailPosterior.of(table, mode, rng)
+        number_of_draws = settings.chains * settings.draws
+        parameters = posterior.draw(number_of_draws, rng)
+        if (slope := float(parameters[:, 1].mean())) > _LARGEST_SLOPE:
+            why = f"losses fall {slope:.2f} times as fast as the tails of the distances"
+            return self._fit_ranks(task, settings, seeds, why)
+        tail_error = discrepancy * rng.standard_normal(number_of_draws)
+        tested, place = np.unique(task.y, return_inverse=True)
+        weights = draw_laws(
+            parameters,
+            tail_error,
+            task.class_weight[tested],
+            _competitor_effect(task),
+            TailCells.of(depths_of(nearest, scale), _loss_bounds(task), place, task.n_classes),
+            task.n_classes,
+            rng,
         )
-        self._take(posterior, rank_model, tree, (task,))
-        if posterior.doubt:
-            warn(f"{posterior.doubt}. Draw more (draws=)", ConvergenceWarning)
+        shape = settings.chains, settings.draws
+        law = MixtureLaw(BASIS, weights.reshape(*shape, -1))
+        values = {
+            "level": parameters[:, 0],
+            "slope": parameters[:, 1],
+            "look_alikes": expit(parameters[:, 2]),
+            "tail_error": tail_error,
+        }
+        drawn = xr.Dataset({name: (SAMPLE_DIMS, x.reshape(shape)) for name, x in values.items()})
+        _, tree = task_groups(task, law.basis, "auto")
+        tree[HELD_OUT] = xr.DataTree(table.group())
+        tree.attrs.update(
+            scale_kind=scale.kind, scale_origin=scale.origin, pareto_k=posterior.pareto_k
+        )
+        tree["observed_data"] = xr.DataTree(_with_depths(tree, nearest, scale))
+        tree.attrs["score_notes"] = json.dumps(_contradiction(task, law))
+        self._keep_law(task, law, seeds, drawn, tree)
+        if posterior.pareto_k > _LARGEST_PARETO_K:
+            warn(f"{self._doubt_of_weights()}. Use BayesianExtrapolator", ConvergenceWarning)
         return self
 
-    def _take(
-        self,
-        posterior: "_ScorePosterior",
-        rank_model: BayesianExtrapolator | None,
-        tree: xr.DataTree,
-        tasks: tuple[SourceTask, ...],
-    ) -> None:
-        self._posterior, self._rank_model = posterior, rank_model
-        self._keep(tree, tasks)
-
-    @classmethod
-    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make the fitted model that groups describe: the inverse of `idata`.
-
-        Parameters
-        ----------
-        idata : DataTree
-            Groups and attributes of a fitted model of this class.
-        prior : None
-            The model has no prior to choose.
-
-        Returns
-        -------
-        ScoreInformedExtrapolator
-            Without a task.
-
-        Raises
-        ------
-        DataError
-            A prior is given.
-        """
-        if prior is not None:
-            raise DataError("prior: a ScoreInformedExtrapolator has none to choose; leave it out")
-        tree, rank_model = idata.copy(), None
-        with_ranks = bool(tree.attrs["ranks"])
-        if with_ranks:
-            rank_model = BayesianExtrapolator.from_idata(part_of(tree, _RANK_MODEL))
-            del tree[_RANK_MODEL]
-        model = cls(float(tree.attrs["discrepancy"]), with_ranks)
-        model._take(_ScorePosterior.of_groups(tree), rank_model, tree, ())
-        return model
-
-    def _parts(self) -> dict[str, FittedModel]:
-        return {} if self._rank_model is None else {_RANK_MODEL: self._rank_model}
+    def _fit_ranks(
+        self, task: SourceTask, settings: SamplerSettings, seeds: np.random.SeedSequence, why: str
+    ) -> Self:
+        """Take over the draws of the model of the ranks."""
+        with interrupted_whole("the fit"):
+            model = BayesianExtrapolator().fit(task, random_seed=seeds, **asdict(settings))
+        tree = model.idata.copy()
+        notes = [f"ranks alone, since {why}", *sampling_notes(tree, model.diagnosis_)]
+        tree.attrs["score_notes"] = json.dumps(notes)
+        parameters = tree["posterior"].to_dataset()
+        return self._keep_law(task, model.law_, seeds, parameters, tree)
 
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
-        margins = measure_margins(_scores_of(tasks[0]), tasks[0].y)
-        return _observed_group(margins.margin, tasks[0].evidence.losses)
-
-    def _draws_at(self, k: IntArray) -> xr.DataArray:
-        return self.predict(k).draws
-
-    def _convergence(self) -> str:
-        scores = f"Pareto k {self.pareto_k_:.2f}"
-        if self._rank_model is None:
-            return scores
-        return f"{scores}; of ranks {self._rank_model.diagnosis_!r}"
-
-    def _sampler_text(self) -> str:
-        return f"importance sampling, {self._drawn()}"
+        _, tree = task_groups(tasks[0], self._basis, "auto")
+        if self._scale is None:
+            return tree["observed_data"].to_dataset()
+        return _with_depths(tree, tasks[0].nearest_classes, self._scale)
 
     @property
-    def rank_model_(self) -> BayesianExtrapolator | None:
-        """The model of the ranks; None without `ranks`."""
-        self._require("_posterior")
-        return self._rank_model
+    def _scale(self) -> DistanceScale | None:
+        attributes = self._require("_tree").attrs
+        if "scale_kind" not in attributes:
+            return None
+        return DistanceScale(attributes["scale_kind"], float(attributes["scale_origin"]))
+
+    def _doubt_of_weights(self) -> str:
+        return (
+            f"the importance weights of the calibration have a Pareto k of {self.pareto_k_:.2f}, "
+            f"above {_LARGEST_PARETO_K}"
+        )
+
+    def _model_notes(self) -> list[Note]:
+        notes = json.loads(self._tree.attrs["score_notes"])
+        return [*notes, self._doubt_of_weights()] if self.pareto_k_ > _LARGEST_PARETO_K else notes
+
+    def _convergence(self) -> str:
+        if self.scale_ is None:
+            return super()._convergence()
+        return f"independent draws, Pareto k {self.pareto_k_:.2f}"
+
+    def _sampler_text(self) -> str:
+        if self.scale_ is None:
+            return super()._sampler_text()
+        return f"importance sampling, {self._drawn()}"
+
+    def _fit_text(self) -> str:
+        return "ranks alone" if self.scale_ is None else f"tails on distances {self.scale_}"
 
     @property
     def posterior_(self) -> xr.Dataset:
-        """Draws of the parameters of r and s."""
+        """Draws of the parameters of the calibration, or of the model of the ranks."""
         return self._require("_tree")["posterior"].to_dataset()
 
     @property
-    def margins_(self) -> FloatArray:
-        """Margin of each test instance."""
-        return self._require("_posterior").margin
+    def scale_(self) -> str | None:
+        """Scale of the scores s on which they are distances; None if ranks are used alone."""
+        return None if self._scale is None else str(self._scale)
 
     @property
     def pareto_k_(self) -> float:
-        """Tail index of the importance weights behind the draws."""
-        return self._require("_posterior").pareto_k
-
-    def predict(self, k: ClassCounts) -> Extrapolation:
-        """Posterior of the accuracy on `k` classes.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, 2..10^12.
-
-        Returns
-        -------
-        Extrapolation
-            One chain. A note says where ranks and scores contradict each other.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
-        """
-        posterior = self._require("_posterior")
-        counts = class_counts(k)
-        notes = [*self._data_notes, *filter(None, (posterior.doubt, posterior.advice))]
-        values = posterior.accuracy(counts)
-        if self._rank_model is not None:
-            discrepancy = float(self._tree.attrs["discrepancy"])
-            from_ranks = self._rank_model.predict(counts)
-            ranked = from_ranks.draws.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, counts.size)
-            notes += _contradictions(counts, values, ranked, discrepancy)
-            values = self._pooled(values, ranked, discrepancy)
-        prediction = Extrapolation.from_draws(
-            counts, values[None], self._fitted_name, "credible", self._n_classes, tuple(notes)
-        )
-        if self._rank_model is None:
-            return prediction
-        every_note = dict.fromkeys((*prediction.notes, *from_ranks.notes))
-        return replace(prediction, notes=tuple(every_note))
-
-    @staticmethod
-    def _pooled(scores: FloatArray, ranks: FloatArray, discrepancy: float) -> FloatArray:
-        """Draws whose quantiles are the weighted averages of those of both posteriors."""
-        uncertain = scores.var(axis=0) + discrepancy**2
-        spread = ranks.var(axis=0)
-        weight = spread / np.maximum(spread + uncertain, 1e-300)
-        return weight * scores + (1 - weight) * _same_quantiles(ranks, scores)
+        """Tail index of the importance weights; NaN if ranks are used alone."""
+        return float(self._require("_tree").attrs.get("pareto_k", np.nan))
 
 
-def _scores_of(task: SourceTask) -> ScoreSource:
-    """Scores of a task, or a DataError where it has none."""
-    remedy = f"{WITH_SCORES}, or use BayesianExtrapolator"
-    return require_scores(task, "ScoreInformedExtrapolator", remedy)
-
-
-def _observed_group(margin: FloatArray, losses: IntArray) -> xr.Dataset:
-    return xr.Dataset({"margin": ("instance", margin), "losses": ("instance", losses)})
-
-
-@dataclass(frozen=True)
-class _ScorePosterior:
-    """Draws of the regression's parameters (draws, 7) and of the weights of the tested classes."""
-
-    theta: FloatArray
-    weight: FloatArray  # (draws, n_tested), over repeats
-    regressors: Regressors
-    tested: IntArray  # place of each instance's class among the tested ones
-    margin: FloatArray
-    pareto_k: float
-    advice: str
-
-    def groups(self) -> xr.DataTree:
-        """Groups of `idata` that hold all of this."""
-        draws = {"chain": [0], "draw": np.arange(len(self.theta))}
-        parameters = {
-            name: (SAMPLE_DIMS, self.theta[None, :, i]) for i, name in enumerate(PARAMETERS)
-        }
-        regressors = {
-            name: ("instance", values)
-            for name, values in self.regressors._asdict().items()
-            if name not in ("losses", "n_rivals")
-        }
-        tree = xr.DataTree.from_dict(
-            {
-                "posterior": xr.Dataset(parameters, draws),
-                "class_weights": xr.Dataset(
-                    {"weight": ((*SAMPLE_DIMS, "tested_class"), self.weight[None])}, draws
-                ),
-                "observed_data": _observed_group(self.margin, self.regressors.losses),
-                "constant_data": xr.Dataset(
-                    {**regressors, "tested": ("instance", self.tested)},
-                    attrs={"n_rivals": self.regressors.n_rivals},
-                ),
-            }
-        )
-        tree.attrs.update(pareto_k=self.pareto_k, advice=self.advice)
-        return tree
-
-    @classmethod
-    def of_groups(cls, tree: xr.DataTree) -> Self:
-        """Inverse of `groups`."""
-        names = "posterior", "class_weights", "observed_data", "constant_data"
-        posterior, weights, observed, constant = (tree[name].to_dataset() for name in names)
-        regressors = Regressors(
-            losses=observed["losses"].values,
-            n_rivals=int(constant.attrs["n_rivals"]),
-            **{
-                name: constant[name].values
-                for name in Regressors._fields
-                if name not in ("losses", "n_rivals")
-            },
-        )
-        theta = np.stack([posterior[name].values[0] for name in PARAMETERS], axis=-1)
-        weight, tested = weights["weight"].values[0], constant["tested"].values
-        if len(theta) != len(weight) or tested.shape != regressors.losses.shape:
-            raise DataError(
-                f"idata: found {len(theta)} draws of the parameters and {len(weight)} of the "
-                f"weights, {tested.size} regressors and {regressors.losses.size} losses, expected "
-                "equal numbers"
-            )
-        if not np.isin(tested, np.arange(weight.shape[1])).all():
-            raise DataError("idata: constant_data/tested names classes that have no weights")
-        return cls(
-            theta,
-            weight,
-            regressors,
-            tested,
-            observed["margin"].values,
-            float(tree.attrs["pareto_k"]),
-            str(tree.attrs["advice"]),
-        )
-
-    @property
-    def doubt(self) -> str:
-        """Why the draws are not to be trusted, if so."""
-        if self.pareto_k <= _LARGEST_PARETO_K:
-            return ""
+def _why_ranks_alone(task: SourceTask, nearest: NearestClasses) -> str:
+    """Why the scores are of no use, or an empty text."""
+    if task.n_classes < _FEWEST_CLASSES:
+        return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
+    effective = 1 / float((task.class_weight**2).sum())
+    if effective < _FEWEST_EFFECTIVE:
         return (
-            f"not converged: the importance weights of the scores' posterior have a Pareto k of "
-            f"{self.pareto_k:.2f}, above {_LARGEST_PARETO_K}"
+            f"by their weights {task.n_classes} classes count as {effective:.1f} equal ones, fewer "
+            f"than {_FEWEST_EFFECTIVE}"
         )
-
-    def accuracy(self, counts: IntArray) -> FloatArray:
-        """Draws of the accuracy: shape (draws, n_k)."""
-        values = [
-            accuracy_given_margin(theta, self.regressors, counts) @ weight[self.tested]
-            for theta, weight in zip(self.theta, self.weight, strict=True)
-        ]
-        # Weights sum to 1 up to rounding.
-        return np.minimum(values, 1.0)
-
-
-def _from_scores(task: SourceTask, draws: int, rng: np.random.Generator) -> _ScorePosterior:
-    """Posterior of the regression of ranks on margins."""
-    source = _scores_of(task)
-    margins = measure_margins(source, task.y)
-    instance_weight = task.n_test * task.instance_weight
-    regressors = Regressors.of(margins, task.evidence.losses, instance_weight, task.n_classes)
-    telling = np.flatnonzero(margins.margin > -ndtri(_share_of_interest(task.n_classes)))
-    theta, pareto_k = draw_posterior(
-        regressors.select(telling), priors(margins.unevenness), task.design_effect(), draws, rng
-    )
-    classes, tested, repeats = np.unique(task.y, return_inverse=True, return_counts=True)
-    shape = 1 / task.evidence.competitor_effect
-    weight = _resampled(task.class_weight[classes], shape, draws, rng) / repeats
-    advice = _note_on_probabilities(source)
-    return _ScorePosterior(theta, weight, regressors, tested, margins.margin, pareto_k, advice)
+    if nearest.scores.shape[1] < N_NEAREST:
+        return f"the lists are shorter than the {N_NEAREST} nearest wrong classes that make a tail"
+    tied = share_tied(nearest)
+    if task.kind in ("decisions", "tied scores") or tied > _LARGEST_TIED_SHARE:
+        return (
+            f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
+            "have one score), so they tell no distances"
+        )
+    return ""
 
 
-def _resampled(
-    weight: FloatArray, shape: float, draws: int, rng: np.random.Generator
-) -> FloatArray:
-    r"""Draws from a Dirichlet law about class weights, each row summing to 1: shape (draws, n).
-
-    With parameters :math:`a\, w_l / S`, :math:`S = \sum_l w_l^2` and a the `shape`, a mean over
-    classes has about the variance :math:`S / a \sum_l w_l (m_l - A)^2`: all classes tell how they
-    differ. Gamma draws of one shape, times :math:`w_l`, would have :math:`w_l^2` there, and a heavy
-    class would be compared with itself.
-    """
-    relative = weight / weight.max()
-    shapes = shape * relative * (relative.sum() / (relative**2).sum())
-    size = draws, weight.size
-    with np.errstate(divide="ignore"):  # weights of 0
-        # In logarithms, since draws of a small shape underflow.
-        chances = np.log(rng.gamma(shapes + 1, size=size))
-        chances -= rng.standard_exponential(size) / shapes
-    resampled = np.exp(chances - chances.max(axis=1, keepdims=True))
-    return resampled / resampled.sum(axis=1, keepdims=True)
+def _best_scale(
+    nearest: NearestClasses, weight: FloatArray, n_classes: int, rng: np.random.Generator
+) -> tuple[DistanceScale, HeldOutTable, FloatArray]:
+    """The scale on which held-out losses are likeliest, their table there, and the mode."""
+    halves = random_halves(n_classes, rng)
+    best: tuple[DistanceScale, HeldOutTable, FloatArray] | None = None
+    highest = -np.inf
+    for scale in candidate_scales(nearest):
+        table = HeldOutTable.of(nearest, scale, weight, halves)
+        mode, height = mode_of(table)
+        if best is None or height > highest:
+            best, highest = (scale, table, mode), height
+    assert best is not None
+    return best
 
 
-def _note_on_probabilities(source: ScoreSource) -> str:
-    """Advice where the scores of an instance sum to 1."""
-    scores = source.scores(np.arange(min(source.shape[0], _LOOKED_AT)))
-    if (scores < 0).any() or (np.abs(scores.sum(axis=1) - 1) > _ROUNDING).any():
-        return ""
-    return (
-        "the scores are probabilities, which compare classes of one instance only; margins of "
-        "logits, or of log p less its mean over each row, err less"
-    )
+def _loss_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
+    """Smallest and largest losses (n,) that the ranks allow."""
+    if task.intervals is None:
+        return task.evidence.losses, task.evidence.losses
+    return task.intervals.lowest.losses, task.intervals.highest.losses
 
 
-def _share_of_interest(n_classes: int) -> float:
-    """Largest share of pairs at which ranks are regressed on margins."""
-    return max(_LARGEST_SHARE, _FEWEST_LOSSES / (n_classes - 1))
+def _competitor_effect(task: SourceTask) -> float:
+    """Inflation of the variance between classes by the competitors that they share."""
+    return UNSEEN_COMPETITORS if task.intervals is not None else task.evidence.competitor_effect
 
 
-def _same_quantiles(draws: FloatArray, like: FloatArray) -> FloatArray:
-    """Quantiles of `draws` at the ranks that `like` has, column by column."""
-    order = like.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
-    level = (np.arange(len(like)) + 0.5) / len(like)
-    return np.take_along_axis(np.quantile(draws, level, axis=0), order, axis=0)
+def _with_depths(tree: xr.DataTree, nearest: NearestClasses, scale: DistanceScale) -> xr.Dataset:
+    """The group observed_data with the number of instances at each depth."""
+    depth = depths_of(nearest, scale)
+    counts = on_grid(depth[depth > 0], 1.0, DEPTHS)
+    return tree["observed_data"].to_dataset().assign(depth_counts=("depth", counts))
 
 
-def _contradictions(
-    counts: IntArray, scores: FloatArray, ranks: FloatArray, discrepancy: float
-) -> list[str]:
-    """Note on the first number of classes at which the two posteriors lie far apart."""
-    apart = np.abs(scores.mean(axis=0) - ranks.mean(axis=0))
-    sd = np.sqrt(scores.var(axis=0) + ranks.var(axis=0) + discrepancy**2)
-    far = np.flatnonzero((apart > _CONFLICT * sd) & (apart > _SMALLEST_CONFLICT))
-    if not far.size:
+def _contradiction(task: SourceTask, law: MixtureLaw) -> list[str]:
+    """Note if tails foretell another accuracy on the source classes than was measured."""
+    k = np.array([task.n_classes])
+    lower, upper = task.accuracy_bounds(k)
+    if upper[0] - lower[0] > _SMALLEST_CONFLICT:
         return []
-    first = far[0]
+    measured, foretold = float(lower[0] + upper[0]) / 2, law.expected(k)
+    apart = abs(measured - float(foretold.mean()))
+    if apart <= max(_CONFLICT * float(foretold.std()), _SMALLEST_CONFLICT):
+        return []
     return [
-        f"ranks and scores contradict each other: {ranks[:, first].mean():.3f} and "
-        f"{scores[:, first].mean():.3f} at k={counts[first]}, "
-        "more than two standard deviations apart; is the true class scored like the wrong ones?"
+        f"ranks and scores contradict each other: accuracy on the {task.n_classes} source classes "
+        f"is {measured:.3f}, tails foretell {foretold.mean():.3f}; is the true class scored like "
+        "the wrong ones?"
     ]

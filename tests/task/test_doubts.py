@@ -34,7 +34,6 @@ ESTIMATORS = {
         {"two": cb.MixturePrior(deviation=0), "mixture": cb.MixturePrior()}
     ).fit(task, **FEW),
     "scores": lambda task: cb.ScoreInformedExtrapolator().fit(task, **FEW),
-    "scores alone": lambda task: cb.ScoreInformedExtrapolator(ranks=False).fit(task, **FEW),
 }
 
 

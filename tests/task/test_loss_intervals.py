@@ -177,7 +177,6 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
         lambda: cb.PseudoLikelihood().fit(task),
         lambda: cb.backtest([cb.KDE()], task, 20),
         lambda: average_test_risk(task, 1 - np.eye(40), 20),
-        lambda: cb.ScoreInformedExtrapolator().fit(task, **FEW),
         lambda: cb.extrapolate_groups(task, task.y % 2, 100, progressbar=False),
     ):
         with pytest.raises(cb.DataError, match=f"made from {kind} and has no ranks.*; pass"):

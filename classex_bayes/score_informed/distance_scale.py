@@ -1,0 +1,68 @@
+"""Scales on which a score is the logarithm of a distance."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.typing import FloatArray
+
+# Origins to try beyond the best score, in standard deviations of the listed scores.
+_BEYOND = 0.03, 0.1, 0.3, 1.0, 3.0
+
+
+@dataclass(frozen=True)
+class DistanceScale:
+    r"""What turns scores s, larger is better, into log distances.
+
+    Local tails look at differences of log distances within a row alone, so a power of the
+    distances is the same scale.
+
+    Attributes
+    ----------
+    kind : {"origin", "exponential", "reciprocal"}
+        :math:`\log(s_0 - s)` with an origin :math:`s_0` that no score exceeds; :math:`-s`, its
+        limit for a far origin, as for logits; or :math:`-\log s`, as for probabilities.
+    origin : float
+        :math:`s_0`: 0 for distances, whose negatives are scores, and 1 for the cosine.
+    """
+
+    kind: str
+    origin: float = np.inf
+
+    def log_distance(self, scores: FloatArray) -> FloatArray:
+        """Log distances, infinite where a score is the origin or is ruled out."""
+        with np.errstate(divide="ignore"):
+            if self.kind == "exponential":
+                return -scores
+            if self.kind == "reciprocal":
+                return -np.log(np.maximum(scores, 0.0))
+            return np.log(np.maximum(self.origin - scores, 0.0))
+
+    def __str__(self) -> str:
+        """The scale in words, s being a score."""
+        return {
+            "exponential": "exp(-s)",
+            "reciprocal": "1 / s",
+            "origin": f"{self.origin:.4g} - s" if self.origin else "-s",
+        }[self.kind]
+
+
+def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
+    """The natural scale of distances and cosines; for other scores a family to choose from."""
+    listed = nearest.scores[np.isfinite(nearest.scores)]
+    known = nearest.true[np.isfinite(nearest.true)]
+    best = float(np.concatenate([listed, known]).max())
+    if nearest.perfect is not None and best <= nearest.perfect + _ROUNDING:
+        yield DistanceScale("origin", nearest.perfect)
+        return
+    yield DistanceScale("exponential")
+    if min(listed.min(), known.min()) >= 0:
+        yield DistanceScale("reciprocal")
+    spread = float(listed.std())
+    for beyond in _BEYOND:
+        yield DistanceScale("origin", best + beyond * spread)
+
+
+_ROUNDING = 1e-9  # by which a cosine may exceed 1

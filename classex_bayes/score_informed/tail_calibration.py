@@ -1,0 +1,236 @@
+r"""Calibration of local tails by losses in held-out halves of the classes.
+
+A wrong class is nearer than the true one with probability
+
+.. math:: \log p = \log \frac{j}{k - 1} + c - b v q + \varepsilon, \qquad
+          \varepsilon \sim N(0, 1 / j),
+
+with the depth q of `classex_bayes.score_informed.local_tails` among k classes. The level c and the
+slope b are 0 and 1 for exact power laws. The scatter is that of the order statistic :math:`r_j`.
+v is 1, or, with probability :math:`\pi`, uniform on [0, 1]: the instance has look-alikes that the
+nearest wrong classes do not foretell. Split into halves, the classes of one half give q, and among
+the n classes of the other half the losses are Binomial(n, p).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.score_informed.distance_scale import DistanceScale
+from classex_bayes.score_informed.local_tails import LARGEST_DEPTH, N_NEAREST, held_out_losses
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+# Depths at which the likelihood and laws are tabulated.
+DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
+_N_SPLITS = 4
+# Priors: c ~ N, b ~ Student t, logit(pi) ~ N. Means and scales are those of the populations of
+# `classex_bayes.studies.corpus`; the t law is for those whose exponents change with the distance.
+_MEAN, _SCALE = np.array([-0.2, 1.08, -2.8]), np.array([0.12, 0.1, 0.6])
+_SLOPE_FREEDOM = 3.0
+_LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
+SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
+SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
+_SHORTER = (np.arange(10) + 0.5) / 10
+_DIFFERENCE = 0.3  # of the Hessian, in units of the prior
+_PROPOSAL_FREEDOM, _N_PROPOSALS = 3.0, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTable:
+    """Weight of the instances by losses in the other half and by depth; it sums to n at most.
+
+    Attributes
+    ----------
+    losses : int array of shape (n_losses,)
+        Losses that occur.
+    weight : array of shape (n_losses, 151)
+        Weights, split linearly between the two nearest of `DEPTHS`.
+    n_rivals : float
+        Classes of a half other than the true one, on average.
+    """
+
+    losses: IntArray
+    weight: FloatArray
+    n_rivals: float
+
+    @classmethod
+    def of(
+        cls,
+        nearest: NearestClasses,
+        scale: DistanceScale,
+        weight: FloatArray,
+        halves: Sequence[BoolArray],
+    ) -> "HeldOutTable":
+        """Take depths from each of the halves (k1,), and losses from the other classes.
+
+        `weight` (n,) is that of the instances; all halves together count an instance once.
+        """
+        depths, losses = zip(
+            *(held_out_losses(nearest, scale, half) for half in halves), strict=True
+        )
+        depth, lost = np.concatenate(depths), np.concatenate(losses)
+        share = np.tile(weight, len(depths)) / len(depths)
+        inside = depth > 0
+        values, row = np.unique(lost[inside], return_inverse=True)
+        table = np.zeros((values.size, DEPTHS.size))
+        for column, part in split_linearly(depth[inside], DEPTHS):
+            np.add.at(table, (row, column), part * share[inside])
+        return cls(values, table, (halves[0].size - 1) / 2)
+
+    def group(self) -> xr.Dataset:
+        """Group of `idata`."""
+        coords = {"loss": self.losses, "depth": DEPTHS}
+        values = {"weight": (("loss", "depth"), self.weight), "n_rivals": self.n_rivals}
+        return xr.Dataset(values, coords)
+
+    @classmethod
+    def of_group(cls, group: xr.Dataset) -> "HeldOutTable":
+        """Inverse of `group`."""
+        return cls(group["loss"].values, group["weight"].values, float(group["n_rivals"]))
+
+    def log_likelihood(self, parameters: FloatArray) -> float:
+        """Log-likelihood of one point (level, slope, log odds of look-alikes)."""
+        log_p, chance = tail_law(parameters, self.n_rivals)
+        log_wins = np.log1p(-np.exp(log_p))
+        row, column = self._filled
+        lost = self.losses[row, None]
+        terms = lost * log_p[column] + (self.n_rivals - lost) * log_wins[column]
+        top = terms.max(axis=1)
+        log_chance = np.log(np.exp(terms - top[:, None]) @ chance) + top
+        return float(self.weight[row, column] @ log_chance)
+
+    @cached_property
+    def _filled(self) -> tuple[IntArray, IntArray]:
+        row, column = np.nonzero(self.weight)
+        return row, column
+
+
+def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
+    """Halves (k1,) of the classes, each followed by the other one."""
+    halves = [rng.permutation(n_classes) < n_classes // 2 for _ in range(_N_SPLITS)]
+    return [side for half in halves for side in (half, ~half)]
+
+
+def split_linearly(values: FloatArray, grid: FloatArray) -> list[tuple[IntArray, FloatArray]]:
+    """Places on an even grid and shares of the two points next to each value."""
+    position = np.clip((values - grid[0]) / (grid[1] - grid[0]), 0, grid.size - 1)
+    left = np.minimum(position.astype(np.int64), grid.size - 2)
+    return [(left, 1 - (position - left)), (left + 1, position - left)]
+
+
+def on_grid(values: FloatArray, weight: FloatArray | float, grid: FloatArray) -> FloatArray:
+    """Weight of the values at each point of an even grid, split linearly."""
+    total = np.zeros(grid.size)
+    for place, part in split_linearly(values, grid):
+        total += np.bincount(place, part * weight, grid.size)
+    return total
+
+
+def tail_law(
+    parameters: FloatArray, n_rivals: float, scatter: FloatArray | float = N_NEAREST**-0.5
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes of log p (151, m) at `DEPTHS`, and their probabilities (m,).
+
+    `parameters` are level, slope and log odds of look-alikes. `scatter` is the standard deviation
+    of log p, one for each depth or for all.
+    """
+    level, slope, odds = parameters
+    share = max(float(expit(odds)), _SMALLEST_SHARE)
+    base = np.log(N_NEAREST / n_rivals) + level
+    usual = (base - slope * DEPTHS)[:, None] + np.reshape(scatter, (-1, 1)) * SCATTER_NODES
+    look_alike = base - slope * DEPTHS[:, None] * _SHORTER
+    chance = np.concatenate(
+        [
+            (1 - share) * SCATTER_WEIGHT,
+            np.full(_SHORTER.size, share / _SHORTER.size),
+        ]
+    )
+    return np.minimum(np.hstack([usual, look_alike]), _LARGEST_LOG_P), chance
+
+
+def log_prior(parameters: FloatArray) -> float:
+    """Log prior density of level, slope and log odds of look-alikes, up to a constant."""
+    level, slope, odds = (((parameters - _MEAN) / _SCALE) ** 2).tolist()
+    of_slope = (_SLOPE_FREEDOM + 1) * np.log1p(slope / _SLOPE_FREEDOM)
+    return float(-0.5 * (level + odds + of_slope))
+
+
+@dataclass(frozen=True)
+class TailPosterior:
+    """Importance sample of level, slope and log odds of look-alikes.
+
+    Attributes
+    ----------
+    proposals : array of shape (n, 3)
+        Draws from a Student t law about the mode.
+    weight : array of shape (n,)
+        Pareto-smoothed importance weights, summing to 1.
+    pareto_k : float
+        Tail index of the weights before; above 0.7 they are uncertain.
+    """
+
+    proposals: FloatArray
+    weight: FloatArray
+    pareto_k: float
+
+    @classmethod
+    def of(cls, table: HeldOutTable, mode: FloatArray, rng: np.random.Generator) -> "TailPosterior":
+        """Propose about the mode with the curvature there, then with the moments of these draws."""
+        centre, precision = mode, _curvature(table, mode)
+        for _ in range(2):
+            values, vectors = np.linalg.eigh(precision)
+            # In units of the prior; the likelihood only narrows it.
+            root = _SCALE[:, None] * vectors / np.sqrt(np.maximum(values, 0.5))
+            normal = rng.standard_normal((_N_PROPOSALS, mode.size))
+            stretch = np.sqrt(_PROPOSAL_FREEDOM / rng.chisquare(_PROPOSAL_FREEDOM, _N_PROPOSALS))
+            standard = normal * stretch[:, None]
+            proposals = centre + standard @ root.T
+            target = np.array([log_density(table, point) for point in proposals])
+            power = (_PROPOSAL_FREEDOM + mode.size) / 2
+            proposed = -power * np.log1p((standard**2).sum(axis=1) / _PROPOSAL_FREEDOM)
+            # Pareto smoothing takes the log density of what is left out, the reverse of a weight.
+            log_weight, pareto_k = array_stats.psislw(proposed - target)
+            weight = np.exp(log_weight - log_weight.max())
+            weight /= weight.sum()
+            centre = weight @ proposals
+            away = (proposals - centre) / _SCALE * np.sqrt(weight)[:, None]
+            precision = np.linalg.inv(away.T @ away)
+        return cls(proposals, weight, float(pareto_k))
+
+    def draw(self, number: int, rng: np.random.Generator) -> FloatArray:
+        """Draws (number, 3) of level, slope and log odds of look-alikes, in random order."""
+        levels = (np.arange(number) + rng.random()) / number
+        places = np.searchsorted(np.cumsum(self.weight), levels)
+        return self.proposals[rng.permutation(np.minimum(places, self.weight.size - 1))]
+
+
+def log_density(table: HeldOutTable, point: FloatArray) -> float:
+    """Log density of the posterior at (level, slope, log odds of look-alikes), unnormalised."""
+    return table.log_likelihood(point) + log_prior(point)
+
+
+def mode_of(table: HeldOutTable) -> tuple[FloatArray, float]:
+    """Mode of the posterior, and the log density there, which scales of scores compare."""
+    best = minimize(lambda unit: -log_density(table, _MEAN + _SCALE * unit), np.zeros(_MEAN.size))
+    return _MEAN + _SCALE * best.x, -float(best.fun)
+
+
+def _curvature(table: HeldOutTable, mode: FloatArray) -> FloatArray:
+    """Hessian of minus the log density at the mode, in units of the prior."""
+    size = mode.size
+    hessian = np.empty((size, size))
+    steps = _DIFFERENCE * np.diag(_SCALE)
+    for i in range(size):
+        for j in range(i, size):
+            plus, minus = steps[i] + steps[j], steps[i] - steps[j]
+            corners = [log_density(table, mode + move) for move in (plus, minus, -minus, -plus)]
+            second = corners[0] - corners[1] - corners[2] + corners[3]
+            hessian[i, j] = hessian[j, i] = -second / (4 * _DIFFERENCE**2)
+    return hessian

@@ -1,0 +1,147 @@
+"""Posterior predictive check of the calibration: losses of held-out halves by predicted p."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.special import logit
+
+from classex_bayes.bayes.provenance import stage_rng
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import Display, Shown
+from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
+from classex_bayes.score_informed.score_informed import HELD_OUT, ScoreInformedExtrapolator
+from classex_bayes.score_informed.tail_calibration import HeldOutTable, tail_law
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+_N_GROUPS, _MOST_DRAWS, _STAGE = 8, 1000, 7
+_LEVEL = 0.01
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TailReport(Shown):
+    """Instances that lost in held-out halves of the classes, beside replicates; of `tail_checks`.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row for each group of instances, from shallow to deep: "p" (mean predicted chance that
+        a class is nearer than the true one), "instances" (number, those of one class and its
+        competitors counted as the design effect says), "lost" (share that lost to a class of
+        the other half), and mean and limits of this share over replicates.
+    p_value : float
+        Share of replicates whose distance from their expectation is above that of the data. It is
+        not uniform even if the model is right, since the same losses were fitted.
+    """
+
+    table: pd.DataFrame
+    p_value: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the distance is one that replicates reach."""
+        return self.p_value > _LEVEL
+
+    def _display(self) -> Display:
+        verdict = "nothing unusual" if self.passed else "unusual"
+        title = f"Losses in held-out halves by predicted p: {verdict} (p-value {self.p_value:.2f})"
+        return Display(title, self.table, (), decimals=4)
+
+
+def tail_checks(
+    model: ScoreInformedExtrapolator,
+    *,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+) -> TailReport:
+    r"""Compare losses in held-out halves with replicates from the calibration.
+
+    Instances are grouped by their depth in the tail of one half. A replicate draws, for each
+    group, how many of its instances lose to some of the n classes of the other half, with
+    probability :math:`1 - E[(1 - p)^n]`. The distance is Pearson's.
+
+    Parameters
+    ----------
+    model : ScoreInformedExtrapolator
+        A fitted model.
+    ci_prob, ci_kind : optional
+        Level and kind of the limits; ArviZ's rcParams by default.
+    random_seed : int, SeedSequence or None
+        Seed; by default that of the fit.
+
+    Returns
+    -------
+    TailReport
+
+    Raises
+    ------
+    DataError
+        Not such a model, or one that uses ranks alone.
+
+    Examples
+    --------
+    >>> from classex_bayes.task.source_task import SourceTask
+    >>> rng = np.random.default_rng(1)
+    >>> gallery = rng.normal(size=(100, 6))
+    >>> probes = gallery + 0.4 * rng.normal(size=(100, 6))
+    >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
+    >>> model = ScoreInformedExtrapolator().fit(task, draws=200, random_seed=1)
+    >>> tail_checks(model).passed
+    True
+    """
+    if not isinstance(model, ScoreInformedExtrapolator):
+        raise DataError(
+            f"model: expected a ScoreInformedExtrapolator, found {type(model).__name__}"
+        )
+    prob, kind = interval_settings(ci_prob, ci_kind)
+    tree = model.idata
+    if model.scale_ is None:
+        raise DataError("model: it uses ranks alone; check it with posterior_checks")
+    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset())
+    rng = stage_rng(tree.attrs, _STAGE, random_seed)
+    drawn = model.posterior_
+    points = np.column_stack(
+        [
+            drawn["level"].values.ravel(),
+            drawn["slope"].values.ravel(),
+            logit(drawn["look_alikes"].values.ravel()),
+        ]
+    )
+    points = points[rng.permutation(len(points))[:_MOST_DRAWS]]
+    by_depth = table.weight.sum(axis=0)
+    group = _groups(by_depth)
+    membership = group[:, None] == np.arange(group.max() + 1)
+    size = by_depth @ membership
+    losing = np.empty((len(points), size.size))
+    p = np.zeros(size.size)
+    for row, point in enumerate(points):
+        log_p, chance = tail_law(point, table.n_rivals)
+        wins = np.exp(table.n_rivals * np.log1p(-np.exp(log_p))) @ chance
+        losing[row] = (by_depth * (1 - wins)) @ membership / size
+        p += (by_depth * (np.exp(log_p) @ chance)) @ membership / size / len(points)
+    number = np.maximum(np.rint(size), 1).astype(int)
+    replicated = rng.binomial(number, losing) / number
+    lost = table.weight[table.losses > 0].sum(axis=0) @ membership / size
+
+    def distance(share: FloatArray) -> FloatArray:
+        variance = np.maximum(losing * (1 - losing), 0.5 / number) / number
+        return ((share - losing) ** 2 / variance).sum(axis=1)
+
+    above = distance(replicated) - distance(lost)
+    p_value = float(np.mean(above > 0) + 0.5 * np.mean(above == 0))
+    draws = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "group"))
+    rows = pd.DataFrame(
+        {"p": p, "instances": size, "lost": lost, "mean": replicated.mean(axis=0)},
+        index=pd.RangeIndex(size.size, name="group"),
+    )
+    rows[list(interval_columns(prob, kind))] = interval_of(draws, prob, kind).values
+    return TailReport(rows, p_value)
+
+
+def _groups(by_depth: FloatArray) -> IntArray:
+    """Group (151,) of each depth: about as many instances in each."""
+    below = np.cumsum(by_depth) - by_depth / 2
+    numbers = np.minimum(below / by_depth.sum() * _N_GROUPS, _N_GROUPS - 1).astype(int)
+    return np.unique(numbers, return_inverse=True)[1]

@@ -1,0 +1,164 @@
+"""Draws of the law of U* from local tails: weights on the knots of a radial basis."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import log_ndtr, ndtri_exp
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.score_informed.local_tails import N_NEAREST
+from classex_bayes.score_informed.tail_calibration import (
+    DEPTHS,
+    SCATTER_NODES,
+    SCATTER_WEIGHT,
+    on_grid,
+    split_linearly,
+    tail_law,
+)
+from classex_bayes.typing import FloatArray, IntArray
+
+# Finer than the knots of the priors: laws of instances are narrow, and their knots blur them.
+BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
+_STEP = float(BASIS.knots[1] - BASIS.knots[0])
+# Variance that the kernel of a knot, and linear splitting between knots, give to one point.
+_BLUR = BASIS.bandwidth**2 + _STEP**2 / 6
+_LOG_P = np.linspace(-40.0, -1e-3, 8000)
+_Z = -ndtri_exp(_LOG_P)
+# Depth at which p is about e^-2 / k1: instances beyond it hardly lose, so losses tell no more.
+_TOLD_DEPTH = np.log(N_NEAREST) + 2.0
+_MOST_GROUPS = 20_000  # of classes that are resampled together
+_DRAWS_AT_ONCE = 200
+
+
+class TailCells(NamedTuple):
+    """Instances of the tested classes by what is known of their p.
+
+    Attributes
+    ----------
+    share : sparse array of shape (n_classes, 151 + n_outside)
+        Share of each tested class's instances in each cell: the depths of
+        `classex_bayes.score_informed.tail_calibration.DEPTHS`, then the losses of instances outside
+        their tails.
+    outside : array of shape (n_outside, m)
+        Law of Z on the knots for each of the latter.
+    """
+
+    share: csr_array
+    outside: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        depth: FloatArray,
+        bounds: tuple[IntArray, IntArray],
+        class_place: IntArray,
+        n_classes: int,
+    ) -> Self:
+        """Cells of instances whose losses lie within `bounds`, two arrays of shape (n,).
+
+        `class_place` (n,) numbers the tested classes.
+        """
+        inside = depth > 0
+        lost, cell = np.unique(np.stack(bounds)[:, ~inside], axis=1, return_inverse=True)
+        rows, columns, values = [class_place[~inside]], [DEPTHS.size + cell.ravel()], []
+        values.append(np.ones(cell.size))
+        for column, part in split_linearly(depth[inside], DEPTHS):
+            rows.append(class_place[inside])
+            columns.append(column)
+            values.append(part)
+        place = np.concatenate(rows), np.concatenate(columns)
+        repeats = np.bincount(class_place)
+        share = np.concatenate(values) / repeats[place[0]]
+        shape = repeats.size, DEPTHS.size + lost.shape[1]
+        outside = np.array([_law_outside(low, high, n_classes) for low, high in lost.T])
+        return cls(csr_array((share, place), shape=shape), outside.reshape(-1, BASIS.knots.size))
+
+
+def _law_outside(lowest: int, highest: int, n_classes: int) -> FloatArray:
+    """Law of Z given the losses on k1 classes, log p being even between them if they are open."""
+    ends = np.log((np.array([lowest, highest]) + 0.5) / n_classes)
+    centres = np.linspace(ends[0], ends[1], 1 if lowest == highest else 20)
+    log_p = np.add.outer(centres, SCATTER_NODES / np.sqrt(lowest + 0.5))
+    weight = np.tile(SCATTER_WEIGHT / centres.size, centres.size)
+    return _on_knots(log_p.ravel(), weight)
+
+
+def _on_knots(log_p: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weights (m,) on the knots of points with `weight`."""
+    return on_grid(np.interp(log_p, _LOG_P, _Z), weight, BASIS.knots)
+
+
+def draw_laws(
+    parameters: FloatArray,
+    tail_error: FloatArray,
+    class_weight: FloatArray,
+    effect: float,
+    cells: TailCells,
+    n_classes: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    r"""Weights (draws, m) on the knots of `BASIS`, one law for each draw of the parameters.
+
+    Parameters
+    ----------
+    parameters : array of shape (draws, 3)
+        Level, slope and log odds of look-alikes.
+    tail_error : array of shape (draws,)
+        :math:`\delta`: beyond the depth :math:`2 + \log j`, the slope is :math:`b + \delta`.
+    class_weight : array of shape (n_classes,)
+        Weights of the tested classes; they are resampled.
+    effect : float
+        Inflation of the variance between classes by the competitors that they share.
+    cells : TailCells
+        The instances.
+    n_classes : int
+        k1.
+    rng : Generator
+        Resamples the classes.
+    """
+    beyond = np.maximum(DEPTHS - _TOLD_DEPTH, 0.0)
+    weights = np.empty((len(parameters), BASIS.knots.size))
+    groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
+    grouped = np.bincount(groups, class_weight)
+    membership = csr_array((class_weight / grouped[groups], (groups, np.arange(groups.size))))
+    share = membership @ cells.share
+    for first in range(0, len(parameters), _DRAWS_AT_ONCE):
+        part = slice(first, min(first + _DRAWS_AT_ONCE, len(parameters)))
+        chances = resampled(grouped, 1 / effect, part.stop - part.start, rng) @ share
+        inside, outside = np.split(chances, [DEPTHS.size], axis=1)
+        weights[part] = outside @ cells.outside
+        for row in range(part.start, part.stop):
+            scatter = _narrower(parameters[row], n_classes - 1)
+            log_p, weight = tail_law(parameters[row], n_classes - 1, scatter)
+            log_p = log_p - (tail_error[row] * beyond)[:, None]
+            joint = np.multiply.outer(inside[row - part.start], weight)
+            weights[row] += _on_knots(log_p.ravel(), joint.ravel())
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _narrower(parameters: FloatArray, n_rivals: float) -> FloatArray:
+    """Scatter of log p at `DEPTHS` less what the knots' kernels add to it."""
+    centre = np.log(N_NEAREST / n_rivals) + parameters[0] - parameters[1] * DEPTHS
+    z = np.interp(centre, _LOG_P, _Z)
+    slope = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
+    return np.sqrt(np.maximum(1 / N_NEAREST - _BLUR * slope**2, 0.0))
+
+
+def resampled(weight: FloatArray, shape: float, draws: int, rng: np.random.Generator) -> FloatArray:
+    r"""Draws from a Dirichlet law about class weights, each row summing to 1: shape (draws, n).
+
+    With parameters :math:`a\, w_l / S`, :math:`S = \sum_l w_l^2` and a the `shape`, a mean over
+    classes has about the variance :math:`S / a \sum_l w_l (m_l - A)^2`: all classes tell how they
+    differ. Gamma draws of one shape, times :math:`w_l`, would have :math:`w_l^2` there, and a heavy
+    class would be compared with itself.
+    """
+    relative = weight / weight.max()
+    shapes = shape * relative * (relative.sum() / (relative**2).sum())
+    size = draws, weight.size
+    with np.errstate(divide="ignore"):  # weights of 0
+        # In logarithms, since draws of a small shape underflow.
+        chances = np.log(rng.gamma(shapes + 1, size=size))
+        chances -= rng.standard_exponential(size) / shapes
+    drawn = np.exp(chances - chances.max(axis=1, keepdims=True))
+    return drawn / drawn.sum(axis=1, keepdims=True)

@@ -1,0 +1,277 @@
+"""Depths in local tails, the law that turns them into probabilities, and its calibration."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import binom, kstest, norm
+
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.score_informed import tail_calibration
+from classex_bayes.score_informed.distance_scale import DistanceScale, candidate_scales
+from classex_bayes.score_informed.local_tails import (
+    LARGEST_DEPTH,
+    N_NEAREST,
+    depths_of,
+    held_out_losses,
+    share_tied,
+    tail_depths,
+)
+from classex_bayes.score_informed.tail_calibration import (
+    DEPTHS,
+    HeldOutTable,
+    TailPosterior,
+    log_density,
+    mode_of,
+    random_halves,
+    tail_law,
+)
+from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws, resampled
+
+POINT = np.array([-0.2, 1.08, -2.5])
+DISTANCES = DistanceScale("origin", 0.0)
+
+
+def power_laws(rng, n=20_000, k1=400, spread=0.3):
+    """Log distances of the nearest wrong classes, those of true classes, and log p of these."""
+    exponent = 4 * np.exp(spread * rng.normal(size=n))
+    shares = np.sort(rng.uniform(size=(n, k1 - 1)), axis=1)[:, :N_NEAREST]
+    log_p = -rng.uniform(0, 12, size=n)
+    return np.log(shares) / exponent[:, None], log_p / exponent, log_p, k1
+
+
+def lists(scores, y, length=32, perfect=0.0):
+    """Lists by sorting whole rows."""
+    wrong = scores.copy()
+    wrong[np.arange(y.size), y] = -np.inf
+    order = np.argsort(-wrong, axis=1, kind="stable")[:, : min(length, scores.shape[1] - 1)]
+    best = np.take_along_axis(wrong, order, axis=1)
+    return NearestClasses(order, best, scores[np.arange(y.size), y], perfect)
+
+
+@pytest.fixture(scope="module")
+def pilot():
+    rng = np.random.default_rng(1)
+    gallery = rng.normal(size=(120, 6))
+    probes = gallery + 0.5 * rng.normal(size=gallery.shape)
+    return -((probes[:, None] - gallery) ** 2).sum(-1), np.arange(120)
+
+
+def test_depths_tell_probabilities_under_power_laws():
+    """Hill's exponent is unbiased in its logarithm; F(r_j) is a beta variable."""
+    wrong, true, log_p, k1 = power_laws(np.random.default_rng(1), spread=0.0)
+    depth = tail_depths(wrong, true)
+    inside = depth > 0
+    foretold = np.log(N_NEAREST / (k1 - 1)) - depth[inside]
+    error = log_p[inside] - foretold
+    assert abs(np.median(error[depth[inside] < 1])) < 0.25
+    assert np.polyfit(depth[inside], error, 1)[0] == pytest.approx(0, abs=0.05)
+    assert_array_equal(inside, true < wrong[:, -1])
+
+
+def test_exponents_are_shrunk_as_far_as_they_are_noise():
+    rng = np.random.default_rng(2)
+    alike, *_ = power_laws(rng, spread=0.0)
+    unlike, *_ = power_laws(rng, spread=1.0)
+    same = tail_depths(alike, alike[:, -1] - 0.5)
+    different = tail_depths(unlike, unlike[:, -1] - 0.5)
+    assert np.std(np.log(same)) < 0.1 and np.mean(same) == pytest.approx(2.0, rel=0.05)
+    assert 0.7 < np.std(np.log(different)) < 1.2
+
+
+def test_powers_of_the_distances_change_nothing():
+    wrong, true, *_ = power_laws(np.random.default_rng(3), n=200)
+    assert_allclose(tail_depths(2 * wrong, 2 * true), tail_depths(wrong, true), rtol=1e-12)
+
+
+def test_distances_of_zero_and_ties():
+    with np.errstate(divide="ignore"):
+        wrong = np.log(
+            [[1.0, 2, 3, 4], [0, 0, 0, 4], [2, 2, 2, 2], [1, 2, 3, 4], [1, 2, 3, np.inf]]
+        )
+        true = np.log([0.0, 1, 1, 9, 1])
+    depth = tail_depths(wrong, true)
+    assert depth[0] == depth[4] == LARGEST_DEPTH and depth[3] < 0
+    assert (depth[1:3] > 0).all() and np.isfinite(depth).all()
+    assert (tail_depths(np.zeros((3, 4)), -np.ones(3)) < 0).all()
+
+
+def test_held_out_losses_by_brute_force(pilot):
+    scores, y = pilot
+    in_half = np.random.default_rng(4).permutation(120) < 60
+    depth, losses = held_out_losses(lists(scores, y), DISTANCES, in_half)
+    wrong, true = [], []
+    for i in range(120):
+        others = np.delete(np.arange(120), i)
+        wrong.append(np.sort(np.log(-scores[i, others[in_half[others]]]))[:N_NEAREST])
+        true.append(np.log(-scores[i, i]))
+        if depth[i] > 0:  # else the list may end before the true class
+            assert losses[i] == (scores[i, others[~in_half[others]]] > scores[i, i]).sum()
+    assert_allclose(depth, tail_depths(np.array(wrong), np.array(true)), rtol=1e-12)
+
+
+def test_lists_that_are_too_short_have_no_depth(pilot):
+    nearest = lists(*pilot)
+    classes, scores = nearest.classes.copy(), nearest.scores.copy()
+    classes[:60, 3:], scores[:60, 3:] = -1, -np.inf
+    cut = NearestClasses(classes, scores, nearest.true, 0.0)
+    assert (depths_of(cut, DISTANCES)[:60] < 0).all()
+    depth, losses = held_out_losses(cut, DISTANCES, np.ones(120, dtype=bool))
+    assert (depth[:60] < 0).all() and (losses == 0).all()
+    assert share_tied(cut) == 0.5 and share_tied(nearest) == 0
+
+
+@pytest.mark.parametrize("column", [0, 30, 150])
+def test_probabilities_of_a_depth(column):
+    """Nodes of log p against integrals over the scatter and over look-alikes."""
+    n_rivals, q = 99.0, DEPTHS[column]
+    log_p, chance = tail_law(POINT, n_rivals)
+    base, share = np.log(N_NEAREST / n_rivals) + POINT[0], expit(POINT[2])
+
+    def power(k):
+        def scattered(x):
+            return norm.pdf(x) * (-np.expm1(min(base - POINT[1] * q + 0.5 * x, -0.02))) ** (k - 1)
+
+        def similar(v):
+            return (-np.expm1(base - POINT[1] * q * v)) ** (k - 1)
+
+        usual = quad(scattered, -8, 8, limit=200)[0]
+        return (1 - share) * usual + share * quad(similar, 0, 1, limit=200)[0]
+
+    for k in (2, 100, 10_000):
+        found = np.exp((k - 1) * np.log1p(-np.exp(log_p[column]))) @ chance
+        assert found == pytest.approx(power(k), abs=2e-3)
+
+
+def test_likelihood_is_binomial_given_p(pilot):
+    halves = random_halves(120, np.random.default_rng(5))
+    table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
+    assert 60 < table.weight.sum() <= 120 + 1e-9 and len(halves) == 8
+    assert_array_equal(halves[0], ~halves[1])
+    single = HeldOutTable(np.array([0, 3]), np.zeros((2, DEPTHS.size)), 59.0)
+    single.weight[0, 40], single.weight[1, 10] = 1.0, 2.0
+    log_p, chance = tail_law(POINT, 59.0)
+    expected = np.log(binom.pmf(0, 59, np.exp(log_p[40])) @ chance)
+    expected += 2 * np.log(binom.pmf(3, 59, np.exp(log_p[10])) @ chance)
+    coefficient = 2 * np.log(59 * 58 * 57 / 6)
+    assert single.log_likelihood(POINT) == pytest.approx(expected - coefficient, rel=1e-9)
+
+
+def test_draws_are_those_of_the_posterior(pilot):
+    """Means and standard deviations against sums over a grid."""
+    halves = random_halves(120, np.random.default_rng(6))
+    table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
+    rng = np.random.default_rng(7)
+    posterior = TailPosterior.of(table, mode_of(table)[0], rng)
+    assert posterior.pareto_k < 0.7
+    drawn = posterior.draw(20_000, rng)
+    axes = [drawn[:, i].mean() + drawn[:, i].std() * np.linspace(-6, 6, 25) for i in range(3)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    heights = np.array([log_density(table, point) for point in grid])
+    weight = np.exp(heights - heights.max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    assert_allclose((drawn.mean(axis=0) - mean) / sd, 0, atol=0.15)
+    assert_allclose(drawn.std(axis=0), sd, rtol=0.12)
+
+
+def accuracy(points, depth, k=2000):
+    values = []
+    for point in points:
+        log_p, chance = tail_law(point, 99.0)
+        values.append((np.exp((k - 1) * np.log1p(-np.exp(log_p))) @ chance)[depth].mean())
+    return np.array(values)
+
+
+def test_ranks_of_the_truth_among_the_draws_are_uniform():
+    """Simulation-based calibration: parameters from the prior, losses from the law."""
+    rng = np.random.default_rng(8)
+    mean, scale = tail_calibration._MEAN, tail_calibration._SCALE
+    depth, ranks = rng.integers(0, 151, size=300), []
+    for _ in range(60):
+        point = mean + scale * rng.normal(size=3)
+        point[1] = mean[1] + scale[1] * rng.standard_t(3)
+        log_p, chance = tail_law(point, 99.0)
+        node = rng.choice(chance.size, p=chance, size=300)
+        values, row = np.unique(rng.binomial(99, np.exp(log_p[depth, node])), return_inverse=True)
+        weight = np.zeros((values.size, DEPTHS.size))
+        np.add.at(weight, (row, depth), 1.0)
+        table = HeldOutTable(values, weight, 99.0)
+        drawn = TailPosterior.of(table, mode_of(table)[0], rng).draw(99, rng)
+        below = accuracy(drawn, depth) < accuracy(point[None], depth)
+        ranks.append([*(drawn < point).sum(axis=0), below.sum()])
+    for quantity in np.transpose(ranks):
+        jittered = (quantity + rng.uniform(size=quantity.size)) / 100
+        assert kstest(jittered, "uniform").pvalue > 0.003
+
+
+def test_laws_on_knots_have_the_accuracies_of_the_tails():
+    """The kernels of the knots do not blur the law: accuracies up to 1e6 classes agree."""
+    rng = np.random.default_rng(9)
+    depth = rng.uniform(0.5, 12, size=4000)
+    points, k = np.repeat(POINT[None], 3, axis=0), np.array([10.0, 100, 1e3, 1e4, 1e5, 1e6])
+    losses = np.zeros(depth.size, dtype=int)
+    cells = TailCells.of(depth, (losses, losses), np.arange(depth.size), 100)
+    equal = np.full(depth.size, 1 / depth.size)
+    weights = draw_laws(points, np.zeros(3), equal, 1.0, cells, 100, rng)
+    assert_allclose(weights.sum(axis=1), 1)
+    found = MixtureLaw(BASIS, weights).expected(k)
+    log_p, chance = tail_law(POINT, 99.0)
+    powers = np.exp((k[:, None, None] - 1) * np.log1p(-np.exp(log_p))) @ chance
+    exact = np.array([np.interp(depth, DEPTHS, row).mean() for row in powers])
+    assert_allclose(found.mean(axis=0), exact, atol=0.012)  # three resamples of 4,000
+
+
+def test_instances_outside_their_tails_keep_their_ranks():
+    losses = np.array([5, 20, 60, 98])
+    cells = TailCells.of(np.full(4, -1.0), (losses, losses), np.arange(4), 100)
+    found = MixtureLaw(BASIS, cells.outside).expected(np.array([2.0]))[:, 0]
+    assert_allclose(found, 1 - (losses + 0.5) / 100, atol=0.04)
+    ends = np.array([5]), np.array([99])
+    open_rank = TailCells.of(np.array([-1.0]), ends, np.zeros(1, int), 100)
+    between = MixtureLaw(BASIS, open_rank.outside).expected(np.array([2.0]))[0, 0]
+    assert found[-1] < between < found[0]
+
+
+def test_an_error_of_the_slope_moves_the_tail_alone():
+    depth, losses = np.full(50, 6.0), np.zeros(50, dtype=int)
+    cells = TailCells.of(depth, (losses, losses), np.arange(50), 100)
+    errors, equal = np.array([0.0, 0.3]), np.full(50, 0.02)
+    points, rng = np.repeat(POINT[None], 2, axis=0), np.random.default_rng(1)
+    laws = MixtureLaw(BASIS, draw_laws(points, errors, equal, 1.0, cells, 100, rng))
+    near, far = laws.expected(np.array([10.0, 10_000.0])).T
+    assert near[1] == pytest.approx(near[0], abs=0.01) and far[1] > far[0] + 0.1
+
+
+def test_resampled_classes_vary_as_means_of_heavy_and_light_ones_do():
+    """A mean of independent values of variance 1 has the variance S = sum of squared weights."""
+    weight = 1 / np.arange(1, 101)
+    weight /= weight.sum()
+    rng = np.random.default_rng(2)
+    for effect in (1.0, 1.6):
+        drawn = resampled(weight, 1 / effect, 4000, rng)
+        assert_allclose(drawn.sum(axis=1), 1)
+        assert_allclose(drawn.mean(axis=0), weight, atol=0.01)
+        spread = (drawn @ rng.normal(size=(100, 2000))).var(axis=0).mean()
+        assert spread == pytest.approx(effect * (weight**2).sum(), rel=0.2)
+    assert (resampled(np.array([1.0, 0.0]), 1e-7, 20, rng)[:, 1] == 0).all()
+
+
+def test_scales_of_scores():
+    scores = np.array([[3.0, 2, 1, 0.5], [4, 3, 2, 1]])
+    ids, true = np.tile(np.arange(4), (2, 1)), np.array([5.0, 6.0])
+    kinds = [scale.kind for scale in candidate_scales(NearestClasses(ids, scores, true))]
+    assert kinds == ["exponential", "reciprocal"] + ["origin"] * 5
+    signed = NearestClasses(ids, scores - 2, true)
+    assert "reciprocal" not in [scale.kind for scale in candidate_scales(signed)]
+    distances = NearestClasses(ids, -scores[:, ::-1], -true / 10, 0.0)
+    (natural,) = candidate_scales(distances)
+    assert natural == DISTANCES and str(natural) == "-s"
+    assert_allclose(natural.log_distance(np.array([-4.0, 0.0])), [np.log(4), -np.inf])
+    # A "distance" below 0 has no origin there.
+    assert len(list(candidate_scales(NearestClasses(ids, -scores, true, 0.0)))) > 1
+    assert str(DistanceScale("origin", 1.0)) == "1 - s"
+    assert str(DistanceScale("exponential")) == "exp(-s)"
