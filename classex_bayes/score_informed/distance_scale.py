@@ -60,9 +60,12 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
     yield DistanceScale("exponential")
     if min(listed.min(), known.min()) >= 0:
         yield DistanceScale("reciprocal")
-    spread = float(listed.std())
+    # Squares of numbers above 1e154 overflow.
+    unit = max(float(np.abs(listed).max()), np.finfo(float).tiny)
+    spread = float((listed / unit).std()) * unit
     for beyond in _BEYOND:
-        yield DistanceScale("origin", best + beyond * spread)
+        if np.isfinite(origin := best + beyond * spread):
+            yield DistanceScale("origin", origin)
 
 
 _ROUNDING = 1e-9  # by which a cosine may exceed 1

@@ -21,9 +21,14 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 # Nearest wrong classes that make a tail: more of them reach where the power law ends, and the
 # populations of `classex_bayes.studies.corpus` are predicted better with 4 than with 3, 5, 6 or 10.
 N_NEAREST = 4
+# Lists must be so long that each half of the classes holds a tail of 98% of them. Lists that lack
+# one have more classes, and so more losses, in the other half: without them losses seem rare.
+SHORTEST_LIST = 15
 # Beyond this depth p is below 1e-7 / k1, which no pilot can tell from 0.
 LARGEST_DEPTH = 15.0
-OUTSIDE = -1.0  # depth where fewer than j wrong classes are farther away than the true one
+# Depth where the true class is not nearer than all of the j, or where one of the j is ruled out, so
+# that it has no distance.
+OUTSIDE = -1.0
 
 
 def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
@@ -59,13 +64,19 @@ def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
     between = max((upper - lower) ** 2 / 4 - noise, 0.0)
     exponent = np.full(true.size, np.exp(logs.mean()))
     exponent[told] *= np.exp(between / (between + noise) * (logs - logs.mean()))
-    return np.where(inside > 0, np.minimum(exponent * inside, LARGEST_DEPTH), OUTSIDE)
+    has_tail = (inside > 0) & np.isfinite(farthest)
+    return np.where(has_tail, np.minimum(exponent * inside, LARGEST_DEPTH), OUTSIDE)
 
 
 def share_tied(nearest: NearestClasses) -> float:
-    """Share of the instances whose j nearest wrong classes have one score."""
+    """Share of the instances whose j nearest wrong classes, or all behind the first 2 j, are tied.
+
+    The latter are the floor of scores that were kept for a few classes, such as the five most
+    probable ones, and reaches into the tails of the halves.
+    """
     first, last = nearest.scores[:, 0], nearest.scores[:, N_NEAREST - 1]
-    return float(np.mean(~(first > last) | ~np.isfinite(last)))
+    floor = nearest.scores[:, 2 * N_NEAREST - 1] == nearest.scores[:, SHORTEST_LIST - 1]
+    return float(np.mean(~(first > last) | ~np.isfinite(last) | floor))
 
 
 def depths_of(nearest: NearestClasses, scale: DistanceScale) -> FloatArray:

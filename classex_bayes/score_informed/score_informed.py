@@ -22,7 +22,12 @@ from classex_bayes.exceptions import ConvergenceWarning, interrupted_whole, warn
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.notes import Note
 from classex_bayes.score_informed.distance_scale import DistanceScale, candidate_scales
-from classex_bayes.score_informed.local_tails import N_NEAREST, depths_of, share_tied
+from classex_bayes.score_informed.local_tails import (
+    N_NEAREST,
+    SHORTEST_LIST,
+    depths_of,
+    share_tied,
+)
 from classex_bayes.score_informed.tail_calibration import (
     DEPTHS,
     HeldOutTable,
@@ -72,9 +77,9 @@ class ScoreInformedExtrapolator(LawModel):
     several origins :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities).
 
     If the scores say too little, the posterior is that of `BayesianExtrapolator`, and a note on
-    every prediction says why: ties or scores of two values, fewer than 20 classes, class weights
-    by which they count as fewer than 10 equal ones, or a slope above 1.25, where the tails are no
-    power laws.
+    every prediction says why: ties, scores of two values or of a few classes alone, fewer than 20
+    classes, class weights by which they count as fewer than 10 equal ones, lists of fewer than 15
+    wrong classes, or a slope above 1.25, where the tails are no power laws.
 
     Parameters
     ----------
@@ -299,13 +304,18 @@ def _why_ranks_alone(task: SourceTask, nearest: NearestClasses) -> str:
             f"by their weights {task.n_classes} classes count as {effective:.1f} equal ones, fewer "
             f"than {_FEWEST_EFFECTIVE}"
         )
-    if nearest.scores.shape[1] < N_NEAREST:
-        return f"the lists are shorter than the {N_NEAREST} nearest wrong classes that make a tail"
+    if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
+        return (
+            f"lists of {length} wrong classes are shorter than the {SHORTEST_LIST} that tails need "
+            f"(ask the index for {SHORTEST_LIST + 1} classes or more)"
+        )
+    if not np.isfinite(nearest.true).any():
+        return "no true class is in its list, so that none has a score"
     tied = share_tied(nearest)
     if task.kind in ("decisions", "tied scores") or tied > _LARGEST_TIED_SHARE:
         return (
             f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
-            "have one score), so they tell no distances"
+            "have one score, or all behind the best few), so they tell no distances"
         )
     return ""
 

@@ -121,7 +121,9 @@ def draw_laws(
     weights = np.empty((len(parameters), BASIS.knots.size))
     groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
     grouped = np.bincount(groups, class_weight)
-    membership = csr_array((class_weight / grouped[groups], (groups, np.arange(groups.size))))
+    # A class of weight 0 may be a group of its own, which is never drawn.
+    part_of_group = class_weight / np.where(grouped > 0, grouped, 1.0)[groups]
+    membership = csr_array((part_of_group, (groups, np.arange(groups.size))))
     share = membership @ cells.share
     for first in range(0, len(parameters), _DRAWS_AT_ONCE):
         part = slice(first, min(first + _DRAWS_AT_ONCE, len(parameters)))
