@@ -114,7 +114,9 @@ class HeldOutTable:
 
 def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
     """Halves (k1,) of the classes, each followed by the other one."""
-    halves = [rng.permutation(n_classes) < n_classes // 2 for _ in range(_N_SPLITS)]
+    half = np.zeros(n_classes, dtype=bool)
+    half[: n_classes // 2] = True
+    halves = [rng.permutation(half) for _ in range(_N_SPLITS)]
     return [side for half in halves for side in (half, ~half)]
 
 

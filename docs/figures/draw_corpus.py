@@ -99,30 +99,34 @@ def score_tables(cells):
         cells[cells["estimator"] == name].set_index(index) for name in (OURS, WITH_SCORES)
     )
     log_ratio = np.log(both["rmse"] / ours["rmse"])
-    by_pilot, by_population = {}, {}
-    for pilot, ratios in log_ratio.groupby("n_source"):
-        ranks, scores = ours.xs(pilot, level="n_source"), both.xs(pilot, level="n_source")
-        by_pilot[f"{pilot:,}"] = {
-            "errors (RMSE, ratio)": f"{np.exp(ratios.mean()):.2f}",
-            "widths (ratio)": f"{np.exp(np.log(scores['width'] / ranks['width']).mean()):.2f}",
-            "interval score": f"{scores['interval_score'].mean():.3f} for "
-            f"{ranks['interval_score'].mean():.3f}",
-            "90% intervals held": f"{scores['coverage'].mean():.2f} for "
-            f"{ranks['coverage'].mean():.2f}",
-        }
+    by_target, by_population = [], {}
+    for (pilot, factor), ratios in log_ratio.groupby(["n_source", "factor"]):
+        ranks, scores = (t.xs((pilot, factor), level=[1, 2]) for t in (ours, both))
+        by_target.append(
+            {
+                "pilot": f"{pilot:,}",
+                "target": f"{factor} times",
+                "populations": f"{len(scores)}",
+                "errors (RMSE, ratio)": f"{np.exp(ratios.mean()):.2f}",
+                "widths (ratio)": f"{np.exp(np.log(scores['width'] / ranks['width']).mean()):.2f}",
+                "interval score": f"{scores['interval_score'].mean():.3f} for "
+                f"{ranks['interval_score'].mean():.3f}",
+                "90% intervals held": f"{scores['coverage'].mean():.2f} for "
+                f"{ranks['coverage'].mean():.2f}",
+            }
+        )
     for name, ratios in log_ratio.groupby("population", sort=False):
-        of_it = {"ranks": ours.loc[name], "both": both.loc[name]}
+        of_it = {"ranks": ours.loc[name], "scores": both.loc[name]}
         by_population[name] = (
             {f"RMSE, {n}": f"{np.exp(np.log(t['rmse']).mean()):.3f}" for n, t in of_it.items()}
             | {"ratio": f"{np.exp(ratios.mean()):.2f}"}
             | {f"held, {n}": f"{t['coverage'].mean():.2f}" for n, t in of_it.items()}
             | {f"width, {n}": f"{t['width'].mean():.2f}" for n, t in of_it.items()}
         )
+    named = pd.DataFrame.from_dict(by_population, "index").rename_axis("population")
     return {
-        f"by {name}": markdown(
-            pd.DataFrame.from_dict(rows, "index").rename_axis(name).reset_index(), {}
-        )
-        for name, rows in (("pilot", by_pilot), ("population", by_population))
+        "by target": markdown(pd.DataFrame(by_target), {}),
+        "by population": markdown(named.reset_index(), {}),
     }
 
 
