@@ -133,7 +133,8 @@ def draw_laws(
         for row in range(part.start, part.stop):
             scatter = _narrower(parameters[row], n_classes - 1)
             log_p, weight = tail_law(parameters[row], n_classes - 1, scatter)
-            log_p = log_p - (tail_error[row] * beyond)[:, None]
+            error = max(tail_error[row], -parameters[row, 1])  # p never rises with the depth
+            log_p = log_p - (error * beyond)[:, None]
             joint = np.multiply.outer(inside[row - part.start], weight)
             weights[row] += _on_knots(log_p.ravel(), joint.ravel())
     return weights / weights.sum(axis=1, keepdims=True)
