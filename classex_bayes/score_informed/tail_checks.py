@@ -33,10 +33,13 @@ class TailReport(Shown):
     p_value : float
         Share of replicates whose distance from their expectation is above that of the data. It is
         not uniform even if the model is right, since the same losses were fitted.
+    replicated : DataArray
+        Share that lost in each group of each replicate, with dimensions chain, draw and group.
     """
 
     table: pd.DataFrame
     p_value: float
+    replicated: xr.DataArray
 
     @property
     def passed(self) -> bool:
@@ -79,6 +82,10 @@ def tail_checks(
     ------
     DataError
         Not such a model, or one that uses ranks alone.
+
+    See Also
+    --------
+    classex_bayes.plots.plot_tail_checks : The same in a picture.
 
     Examples
     --------
@@ -137,7 +144,7 @@ def tail_checks(
         index=pd.RangeIndex(size.size, name="group"),
     )
     rows[list(interval_columns(prob, kind))] = interval_of(draws, prob, kind).values
-    return TailReport(rows, p_value)
+    return TailReport(rows, p_value, draws)
 
 
 def _groups(by_depth: FloatArray) -> IntArray:

@@ -44,6 +44,7 @@ def inputs(fitted, pilot):
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     ranks = xr.Dataset({"mu": (("chain", "draw"), np.random.default_rng(2).uniform(size=(1, 50)))})
     few = pilot.task.subsample(60, random_seed=1)
+    tails = cb.ScoreInformedExtrapolator().fit(few, draws=100, chains=2, random_seed=1)
     return {
         "model": fitted,
         "task": pilot.task,
@@ -58,6 +59,7 @@ def inputs(fitted, pilot):
         "backtest": backtest([cb.ClassExReg(0.5)], few, 20, n_pilots=2, progressbar=False),
         "sensitivity": cb.sensitivity(fitted, k),
         "report": cb.diagnose(few, random_seed=1),
+        "tails": cb.tail_checks(tails),
     }
 
 
@@ -115,6 +117,11 @@ PLOTS = {
         lambda i: (i["sensitivity"],), WORDS, [f"prior^{a}, {INTERVAL}" for a in (0.8, 1, 1.25)]
     ),
     cb.plots.plot_backtest: (lambda i: (i["backtest"],), {}, ["ClassExReg(0.5)"]),
+    cb.plots.plot_tail_checks: (
+        lambda i: (i["tails"],),
+        WORDS,
+        ["replicated, 90% posterior predictive interval", "observed"],
+    ),
     plot_sbc: (lambda i: (i["ranks"],), {}, None),
 }  # fmt: skip
 
