@@ -312,7 +312,7 @@ def _why_ranks_alone(task: SourceTask, nearest: NearestClasses) -> str:
     if not np.isfinite(nearest.true).any():
         return "no true class is in its list, so that none has a score"
     tied = share_tied(nearest)
-    if task.kind in ("decisions", "tied scores") or tied > _LARGEST_TIED_SHARE:
+    if task.kind == "decisions" or tied > _LARGEST_TIED_SHARE:
         return (
             f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
             "have one score, or all behind the best few), so they tell no distances"

@@ -182,6 +182,13 @@ def test_where_scores_say_too_little_ranks_answer(make, why):
         tail_checks(found)
 
 
+def test_a_tie_of_unknown_order_leaves_the_scores_their_say():
+    matrix, y = distances()
+    matrix[0, 1:3] = matrix[0, 0]
+    task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
+    assert task.kind == "tied scores" and fit(task).scale_ == "-s"
+
+
 def decisions():
     matrix, y = distances()
     return cb.SourceTask.from_scores(np.eye(120)[matrix.argmin(axis=1)], y)
