@@ -168,7 +168,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the bac
 task = SourceTask.from_ranks(np.arange(400) % 9 + 1, np.arange(400) % 200, n_classes=200)
 model = BayesianExtrapolator()
 model.fit(task, draws=20, tune=50, chains=2, progressbar=False)  # compiles
-threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+threading.Timer(5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     model.fit(task, draws=500_000, tune=100, chains=2, cores=2, progressbar=False)
 except KeyboardInterrupt as stop:
