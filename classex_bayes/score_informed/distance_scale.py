@@ -10,6 +10,7 @@ from classex_bayes.typing import FloatArray
 
 # Origins to try beyond the best score, in standard deviations of the listed scores.
 _BEYOND = 0.03, 0.1, 0.3, 1.0, 3.0
+_ROUNDING = 1e-9  # by which a cosine may exceed 1
 
 
 @dataclass(frozen=True)
@@ -67,5 +68,3 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
         if np.isfinite(origin := best + beyond * spread):
             yield DistanceScale("origin", origin)
 
-
-_ROUNDING = 1e-9  # by which a cosine may exceed 1

@@ -18,13 +18,13 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.score_informed.distance_scale import DistanceScale
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-# Nearest wrong classes that make a tail: more of them reach where the power law ends, and the
-# populations of `classex_bayes.studies.corpus` are predicted better with 4 than with 3, 5, 6 or 10.
+# Nearest wrong classes that make a tail. More of them reach where the power law ends: on the
+# populations of `classex_bayes.studies.corpus` errors are equal with 3 and 4 and larger from 5 on.
 N_NEAREST = 4
 # Lists must be so long that each half of the classes holds a tail of 98% of them. Lists that lack
 # one have more classes, and so more losses, in the other half: without them losses seem rare.
 SHORTEST_LIST = 15
-# Beyond this depth p is below 1e-7 / k1, which no pilot can tell from 0.
+# There p is about 1e-6 / k1, which no pilot can tell from 0.
 LARGEST_DEPTH = 15.0
 # Depth where the true class is not nearer than all of the j, or where one of the j is ruled out, so
 # that it has no distance.
