@@ -343,8 +343,7 @@ class MixtureModel(FittedModel):
         if any(idata["posterior"].sizes[dim] != weights.sizes[dim] for dim in SAMPLE_DIMS):
             raise DataError("idata: posterior and mixture have different numbers of draws")
         model._keep(idata, ())
-        # A whole file has both; one that lacks something fails here and not later.
-        model.data_, model.diagnosis_  # noqa: B018
+        model.data_, model.diagnosis_  # noqa: B018, since a file without them fails here, not later
         return model
 
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:

@@ -67,4 +67,3 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
     for beyond in _BEYOND:
         if np.isfinite(origin := best + beyond * spread):
             yield DistanceScale("origin", origin)
-

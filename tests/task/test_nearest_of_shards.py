@@ -2,6 +2,7 @@
 
 import pickle
 
+import dask.array as da
 import joblib
 import numpy as np
 import pytest
@@ -35,7 +36,6 @@ def test_shards_with_and_without_scores(ties, kept):
 
 
 def test_shards_in_dask_arrays_are_merged():
-    da = pytest.importorskip("dask.array")
     parts = [
         SourceTask.from_scores(da.from_array(SCORES[i], chunks=7), Y[i], untested="competitors")
         for i in SHARDS

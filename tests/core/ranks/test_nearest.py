@@ -1,5 +1,6 @@
 """Lists of the nearest wrong classes against sorted scores."""
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -72,7 +73,6 @@ def test_embeddings(rng, metric, reduce, several, on_cluster):
     y = rng.permutation(np.arange(120) % n_classes)
     by_template = score_matrix(probes, gallery, metric)
     if on_cluster:
-        da = pytest.importorskip("dask.array")
         # Ranges of one class, of more and of fewer classes than a list has.
         probes = da.from_array(probes, chunks=((50, 1, 69), (2, 3)))
         gallery = da.from_array(gallery, chunks=((1, 50, 20, 19), 5))
@@ -85,7 +85,6 @@ def test_embeddings(rng, metric, reduce, several, on_cluster):
 
 
 def test_lists_of_many_ranges_are_joined_in_a_tree(rng):
-    da = pytest.importorskip("dask.array")
     gallery, y = rng.normal(size=(100, 3)), np.arange(200) % 100
     probes = gallery[y] + 0.1 * rng.normal(size=(200, 3))
     task = SourceTask.from_embeddings(
@@ -96,7 +95,6 @@ def test_lists_of_many_ranges_are_joined_in_a_tree(rng):
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_scores_in_dask_arrays(rng, higher_is_better):
-    da = pytest.importorskip("dask.array")
     scores, y = rng.normal(size=(90, 40)), np.arange(90) % 40
     task = SourceTask.from_scores(
         da.from_array(scores, chunks=(20, 15)), y, higher_is_better=higher_is_better
@@ -111,7 +109,7 @@ def test_the_true_class_comes_after_classes_that_are_ruled_out(rng, in_dask):
     scores[:, :19] = np.where(rng.random((40, 19)) < 0.8, -np.inf, scores[:, :19])
     wanted = scores
     if in_dask:
-        scores = pytest.importorskip("dask.array").from_array(scores, chunks=(7, -1))
+        scores = da.from_array(scores, chunks=(7, -1))
     lists = SourceTask.from_scores(scores, y).nearest_classes
     assert not np.any(lists.classes == y[:, None])
     values = wanted.copy()
