@@ -226,6 +226,45 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
     assert_allclose(found.mean(axis=0), exact, atol=0.012)  # three resamples of 4,000
 
 
+@pytest.mark.parametrize("at", [2.0, 5.0, 8.0])
+def test_one_depth_is_not_blurred(at):
+    """The kernels of the knots are as wide as the scatter far out, which is narrowed by them."""
+    depth, losses = np.full(40, at), np.zeros(40, dtype=int)
+    cells = TailCells.of(depth, (losses, losses), np.arange(40), 100)
+    point, equal = np.array([-0.2, 1.08, -9.0]), np.full(40, 1 / 40)
+    laws = draw_laws(point[None], np.zeros(1), equal, 1.0, cells, 100, np.random.default_rng(1))
+    log_p, chance = tail_law(point, 99.0)
+    row = log_p[np.searchsorted(DEPTHS, at - 1e-9)]
+    for k in np.exp(-row[7] + np.array([-2.0, -1.0, 0.0, 1.0, 2.0])):
+        exact = np.exp((k - 1) * np.log1p(-np.exp(row))) @ chance
+        found = MixtureLaw(BASIS, laws).expected(np.array([k]))[0, 0]
+        assert found == pytest.approx(exact, abs=0.004)
+
+
+def test_accuracies_vary_as_resampled_classes_and_their_competitors_do():
+    rng = np.random.default_rng(2)
+    depth, losses = rng.uniform(0.5, 8, size=60), np.zeros(60, dtype=int)
+    cells = TailCells.of(depth, (losses, losses), np.arange(60), 100)
+    points, equal, k = np.repeat(POINT[None], 1500, axis=0), np.full(60, 1 / 60), np.array([300.0])
+    alone, shared = (
+        MixtureLaw(BASIS, draw_laws(points, np.zeros(1500), equal, effect, cells, 100, rng))
+        .expected(k)
+        .std()
+        for effect in (1.0, 2.0)
+    )
+    assert shared / alone == pytest.approx(np.sqrt(2), rel=0.08)
+
+
+def test_deeper_instances_never_lose_more_often():
+    losses, rng = np.zeros(1, dtype=int), np.random.default_rng(3)
+    accuracies = []
+    for depth in (4.0, 6.0, 12.0):
+        cells = TailCells.of(np.array([depth]), (losses, losses), losses, 100)
+        laws = draw_laws(POINT[None], np.array([-3.0]), np.ones(1), 1.0, cells, 100, rng)
+        accuracies.append(MixtureLaw(BASIS, laws).expected(np.array([1000.0]))[0, 0])
+    assert np.diff(accuracies).min() > -0.01
+
+
 def test_instances_outside_their_tails_keep_their_ranks():
     losses = np.array([5, 20, 60, 98])
     cells = TailCells.of(np.full(4, -1.0), (losses, losses), np.arange(4), 100)

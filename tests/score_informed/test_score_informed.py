@@ -153,9 +153,20 @@ def test_repeats_and_untested_classes():
     task = cb.SourceTask.from_embeddings(
         probes, gallery, np.repeat(y[:40], 3), untested="competitors"
     )
-    many, single = fit(task).predict([100, 1000]), fit(once).predict([100, 1000])
+    repeated, plain = fit(task), fit(once)
+    many, single = repeated.predict([100, 1000]), plain.predict([100, 1000])
     assert_allclose(many.mean, single.mean, atol=0.04)
     assert_allclose(sd(many), sd(single), rtol=0.5)  # alike instances of a class tell nothing more
+
+
+def test_alike_instances_of_a_class_do_not_calibrate_again():
+    rng = np.random.default_rng(1)
+    probes, gallery, y = LAW.sample(100, random_seed=3)
+    copies = np.repeat(probes, 20, axis=0) + 1e-4 * rng.normal(size=(2000, 10))
+    many = fit(cb.SourceTask.from_embeddings(copies, gallery, np.repeat(y, 20)), draws=1000)
+    single = fit(cb.SourceTask.from_embeddings(probes, gallery, y), draws=1000)
+    for name in ("level", "slope", "look_alikes"):
+        assert float(many.posterior_[name].std()) > 0.8 * float(single.posterior_[name].std())
 
 
 @pytest.mark.parametrize(
