@@ -63,30 +63,35 @@ def test_point_estimator(run):
 
 
 def test_metric(run):
-    """At k1 it is the mean of 1 / rank; a law gives what its binomial ranks have on average."""
+    """At k1 it is the mean over the ranks; a law gives what its binomial ranks have on average."""
     names = run("A metric")
     task, model = names["task"], names["model"]
-    weighted = task.instance_weight @ (1 / task.ranks)
-    assert task.metric("mrr", 50).item() == pytest.approx(weighted, rel=1e-12)
+
+    def gain(ranks):
+        return 0.2 * 0.8 ** (ranks - 1)
+
+    weighted = task.instance_weight @ gain(task.ranks)
+    assert task.metric("rbp", 50).item() == pytest.approx(weighted, rel=1e-12)
     rng, losses, k = np.random.default_rng(1), 7, 12
-    drawn = rng.hypergeometric(losses, 49 - losses, k - 1, 200_000)
-    exact = names["MeanReciprocalRank"]().given_losses(np.array([losses]), 50, np.array([k])).item()
-    assert exact == pytest.approx(np.mean(1 / (1 + drawn)), abs=4 * np.std(1 / (1 + drawn)) / 447)
+    values = gain(1 + rng.hypergeometric(losses, 49 - losses, k - 1, 200_000))
+    metric = names["RankBiasedPrecision"]()
+    exact = metric.given_losses(np.array([losses]), 50, np.array([k])).item()
+    assert exact == pytest.approx(values.mean(), abs=4 * values.std() / 447)
     basis = classex_bayes.DirichletPrior().basis
     place = int(np.argmin(np.abs(basis.knots - 1.5)))
-    found = names["MeanReciprocalRank"]().expected(basis, np.array([k]))[0, place]
+    found = metric.expected(basis, np.array([k]))[0, place]
     u = names["ndtr"](basis.knots[place] + basis.bandwidth * rng.standard_normal(200_000))
-    values = 1 / (1 + rng.binomial(k - 1, 1 - u))
+    values = gain(1 + rng.binomial(k - 1, 1 - u))
     assert found == pytest.approx(values.mean(), abs=4 * values.std() / 447)
     far = RadialBasis(np.array([-30.0, 30.0, 45.0]), 0.5)
-    ends = names["MeanReciprocalRank"]().expected(far, np.array([2, 10**12]))
-    np.testing.assert_allclose(ends, [[0.5, 1, 1], [1e-12, 1, 1]], rtol=1e-3)
-    with pytest.raises(classex_bayes.DataError, match="'mrr@5', expected 'mrr', which has no m"):
-        task.metric("mrr@5", 10)
-    prediction = model.predict([50, 500], metric="mrr")
-    assert prediction.quantity == "mrr" and prediction.interval().shape == (2, 2)
+    ends = metric.expected(far, np.array([2, 10**12]))
+    np.testing.assert_allclose(ends, [[0.16, 0.2, 0.2], [0, 0.2, 0.2]], rtol=1e-9)
+    with pytest.raises(classex_bayes.DataError, match="'rbp@5', expected 'rbp', which has no m"):
+        task.metric("rbp@5", 10)
+    prediction = model.predict([50, 500], metric="rbp")
+    assert prediction.quantity == "rbp" and prediction.interval().shape == (2, 2)
     with pytest.raises(
-        classex_bayes.DataError, match=r"predicts mrr and not accuracy; read \.draws"
+        classex_bayes.DataError, match=r"predicts rbp and not accuracy; read \.draws"
     ):
         prediction.accuracy  # noqa: B018
 

@@ -165,9 +165,16 @@ class LawModel(MixtureModel):
         k : int or array-like of int
             Numbers of classes, 2..10^12, smaller or larger than k1.
         metric : str
-            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@m" if an answer
-            counts as correct when the true class is among the m best,
-            :math:`A_l(k; m) = E[P(Bin(k - 1, 1 - \Phi(t_l + h\varepsilon)) < m)]`.
+            A function of the rank :math:`R = 1 + Bin(k - 1, 1 - U^*)` of the true class:
+
+            - "accuracy", or "accuracy@m": whether it is among the m best. "recall", "hit_rate" and
+              "success" mean the same.
+            - "mrr", the mean of 1 / R, or "mrr@m", where ranks beyond m count 0.
+            - "ndcg", the mean of 1 / log2(1 + R), or "ndcg@m". One document is relevant.
+            - "mean_rank", :math:`1 + (k - 1) E[1 - U^*]`.
+            - "median_rank", the smallest r with P(R <= r) at least 1/2.
+
+            If a query has several relevant documents, the best one counts.
         kind : {"expected", "observed"}
             The average over class sets, or the accuracy TA_k that a test on one concrete random
             set of k classes will show: classes, instances and shared competitors add noise

@@ -24,8 +24,8 @@ class MixtureLaw:
         return self.weights @ self.basis.cdf(u).T
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
-        """Expectation of a metric on `k` (n_k,) classes, E[U*^(k-1)] for accuracy: (..., n_k)."""
-        return np.clip(self.weights @ metric.expected(self.basis, k).T, 0.0, metric.largest)
+        """Value of a metric on `k` (n_k,) classes, E[U*^(k-1)] for accuracy: (..., n_k)."""
+        return metric.under(self.weights, self.basis, k)
 
     def classes_until(self, level: float, largest: int) -> FloatArray:
         """Largest number of classes (...) whose expected accuracy is at least `level`.

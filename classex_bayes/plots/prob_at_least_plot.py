@@ -13,18 +13,18 @@ from classex_bayes.typing import FloatArray
 
 def plot_prob_at_least(
     prediction: Extrapolation,
-    accuracy: float | Sequence[float] | FloatArray,
+    level: float | Sequence[float] | FloatArray,
     *,
     backend: str | None = None,
 ) -> PlotCollection:
-    """Draw the posterior probability of an accuracy, or more, against the number of classes.
+    """Draw the posterior probability of an accuracy or another metric, or more, against k.
 
     Parameters
     ----------
     prediction : Extrapolation
         With draws, at several k.
-    accuracy : float or array-like of float
-        Levels in (0, 1); one line each.
+    level : float or array-like of float
+        Levels in (0, 1), of ranks in 1..k; one line each.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         Plotting library; ArviZ's rcParams by default.
 
@@ -35,7 +35,7 @@ def plot_prob_at_least(
     Raises
     ------
     DataError
-        No level, one twice or outside (0, 1); a point estimate or a risk.
+        No level, one twice or outside its limits; a point estimate or a risk.
 
     Examples
     --------
@@ -44,18 +44,18 @@ def plot_prob_at_least(
     >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
     'none'
     """
-    return prob_at_least_chart(prediction, accuracy).draw(backend)
+    return prob_at_least_chart(prediction, level).draw(backend)
 
 
 def prob_at_least_chart(
-    prediction: Extrapolation, accuracy: float | Sequence[float] | FloatArray
+    prediction: Extrapolation, level: float | Sequence[float] | FloatArray
 ) -> Chart:
     """Return the chart of `plot_prob_at_least`."""
     require_type(prediction, Extrapolation, "prediction", "predict(k)")
-    levels = list(accuracy) if isinstance(accuracy, Sequence | np.ndarray) else [accuracy]
-    probabilities = {f"at least {level:g}": prediction.prob_at_least(level) for level in levels}
+    levels = list(level) if isinstance(level, Sequence | np.ndarray) else [level]
+    probabilities = {f"at least {one:g}": prediction.prob_at_least(one) for one in levels}
     if not levels or len(probabilities) < len(levels):
-        raise DataError(f"accuracy: expected one or more different levels, found {accuracy!r}")
+        raise DataError(f"level: expected one or more different levels, found {level!r}")
     chart = Chart(dict.fromkeys(probabilities))
     for name, probability in probabilities.items():
         ordered = probability.sort_index()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from classex_bayes.core.metrics import named_metric
+from classex_bayes.core.metrics import MeanMetric, Metric, named_metric
 
 RISK = "risk"
 EstimandKind = Literal["expected", "observed"]
@@ -16,8 +16,8 @@ class Estimand:
     Attributes
     ----------
     metric : str
-        A metric of `classex_bayes.core.metrics`, such as "accuracy@5", or "risk", the mean cost of
-        an answer.
+        A metric of `classex_bayes.core.metrics`, such as "accuracy@5" or "mrr", or "risk", the mean
+        cost of an answer.
     kind : {"expected", "observed"}
         The average over class sets, or the result of a single test.
     repeats : int
@@ -31,6 +31,8 @@ class Estimand:
     --------
     >>> Estimand(metric="accuracy@5").describe()
     'expected top-5 accuracy'
+    >>> Estimand(metric="mrr").describe(), Estimand(metric="median_rank").describe()
+    ('expected mean reciprocal rank', 'median rank')
     >>> Estimand(kind="observed", repeats=2).describe()
     'measured accuracy (2 instances a class)'
     """
@@ -46,7 +48,7 @@ class Estimand:
         name, details = self.label, []
         if self.kind == "observed":
             details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
-        else:
+        elif self._chosen is None or isinstance(self._chosen, MeanMetric):
             name = f"expected {name}"
         if self.nested:
             details.append("source classes included")
@@ -62,5 +64,15 @@ class Estimand:
     @property
     def label(self) -> str:
         """Name of the quantity for axes."""
-        name = RISK if self.metric == RISK else named_metric(self.metric).label
+        name = RISK if self._chosen is None else self._chosen.label
         return f"measured {name}" if self.kind == "observed" else name
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether values are ranks in 1..k, smaller being better; else they are in [0, 1]."""
+        return self._chosen is not None and self._chosen.is_rank
+
+    @property
+    def _chosen(self) -> Metric | None:
+        """The metric; None of a risk, which is none of the ranks."""
+        return None if self.metric == RISK else named_metric(self.metric)

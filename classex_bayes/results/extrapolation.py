@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import probability
+from classex_bayes.arguments import is_real, probability
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, sparkline
 from classex_bayes.results.draws import CurveDraws, DrawsTable
@@ -23,12 +23,13 @@ _ACCURACY = Estimand()
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Extrapolation(CurveDraws):
-    """Accuracy or risk predicted by one estimator at some numbers of classes.
+    """Accuracy, risk or another metric predicted by one estimator at some numbers of classes.
 
     Attributes
     ----------
     draws : DataArray with dimensions (chain, draw, k)
-        Predictions, also read as `accuracy` or `risk`; point estimates have one chain and one draw.
+        Predictions of the metric, those of accuracies and risks also read as `accuracy` or `risk`;
+        point estimates have one chain and one draw.
     estimator : str
         Name of the estimator.
     interval_type : {"credible", "bootstrap", "none"}
@@ -179,17 +180,29 @@ class Extrapolation(CurveDraws):
         """Numbers of classes of the prediction, shape (n_k,)."""
         return self.draws["k"].values
 
-    def prob_at_least(self, accuracy: float) -> pd.Series:
-        """Posterior probability that the accuracy, or another metric, is at least so high."""
-        level = probability(accuracy, "accuracy")
+    def prob_at_least(self, level: float) -> pd.Series:
+        """Posterior probability that the metric is at least `level`, of a rank one in 1..k."""
+        value = self._level(level)
         if self.quantity == RISK:
             raise DataError(f"{self.estimator} predicts risk; ask .prob_at_most(risk)")
-        return self._probability(self.draws >= level)
+        return self._probability(self.draws >= value)
 
-    def prob_at_most(self, risk: float) -> pd.Series:
-        """Posterior probability that the risk is at most `risk`, at each k."""
-        level = probability(risk, "risk")
-        return self._probability(self.risk <= level)
+    def prob_at_most(self, level: float) -> pd.Series:
+        """Posterior probability that the metric, such as a mean rank, is at most `level`."""
+        value = self._level(level)
+        return self._probability(self.draws <= value)
+
+    def _level(self, level: float) -> float:
+        """Return the level if it lies within the limits of the metric."""
+        if not self.estimand.is_rank:
+            return probability(level, "level")
+        largest = int(self.k.max())
+        if not (is_real(level) and 1 <= level <= largest):
+            raise DataError(
+                f"level: found {level!r}, expected a rank in 1..{largest:,}, since "
+                f"{self.estimator} predicts the {self.estimand.label}; 1 is best"
+            )
+        return float(level)
 
     def _require_spread(self, statistic: str) -> None:
         if self.interval_type == "none":

@@ -138,8 +138,9 @@ class LossIntervals(LabelledInstances):
         )
 
     def bounds(self, value: Callable[[LossEvidence], FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Bounds (n_k,) of a mean over the instances that falls with their losses."""
-        return value(self.highest), value(self.lowest)
+        """Bounds (n_k,) of a metric that falls, or rises, with the losses of every instance."""
+        ends = value(self.highest), value(self.lowest)
+        return np.minimum(*ends), np.maximum(*ends)
 
     def accuracy_bounds(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds of ATA_k: ties lost and ranks at their worst, and the opposite."""

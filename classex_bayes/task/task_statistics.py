@@ -208,21 +208,30 @@ class TaskStatistics:
         Parameters
         ----------
         metric : str
-            A name of `classex_bayes.core.metrics.METRICS`: "accuracy", or "accuracy@5" for the
-            share of instances whose class is among the 5 best. "recall" means the same.
+            As of `BayesianExtrapolator.predict`: "accuracy", "accuracy@5" (= "recall@5"), "mrr",
+            "mrr@10", "ndcg", "ndcg@10", "mean_rank" or "median_rank". At k = k1 they are computed
+            from the ranks as they are. Lists of the M best determine those with an m <= M there.
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
 
         Returns
         -------
         array of shape (n_k,)
-            Unbiased for the expectation of the metric on k random classes.
+            Unbiased for the expectation of the metric on k random classes; not so the median rank,
+            which is that of all subsets and instances together.
 
         Raises
         ------
         DataError
-            An unknown metric, another than accuracy where only accuracies are known, or k as for
-            `accuracy`.
+            An unknown metric, another than accuracy where only accuracies are known, one that
+            ranks known within bounds leave open, or k as for `accuracy`.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
+        >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
+        [[0.875, 0.708], [1.25, 1.75]]
         """
         chosen = named_metric(metric)
         if chosen == Accuracy():

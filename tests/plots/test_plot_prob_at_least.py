@@ -33,9 +33,9 @@ def test_refused():
     for prediction, accuracy, message in (
         (point, 0.5, "points is a point estimate"),
         (0.5, 0.5, "prediction: expected what predict"),
-        (draws, [], "accuracy: expected one or more different levels"),
-        (draws, [0.5, 0.5], "accuracy: expected one or more different levels"),
-        (draws, [0.5, 5], "accuracy: expected a number between 0 and 1"),
+        (draws, [], "level: expected one or more different levels"),
+        (draws, [0.5, 0.5], "level: expected one or more different levels"),
+        (draws, [0.5, 5], "level: expected a number between 0 and 1"),
     ):
         with pytest.raises(DataError, match=message):
             plot_prob_at_least(prediction, accuracy, backend="none")

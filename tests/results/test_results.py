@@ -118,7 +118,7 @@ def test_points_have_no_interval(point):
 def test_levels_are_probabilities(drawn, prob):
     with pytest.raises(DataError, match="ci_prob: expected a number between 0 and 1"):
         drawn.summary(prob)
-    with pytest.raises(DataError, match="accuracy: expected a number between 0 and 1"):
+    with pytest.raises(DataError, match="level: expected a number between 0 and 1"):
         drawn.prob_at_least(prob)
     with pytest.raises(DataError, match="ci_kind: found 'central'"):
         drawn.interval(ci_kind="central")
@@ -179,10 +179,10 @@ def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
         risky.prob_at_least(0.5)
     with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
         risky.accuracy  # noqa: B018
-    for wrong in (lambda: drawn.risk, lambda: drawn.prob_at_most(0.5)):
-        with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
-            wrong()
-    with pytest.raises(DataError, match="risk: expected a number between 0 and 1"):
+    with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
+        drawn.risk  # noqa: B018
+    np.testing.assert_allclose(drawn.prob_at_most(0.4), 1 - drawn.prob_at_least(0.4))
+    with pytest.raises(DataError, match="level: expected a number between 0 and 1"):
         risky.prob_at_most(1.5)
     with pytest.raises(FloatingPointError, match="predicted risk is not finite"):
         Extrapolation.from_point([20], [np.inf], "point", 10, estimand=Estimand(metric="risk"))

@@ -1,0 +1,159 @@
+r"""Mean gain of a rank: gains such as 1 / r that fall slowly with the rank r of the true class.
+
+The losses L = R - 1 are hypergeometric in a pilot and binomial given the favorability. Where few
+are expected the gains are summed over all of them. Where many are, the spread of L is small beside
+its mean, and five nodes with the first four moments stand in for the law.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.typing import FloatArray, IntArray
+
+Gain = Callable[[FloatArray], FloatArray]
+
+# Mean losses below which every rank is a term of the sum; the error of five nodes falls with the
+# cube of the mean and is below 1e-10 here.
+_SUMMED = 600
+# Losses lie within 12 standard deviations and 40 of their mean but for 1e-18.
+_SPREADS, _MORE = 12.0, 40
+_BLOCK = 256
+# Steps of the trapezoid rule: in standard deviations of the elements, in widths of the flank of a
+# function of k (1 - U) (see `normal_law`), and in widths of a cut at rank m.
+_OF_ELEMENT, _OF_FLANK, _OF_CUT = 0.6, 0.3, 0.7
+_RANGE = 9.0
+_FARTHEST = 37.0  # where 1 - Phi is still a normal number
+
+
+def expected_gain(
+    basis: RadialBasis, k: FloatArray | IntArray, gain: Gain, cut: int | None
+) -> FloatArray:
+    r"""Expected gain on k classes for each element of a radial basis.
+
+    Computes :math:`E[g(R)]`, :math:`R = 1 + Bin(k - 1, 1 - \Phi(t_l + h\varepsilon))`, by the
+    trapezoid rule on one grid of :math:`z = t_l + h\varepsilon` for all elements. Against
+    arbitrary precision the absolute error was below 3e-11 for gains 1 / r and 1 / log2(1 + r) and
+    k up to 1e12.
+
+    Parameters
+    ----------
+    basis : RadialBasis
+        Basis with n elements.
+    k : array of shape (n_k,)
+        Numbers of classes, at least 1.
+    gain : callable
+        Gains of ranks, which need not be whole; 0 above `cut`.
+    cut : int or None
+        Last rank with a gain, m; the number of terms grows with it.
+
+    Returns
+    -------
+    array of shape (n_k, n)
+    """
+    rows = []
+    for size in np.atleast_1d(np.asarray(k, dtype=float)):
+        z = _nodes(basis, size, cut)
+        density = np.exp(-0.5 * ((z[:, None] - basis.knots) / basis.bandwidth) ** 2)
+        rows.append(_binomial_gain(z, size, gain, cut) @ density / density.sum(axis=0))
+    return np.stack(rows)
+
+
+def _nodes(basis: RadialBasis, size: float, cut: int | None) -> FloatArray:
+    flank = 1 + np.sqrt(2 * np.log(size + 1))
+    width = _OF_FLANK if cut is None or cut >= size else min(_OF_FLANK, _OF_CUT / np.sqrt(cut))
+    step = min(_OF_ELEMENT * basis.bandwidth, width / flank)
+    room = _RANGE * basis.bandwidth
+    return np.arange(basis.knots.min() - room, basis.knots.max() + room + step, step)
+
+
+def _binomial_gain(z: FloatArray, size: float, gain: Gain, cut: int | None) -> FloatArray:
+    """Mean gain (n_z,) at favorabilities U = Phi(z)."""
+    z = np.clip(z, -_FARTHEST, _FARTHEST)
+    lost, log_odds = ndtr(-z), log_ndtr(-z) - log_ndtr(z)
+    competitors = size - 1
+    sd = np.sqrt(competitors * lost * ndtr(z))
+    skew = (1 - 2 * lost) / np.maximum(sd, 1)
+
+    def log_ratio(rows: IntArray, j: FloatArray) -> FloatArray:
+        """Log of P(L = j + 1) / P(L = j)."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(competitors - j, 0) / (j + 1)) + log_odds[rows, None]
+
+    return _mean_gain(gain, cut, competitors * lost, sd, skew, np.zeros(z.size), log_ratio)
+
+
+def gain_given_losses(
+    losses: IntArray, n_classes: int, k: IntArray, gain: Gain, cut: int | None
+) -> FloatArray:
+    """Mean gain (n, n_k) over the subsets of k source classes that hold the true one.
+
+    Of the L wrong classes that score above the true one, a hypergeometric number is among the
+    k - 1 drawn from k1 - 1. `gain` and `cut` are as in `expected_gain`; the absolute error is below
+    1e-10.
+    """
+    competitors = float(n_classes - 1)
+    lost, drawn = (
+        values.ravel()
+        for values in np.broadcast_arrays(
+            np.asarray(losses, dtype=float)[:, None], np.atleast_1d(k).astype(float) - 1
+        )
+    )
+    spared, left_out = competitors - lost, competitors - drawn
+    mean = lost * drawn / competitors
+    # Factors near 1 of the variance and the skewness of a draw without replacement.
+    rest = max(competitors - 1, 1)
+    sd = np.sqrt(mean * spared / competitors * left_out / rest)
+    asymmetry = (spared - lost) * (left_out - drawn) / competitors / max(competitors - 2, 1)
+    skew = asymmetry / np.maximum(sd, 1)
+    fewest = np.maximum(drawn - spared, 0)
+
+    def log_ratio(rows: IntArray, j: FloatArray) -> FloatArray:
+        """Log of P(L = j + 1) / P(L = j)."""
+        marked, taken = lost[rows, None], drawn[rows, None]
+        with np.errstate(divide="ignore"):
+            more = np.maximum(marked - j, 0) * np.maximum(taken - j, 0)
+            return np.log(more / ((j + 1) * (spared[rows, None] - taken + j + 1)))
+
+    values = _mean_gain(gain, cut, mean, sd, skew, fewest, log_ratio)
+    return values.reshape(len(losses), -1)
+
+
+def _mean_gain(
+    gain: Gain,
+    cut: int | None,
+    mean: FloatArray,
+    sd: FloatArray,
+    skew: FloatArray,
+    fewest: FloatArray,
+    log_ratio: Callable[[IntArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """Mean gain (n,) of 1 + L under laws of L given by moments and ratios of neighbours."""
+    values = np.empty(mean.size)
+    # Beyond the cut by so much there is no gain at any of the five nodes either.
+    reach = _SPREADS * sd + _MORE
+    many = mean - reach > (_SUMMED if cut is None else cut)
+    values[many] = _by_moments(gain, mean[many], sd[many], skew[many])
+    few = np.flatnonzero(~many)
+    most = mean + reach
+    few = few[np.argsort(most[few] - fewest[few], kind="stable")]
+    for start in range(0, few.size, _BLOCK):
+        rows = few[start : start + _BLOCK]
+        length = int(np.ceil((most[rows] - fewest[rows]).max())) + 1
+        j = fewest[rows, None] + np.arange(length)
+        log_weight = np.zeros((rows.size, length))
+        np.cumsum(log_ratio(rows, j[:, :-1]), axis=1, out=log_weight[:, 1:])
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        values[rows] = (weight * gain(j + 1)).sum(axis=1) / weight.sum(axis=1)
+    return values
+
+
+def _by_moments(gain: Gain, mean: FloatArray, sd: FloatArray, skew: FloatArray) -> FloatArray:
+    """Mean gain by nodes at whole standard deviations that have the law's skewness, kurtosis 3."""
+    places = np.arange(-2.0, 3.0)
+    even = np.array([1, 2, 6, 2, 1]) / 12
+    odd = np.array([-1, 2, 0, -2, 1]) / 12
+    weight = even + skew[:, None] * odd
+    return (weight * gain(1 + mean[:, None] + sd[:, None] * places)).sum(axis=1)
