@@ -14,38 +14,27 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import task_groups
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.core.influence import UNSEEN_COMPETITORS
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
+from classex_bayes.bayes.tails.local_tails import depths_of
+from classex_bayes.bayes.tails.scale_choice import (
+    best_scale,
+    competitor_effect,
+    loss_bounds,
+    why_no_tails,
+)
+from classex_bayes.bayes.tails.tail_calibration import DEPTHS, on_grid, tail_sample
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, interrupted_whole, warn
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.notes import Note
-from classex_bayes.score_informed.distance_scale import DistanceScale, candidate_scales
-from classex_bayes.score_informed.local_tails import (
-    N_NEAREST,
-    SHORTEST_LIST,
-    depths_of,
-    share_tied,
-)
-from classex_bayes.score_informed.tail_calibration import (
-    DEPTHS,
-    HeldOutTable,
-    TailPosterior,
-    mode_of,
-    on_grid,
-    random_halves,
-)
 from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import RandomSeed
 
-# Below, halves of the classes are too small for tails; and classes whose weights are so unequal
-# that few of them count do not tell how classes differ.
-_FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
-_LARGEST_TIED_SHARE = 0.05
-_LARGEST_PARETO_K = 0.7
 # Slopes of the populations of `classex_bayes.studies.corpus` lie below it, but for one, which
 # tails predict worse than ranks.
 _LARGEST_SLOPE = 1.25
@@ -68,7 +57,7 @@ class ScoreInformedExtrapolator(LawModel):
     and :math:`AGA_k = E[(1 - p)^{k - 1}]` over the instances. Level c, slope b and the share
     :math:`\pi` of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by
     losses in one half of the classes, given depths q from the other half
-    (`classex_bayes.score_informed.tail_calibration`). So each draw of parameters, with resampled
+    (`classex_bayes.bayes.tails.tail_calibration`). So each draw of parameters, with resampled
     classes, gives a draw of the law of U* = 1 - p, and every question is answered as by
     `BayesianExtrapolator`.
 
@@ -185,14 +174,14 @@ class ScoreInformedExtrapolator(LawModel):
         )
         seeds = seed_sequence(random_seed)
         nearest = task.nearest_classes
-        reason = _why_ranks_alone(task, nearest)
+        reason = why_no_tails(task, nearest)
         if reason:
             return self._fit_ranks(task, settings, seeds, reason)
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
         # Instances of a class are alike, and so are those that share their competitors.
         weight = task.n_test * task.instance_weight / max(task.design_effect(), 1.0)
-        scale, table, mode = _best_scale(nearest, weight, task.n_classes, halves)
-        posterior = TailPosterior.of(table, mode, rng)
+        scale, table, mode = best_scale(nearest, weight, task.n_classes, halves)
+        posterior = tail_sample(table, mode, rng)
         number_of_draws = settings.chains * settings.draws
         parameters = posterior.draw(number_of_draws, rng)
         if (slope := float(parameters[:, 1].mean())) > _LARGEST_SLOPE:
@@ -204,8 +193,8 @@ class ScoreInformedExtrapolator(LawModel):
             parameters,
             tail_error,
             task.class_weight[tested],
-            _competitor_effect(task),
-            TailCells.of(depths_of(nearest, scale), _loss_bounds(task), place, task.n_classes),
+            competitor_effect(task),
+            TailCells.of(depths_of(nearest, scale), loss_bounds(task), place, task.n_classes),
             task.n_classes,
             rng,
         )
@@ -226,7 +215,7 @@ class ScoreInformedExtrapolator(LawModel):
         tree["observed_data"] = xr.DataTree(_with_depths(tree, nearest, scale))
         tree.attrs["score_notes"] = json.dumps(_contradiction(task, law))
         self._keep_law(task, law, seeds, drawn, tree)
-        if posterior.pareto_k > _LARGEST_PARETO_K:
+        if posterior.pareto_k > LARGEST_PARETO_K:
             warn(f"{self._doubt_of_weights()}. Use BayesianExtrapolator", ConvergenceWarning)
         return self
 
@@ -258,12 +247,12 @@ class ScoreInformedExtrapolator(LawModel):
     def _doubt_of_weights(self) -> str:
         return (
             f"the importance weights of the calibration have a Pareto k of {self.pareto_k_:.2f}, "
-            f"above {_LARGEST_PARETO_K}"
+            f"above {LARGEST_PARETO_K}"
         )
 
     def _model_notes(self) -> list[Note]:
         notes = json.loads(self._tree.attrs["score_notes"])
-        return [*notes, self._doubt_of_weights()] if self.pareto_k_ > _LARGEST_PARETO_K else notes
+        return [*notes, self._doubt_of_weights()] if self.pareto_k_ > LARGEST_PARETO_K else notes
 
     def _convergence(self) -> str:
         if self.scale_ is None:
@@ -292,60 +281,6 @@ class ScoreInformedExtrapolator(LawModel):
     def pareto_k_(self) -> float:
         """Tail index of the importance weights; NaN if ranks are used alone."""
         return float(self._require("_tree").attrs.get("pareto_k", np.nan))
-
-
-def _why_ranks_alone(task: SourceTask, nearest: NearestClasses) -> str:
-    """Why the scores are of no use, or an empty text."""
-    if task.n_classes < _FEWEST_CLASSES:
-        return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
-    effective = 1 / float((task.class_weight**2).sum())
-    if effective < _FEWEST_EFFECTIVE:
-        return (
-            f"by their weights {task.n_classes} classes count as {effective:.1f} equal ones, fewer "
-            f"than {_FEWEST_EFFECTIVE}"
-        )
-    if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
-        return (
-            f"lists of {length} wrong classes are shorter than the {SHORTEST_LIST} that tails need "
-            f"(ask the index for {SHORTEST_LIST + 1} classes or more)"
-        )
-    if not np.isfinite(nearest.true).any():
-        return "no true class is in its list, so that none has a score"
-    tied = share_tied(nearest)
-    if task.kind == "decisions" or tied > _LARGEST_TIED_SHARE:
-        return (
-            f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
-            "have one score, or all behind the best few), so they tell no distances"
-        )
-    return ""
-
-
-def _best_scale(
-    nearest: NearestClasses, weight: FloatArray, n_classes: int, rng: np.random.Generator
-) -> tuple[DistanceScale, HeldOutTable, FloatArray]:
-    """The scale on which held-out losses are likeliest, their table there, and the mode."""
-    halves = random_halves(n_classes, rng)
-    best: tuple[DistanceScale, HeldOutTable, FloatArray] | None = None
-    highest = -np.inf
-    for scale in candidate_scales(nearest):
-        table = HeldOutTable.of(nearest, scale, weight, halves)
-        mode, height = mode_of(table)
-        if best is None or height > highest:
-            best, highest = (scale, table, mode), height
-    assert best is not None
-    return best
-
-
-def _loss_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
-    """Smallest and largest losses (n,) that the ranks allow."""
-    if task.intervals is None:
-        return task.evidence.losses, task.evidence.losses
-    return task.intervals.lowest.losses, task.intervals.highest.losses
-
-
-def _competitor_effect(task: SourceTask) -> float:
-    """Inflation of the variance between classes by the competitors that they share."""
-    return UNSEEN_COMPETITORS if task.intervals is not None else task.evidence.competitor_effect
 
 
 def _with_depths(tree: xr.DataTree, nearest: NearestClasses, scale: DistanceScale) -> xr.Dataset:

@@ -8,11 +8,11 @@ import xarray as xr
 from scipy.special import logit
 
 from classex_bayes.bayes.provenance import stage_rng
+from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, tail_law
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
 from classex_bayes.score_informed.score_informed import HELD_OUT, ScoreInformedExtrapolator
-from classex_bayes.score_informed.tail_calibration import HeldOutTable, tail_law
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_GROUPS, _MOST_DRAWS, _STAGE = 8, 1000, 7

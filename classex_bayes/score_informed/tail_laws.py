@@ -6,9 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtri_exp
 
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.score_informed.local_tails import N_NEAREST
-from classex_bayes.score_informed.tail_calibration import (
+from classex_bayes.bayes.tails.class_resampling import resampled
+from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     SCATTER_NODES,
     SCATTER_WEIGHT,
@@ -16,6 +16,7 @@ from classex_bayes.score_informed.tail_calibration import (
     split_linearly,
     tail_law,
 )
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.typing import FloatArray, IntArray
 
 # Finer than the knots of the priors: laws of instances are narrow, and their knots blur them.
@@ -38,7 +39,7 @@ class TailCells(NamedTuple):
     ----------
     share : sparse array of shape (n_classes, 151 + n_outside)
         Share of each tested class's instances in each cell: the depths of
-        `classex_bayes.score_informed.tail_calibration.DEPTHS`, then the losses of instances outside
+        `classex_bayes.bayes.tails.tail_calibration.DEPTHS`, then the losses of instances outside
         their tails.
     outside : array of shape (n_outside, m)
         Law of Z on the knots for each of the latter.
@@ -146,22 +147,3 @@ def _narrower(parameters: FloatArray, n_rivals: float) -> FloatArray:
     z = np.interp(centre, _LOG_P, _Z)
     slope = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
     return np.sqrt(np.maximum(1 / N_NEAREST - _BLUR * slope**2, 0.0))
-
-
-def resampled(weight: FloatArray, shape: float, draws: int, rng: np.random.Generator) -> FloatArray:
-    r"""Draws from a Dirichlet law about class weights, each row summing to 1: shape (draws, n).
-
-    With parameters :math:`a\, w_l / S`, :math:`S = \sum_l w_l^2` and a the `shape`, a mean over
-    classes has about the variance :math:`S / a \sum_l w_l (m_l - A)^2`: all classes tell how they
-    differ. Gamma draws of one shape, times :math:`w_l`, would have :math:`w_l^2` there, and a heavy
-    class would be compared with itself.
-    """
-    relative = weight / weight.max()
-    shapes = shape * relative * (relative.sum() / (relative**2).sum())
-    size = draws, weight.size
-    with np.errstate(divide="ignore"):  # weights of 0
-        # In logarithms, since draws of a small shape underflow.
-        chances = np.log(rng.gamma(shapes + 1, size=size))
-        chances -= rng.standard_exponential(size) / shapes
-    drawn = np.exp(chances - chances.max(axis=1, keepdims=True))
-    return drawn / drawn.sum(axis=1, keepdims=True)

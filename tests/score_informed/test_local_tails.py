@@ -7,11 +7,10 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import binom, kstest, norm
 
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.score_informed import tail_calibration
-from classex_bayes.score_informed.distance_scale import DistanceScale, candidate_scales
-from classex_bayes.score_informed.local_tails import (
+from classex_bayes.bayes.tails import tail_calibration
+from classex_bayes.bayes.tails.class_resampling import resampled
+from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
+from classex_bayes.bayes.tails.local_tails import (
     LARGEST_DEPTH,
     N_NEAREST,
     depths_of,
@@ -19,16 +18,18 @@ from classex_bayes.score_informed.local_tails import (
     share_tied,
     tail_depths,
 )
-from classex_bayes.score_informed.tail_calibration import (
+from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     HeldOutTable,
-    TailPosterior,
     log_density,
-    mode_of,
     random_halves,
     tail_law,
+    tail_mode,
+    tail_sample,
 )
-from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws, resampled
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws
 
 POINT = np.array([-0.2, 1.08, -2.5])
 DISTANCES = DistanceScale("origin", 0.0)
@@ -165,7 +166,7 @@ def test_draws_are_those_of_the_posterior(pilot):
     halves = random_halves(120, np.random.default_rng(6))
     table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
     rng = np.random.default_rng(7)
-    posterior = TailPosterior.of(table, mode_of(table)[0], rng)
+    posterior = tail_sample(table, tail_mode(table)[0], rng)
     assert posterior.pareto_k < 0.7
     drawn = posterior.draw(20_000, rng)
     axes = [drawn[:, i].mean() + drawn[:, i].std() * np.linspace(-6, 6, 25) for i in range(3)]
@@ -201,7 +202,7 @@ def test_ranks_of_the_truth_among_the_draws_are_uniform():
         weight = np.zeros((values.size, DEPTHS.size))
         np.add.at(weight, (row, depth), 1.0)
         table = HeldOutTable(values, weight, 99.0)
-        drawn = TailPosterior.of(table, mode_of(table)[0], rng).draw(99, rng)
+        drawn = tail_sample(table, tail_mode(table)[0], rng).draw(99, rng)
         below = accuracy(drawn, depth) < accuracy(point[None], depth)
         ranks.append([*(drawn < point).sum(axis=0), below.sum()])
     for quantity in np.transpose(ranks):

@@ -5,7 +5,7 @@ A wrong class is nearer than the true one with probability
 .. math:: \log p = \log \frac{j}{k - 1} + c - b v q + \varepsilon, \qquad
           \varepsilon \sim N(0, 1 / j),
 
-with the depth q of `classex_bayes.score_informed.local_tails` among k classes. The level c and the
+with the depth q of `classex_bayes.bayes.tails.local_tails` among k classes. The level c and the
 slope b are 0 and 1 for exact power laws. The scatter is that of the order statistic :math:`r_j`.
 v is 1, or, with probability :math:`\pi`, uniform on [0, 1]: the instance has look-alikes that the
 nearest wrong classes do not foretell. Split into halves, the classes of one half give q, and among
@@ -14,17 +14,16 @@ the n classes of the other half the losses are Binomial(n, p).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import xarray as xr
-from arviz_stats.base import array_stats
-from scipy.optimize import minimize
 from scipy.special import expit
 
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, held_out_losses
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.score_informed.distance_scale import DistanceScale
-from classex_bayes.score_informed.local_tails import LARGEST_DEPTH, N_NEAREST, held_out_losses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Depths at which the likelihood and laws are tabulated.
@@ -38,8 +37,6 @@ _LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
 SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
 _SHORTER = (np.arange(10) + 0.5) / 10
-_DIFFERENCE = 0.3  # of the Hessian, in units of the prior
-_PROPOSAL_FREEDOM, _N_PROPOSALS = 3.0, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,75 +161,18 @@ def log_prior(parameters: FloatArray) -> float:
     return float(-0.5 * (level + odds + of_slope))
 
 
-@dataclass(frozen=True)
-class TailPosterior:
-    """Importance sample of level, slope and log odds of look-alikes.
-
-    Attributes
-    ----------
-    proposals : array of shape (n, 3)
-        Draws from a Student t law about the mode.
-    weight : array of shape (n,)
-        Pareto-smoothed importance weights, summing to 1.
-    pareto_k : float
-        Tail index of the weights before; above 0.7 they are uncertain.
-    """
-
-    proposals: FloatArray
-    weight: FloatArray
-    pareto_k: float
-
-    @classmethod
-    def of(cls, table: HeldOutTable, mode: FloatArray, rng: np.random.Generator) -> "TailPosterior":
-        """Propose about the mode with the curvature there, then with the moments of these draws."""
-        centre, precision = mode, _curvature(table, mode)
-        for _ in range(2):
-            values, vectors = np.linalg.eigh(precision)
-            # In units of the prior; the likelihood only narrows it.
-            root = _SCALE[:, None] * vectors / np.sqrt(np.maximum(values, 0.5))
-            normal = rng.standard_normal((_N_PROPOSALS, mode.size))
-            stretch = np.sqrt(_PROPOSAL_FREEDOM / rng.chisquare(_PROPOSAL_FREEDOM, _N_PROPOSALS))
-            standard = normal * stretch[:, None]
-            proposals = centre + standard @ root.T
-            target = np.array([log_density(table, point) for point in proposals])
-            power = (_PROPOSAL_FREEDOM + mode.size) / 2
-            proposed = -power * np.log1p((standard**2).sum(axis=1) / _PROPOSAL_FREEDOM)
-            # Pareto smoothing takes the log density of what is left out, the reverse of a weight.
-            log_weight, pareto_k = array_stats.psislw(proposed - target)
-            weight = np.exp(log_weight - log_weight.max())
-            weight /= weight.sum()
-            centre = weight @ proposals
-            away = (proposals - centre) / _SCALE * np.sqrt(weight)[:, None]
-            precision = np.linalg.inv(away.T @ away)
-        return cls(proposals, weight, float(pareto_k))
-
-    def draw(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draws (number, 3) of level, slope and log odds of look-alikes, in random order."""
-        levels = (np.arange(number) + rng.random()) / number
-        places = np.searchsorted(np.cumsum(self.weight), levels)
-        return self.proposals[rng.permutation(np.minimum(places, self.weight.size - 1))]
-
-
 def log_density(table: HeldOutTable, point: FloatArray) -> float:
     """Log density of the posterior at (level, slope, log odds of look-alikes), unnormalised."""
     return table.log_likelihood(point) + log_prior(point)
 
 
-def mode_of(table: HeldOutTable) -> tuple[FloatArray, float]:
+def tail_mode(table: HeldOutTable) -> tuple[FloatArray, float]:
     """Mode of the posterior, and the log density there, which scales of scores compare."""
-    best = minimize(lambda unit: -log_density(table, _MEAN + _SCALE * unit), np.zeros(_MEAN.size))
-    return _MEAN + _SCALE * best.x, -float(best.fun)
+    return mode_of(partial(log_density, table), _MEAN, _SCALE)
 
 
-def _curvature(table: HeldOutTable, mode: FloatArray) -> FloatArray:
-    """Hessian of minus the log density at the mode, in units of the prior."""
-    size = mode.size
-    hessian = np.empty((size, size))
-    steps = _DIFFERENCE * np.diag(_SCALE)
-    for i in range(size):
-        for j in range(i, size):
-            plus, minus = steps[i] + steps[j], steps[i] - steps[j]
-            corners = [log_density(table, mode + move) for move in (plus, minus, -minus, -plus)]
-            second = corners[0] - corners[1] - corners[2] + corners[3]
-            hessian[i, j] = hessian[j, i] = -second / (4 * _DIFFERENCE**2)
-    return hessian
+def tail_sample(
+    table: HeldOutTable, mode: FloatArray, rng: np.random.Generator
+) -> ImportanceSample:
+    """Importance sample of level, slope and log odds of look-alikes."""
+    return ImportanceSample.of(partial(log_density, table), mode, _SCALE, rng)

@@ -14,8 +14,8 @@ power of the distances.
 import numpy as np
 from scipy.special import digamma, polygamma
 
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.score_informed.distance_scale import DistanceScale
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Nearest wrong classes that make a tail. More of them reach where the power law ends: on the

@@ -1,0 +1,1 @@
+"""Tails of the distances of wrong classes, and their calibration in halves of the classes."""

@@ -1,0 +1,70 @@
+"""Whether the scores of a task show tails, and on which scale they are distances."""
+
+import numpy as np
+
+from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, SHORTEST_LIST, share_tied
+from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves, tail_mode
+from classex_bayes.core.influence import UNSEEN_COMPETITORS
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray
+
+# Below, halves of the classes are too small for tails; and classes whose weights are so unequal
+# that few of them count do not tell how classes differ.
+_FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
+_LARGEST_TIED_SHARE = 0.05
+
+
+def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
+    """Why the scores of a task show no tails, or an empty text."""
+    if task.n_classes < _FEWEST_CLASSES:
+        return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
+    effective = 1 / float((task.class_weight**2).sum())
+    if effective < _FEWEST_EFFECTIVE:
+        return (
+            f"by their weights {task.n_classes} classes count as {effective:.1f} equal ones, fewer "
+            f"than {_FEWEST_EFFECTIVE}"
+        )
+    if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
+        return (
+            f"lists of {length} wrong classes are shorter than the {SHORTEST_LIST} that tails need "
+            f"(ask the index for {SHORTEST_LIST + 1} classes or more)"
+        )
+    if not np.isfinite(nearest.true).any():
+        return "no true class is in its list, so that none has a score"
+    tied = share_tied(nearest)
+    if task.kind == "decisions" or tied > _LARGEST_TIED_SHARE:
+        return (
+            f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
+            "have one score, or all behind the best few), so they tell no distances"
+        )
+    return ""
+
+
+def best_scale(
+    nearest: NearestClasses, weight: FloatArray, n_classes: int, rng: np.random.Generator
+) -> tuple[DistanceScale, HeldOutTable, FloatArray]:
+    """The scale on which held-out losses are likeliest, their table there, and the mode."""
+    halves = random_halves(n_classes, rng)
+    best: tuple[DistanceScale, HeldOutTable, FloatArray] | None = None
+    highest = -np.inf
+    for scale in candidate_scales(nearest):
+        table = HeldOutTable.of(nearest, scale, weight, halves)
+        mode, height = tail_mode(table)
+        if best is None or height > highest:
+            best, highest = (scale, table, mode), height
+    assert best is not None
+    return best
+
+
+def loss_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
+    """Smallest and largest losses (n,) that the ranks allow."""
+    if task.intervals is None:
+        return task.evidence.losses, task.evidence.losses
+    return task.intervals.lowest.losses, task.intervals.highest.losses
+
+
+def competitor_effect(task: SourceTask) -> float:
+    """Inflation of the variance between classes by the competitors that they share."""
+    return UNSEEN_COMPETITORS if task.intervals is not None else task.evidence.competitor_effect
