@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from textwrap import fill
@@ -172,6 +172,40 @@ def percent_decimals(width: float) -> int:
     return min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
 
 
+def decimal(value: float, places: int = 2) -> str:
+    """Return a number that is no share, such as a rank: "12.3"."""
+    return f"{value:,.{places}f}"
+
+
+def brief_decimal(value: float) -> str:
+    """Return a number with at least two digits: "0.043", "1,234.5"."""
+    return decimal(value, decimal_places(abs(value)))
+
+
+def decimal_range(lower: float, upper: float) -> str:
+    """Return the limits of an interval: "8.2 to 20.3"."""
+    places = decimal_places(upper - lower)
+    return f"{decimal(lower, places)} to {decimal(upper, places)}"
+
+
+def decimal_places(width: float) -> int:
+    """Return the decimals of a number beside an interval of this width, 1 to 6."""
+    return min(max(math.ceil(-math.log10(max(width, 1e-9))) + 1, 1), 6)
+
+
+@dataclass(frozen=True)
+class Numerals:
+    """How values of a metric are written: one value, an interval, and digits for its width."""
+
+    value: Callable[..., str]
+    span: Callable[[float, float], str]
+    digits: Callable[[float], int]
+
+
+PERCENTAGES = Numerals(percent, percent_range, percent_decimals)
+DECIMALS = Numerals(decimal, decimal_range, decimal_places)
+
+
 def chance(probability: float) -> str:
     """Return a probability from draws, which cannot tell 0 and 1 from what is nearer than 0.1%.
 
@@ -197,12 +231,12 @@ def count(k: float, largest: float) -> str:
 
 
 def capitalized(text: str) -> str:
-    """Return the text with a capital, unless it begins with a symbol.
+    """Return the text with a capital, unless it begins with a symbol or a name such as nDCG.
 
-    >>> capitalized("no pair is tied"), capitalized("k = 9 is far")
-    ('No pair is tied', 'k = 9 is far')
+    >>> capitalized("no pair is tied"), capitalized("k = 9 is far"), capitalized("nDCG on both")
+    ('No pair is tied', 'k = 9 is far', 'nDCG on both')
     """
-    return text if text[1:2] == " " else text[:1].upper() + text[1:]
+    return text if text[1:2] == " " or text[1:2].isupper() else text[:1].upper() + text[1:]
 
 
 def with_error(value: float, error: float) -> str:

@@ -78,15 +78,24 @@ def point_estimators(which: References, seed: int) -> list[Any]:
     return usual_references(seed) if which == "usual" else []
 
 
+def refuse_target(target: float | None, metric: str) -> None:
+    """Raise before anything is read if a target is given beside another metric than accuracy."""
+    if target is not None and metric != "accuracy":
+        from classex_bayes.report.findings import accuracy_target
+
+        accuracy_target(target, metric, "--target", "--metric")
+
+
 def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     """The task in one file, or in the parts that several files hold."""
     arguments = asdict(options)
-    distances = arguments.pop("distances")
+    distances, likeness = arguments.pop("distances"), arguments.pop("embedding_metric")
     with terminal.warnings_as_notes(), terminal.reading():
         from classex_bayes.io import read_task
 
         # Ties are broken by the fixed seed of `read_task`, as in Python.
-        task = read_task(files, higher_is_better=False if distances else None, **arguments)
+        higher = False if distances else None
+        task = read_task(files, higher_is_better=higher, metric=likeness, **arguments)
     terminal.aside(str(task))
     if any("reversed" in doubt for doubt in task.doubts):
         remedy = "leave --distances out" if distances else "pass --distances for distances"
@@ -125,15 +134,18 @@ def _save(model: Any, product: Product) -> tuple[dict[str, str], list[str]]:
     return {}, failures
 
 
-def _table(comparison: Any, title: str, ci_prob: float) -> Table:
+def _table(comparison: Any, ci_prob: float) -> Table:
+    from classex_bayes.formatting import capitalized
     from classex_bayes.results import interval_name
 
+    whole = comparison.predictions[0]
+    title = f"{capitalized(whole.description)}, from {whole.n_classes} source classes"
     frame = comparison.table.reset_index()
     lower, upper = (next((c for c in frame if c.endswith(end)), None) for end in ("_lb", "_ub"))
     table = Table(title=title, title_justify="left")
     table.add_column("estimator")
     table.add_column("k", justify="right")
-    table.add_column("accuracy", justify="right")
+    table.add_column(whole.estimand.label, justify="right")
     table.add_column(interval_name(ci_prob))
     if "truth" in frame:
         table.add_column("truth", justify="right")
@@ -157,6 +169,7 @@ def analyse(
     product: Product,
     fit: FitOptions,
     *,
+    metric: str = "accuracy",
     truth: Any = None,
     references: References = "none",
     target: float | None = None,
@@ -177,8 +190,8 @@ def analyse(
         try:
             beside = [] if interruption else point_estimators(references, fit.seed)
             findings = findings_of(
-                model, beside, task, counts, truth=truth, ci_prob=fit.ci_prob, target=target,
-                random_seed=fit.seed, progressbar=terminal.shows_progress,
+                model, beside, task, counts, metric=metric, truth=truth, ci_prob=fit.ci_prob,
+                target=target, random_seed=fit.seed, progressbar=terminal.shows_progress,
             )  # fmt: skip
         except KeyboardInterrupt as stop:
             partial = getattr(stop, "partial", None)
@@ -203,8 +216,7 @@ def analyse(
     lines = [f"{what} written to {where}" for what, where in files.items()]
     if target is not None:
         lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
-    title = f"Expected accuracy, from {task.n_classes} source classes"
-    terminal.result(_table(comparison, title, findings.ci_prob), lines, numbers)
+    terminal.result(_table(comparison, findings.ci_prob), lines, numbers)
     for failure in failures:
         terminal.error(failure)
     if interruption:

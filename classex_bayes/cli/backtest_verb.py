@@ -17,6 +17,7 @@ from classex_bayes.cli.options import (
     Jobs,
     Out,
     OutputOptions,
+    Predicted,
     Slow,
     with_options,
 )
@@ -42,6 +43,7 @@ def backtest(
             "all, where not given.",
         ),
     ] = None,
+    metric: Predicted = "accuracy",
     n_pilots: Annotated[int, typer.Option(min=2, help="Pilots of each size.")] = 100,
     every: Every = False,
     slow: Slow = False,
@@ -51,7 +53,7 @@ def backtest(
     out: Out = RESULTS,
     output: OutputOptions,
 ) -> None:
-    """Extrapolate from many pilots of a large task, and compare with its known accuracy.
+    """Extrapolate from many pilots of a large task, and compare with what is known.
 
     Finished pilots are kept in a .csv in the folder: a back-test that was interrupted goes on from
     there when it is begun again.
@@ -66,7 +68,8 @@ def backtest(
     from classex_bayes.results import interval_settings
 
     which: References = "slow" if slow else "all" if every else "usual"
-    store = out / f"{name_of(files)}-backtest.csv"
+    stem = name_of(files) + ("" if metric == "accuracy" else f"-{metric}")
+    store = out / f"{stem}-backtest.csv"
     interruption = ""
     ci_prob, _ = interval_settings(fit.ci_prob, "eti")
     with terminal.warnings_as_notes():
@@ -76,6 +79,7 @@ def backtest(
                 task,
                 sizes,
                 counts,
+                metric=metric,
                 n_pilots=n_pilots,
                 ci_prob=ci_prob,
                 levels=(ci_prob,),
@@ -92,15 +96,16 @@ def backtest(
     level = f"{100 * ci_prob:g}"
     files_written = {"trials": str(store)}
     try:
-        for what, path in _figures(result, out, name_of(files), level):
+        for what, path in _figures(result, out, stem, level):
             files_written[what] = str(path)
     except KeyboardInterrupt:
         interruption = interruption or "interrupted while figures were drawn"
     title = f"Back-test on {task.n_classes} classes"
+    title += f": {metric}" if metric != "accuracy" else ""
     terminal.result(
         flat_table(title, _compact(result.scores, level)),
         [f"{what} written to {where}" for what, where in files_written.items()],
-        {"title": title, "rows": records(result.scores), "files": files_written},
+        {"title": title, "metric": metric, "rows": records(result.scores), "files": files_written},
     )
     if interruption:
         raise Interrupted(f"{interruption}; begun again, the back-test goes on from there")

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from classex_bayes.cli.analysis import References, analyse, figure, name_of, page, read
+from classex_bayes.cli.analysis import (
+    References,
+    analyse,
+    figure,
+    name_of,
+    page,
+    read,
+    refuse_target,
+)
 from classex_bayes.cli.console import INTERRUPTED, Terminal, parse_counts, warn_of_thousands
 from classex_bayes.cli.options import (
     RESULTS,
@@ -17,6 +25,7 @@ from classex_bayes.cli.options import (
     FitOptions,
     Out,
     OutputOptions,
+    Predicted,
     Slow,
     Target,
     TaskOptions,
@@ -87,6 +96,7 @@ def demo(
 @app.command(
     epilog=examples(
         "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
+        "classex-bayes extrapolate ranks.csv --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --distances --k 5000 --json",
         "classex-bayes extrapolate part-*.npz --config settings.toml",
     )
@@ -96,24 +106,26 @@ def extrapolate(
     *,
     files: Files,
     k: Counts,
+    metric: Predicted = "accuracy",
     target: Target = None,
     data: TaskOptions,
     fit: FitOptions,
     out: Out = RESULTS,
     output: OutputOptions,
 ) -> None:
-    """Predict the accuracy on K classes, with credible intervals."""
+    """Predict the accuracy, or another metric, on K classes, with credible intervals."""
+    refuse_target(target, metric)
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = figure(out, name_of(files), terminal)
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
-    analyse(task, counts, terminal, product, fit, target=target)
+    analyse(task, counts, terminal, product, fit, target=target, metric=metric)
 
 
 @app.command(
     epilog=examples(
         "classex-bayes compare scores.csv --k 1000",
-        "classex-bayes compare embeddings.h5 --metric cosine --k 1000,10000 --all",
+        "classex-bayes compare embeddings.h5 --embedding-metric cosine --k 1000,10000 --all",
     )
 )
 @with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
@@ -121,6 +133,7 @@ def compare(
     *,
     files: Files,
     k: Counts,
+    metric: Predicted = "accuracy",
     every: Every = False,
     slow: Slow = False,
     data: TaskOptions,
@@ -134,7 +147,7 @@ def compare(
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "slow" if slow else "all" if every else "usual"
-    analyse(task, counts, terminal, product, fit, references=references)
+    analyse(task, counts, terminal, product, fit, references=references, metric=metric)
 
 
 @app.command(
@@ -147,6 +160,7 @@ def report(
     *,
     files: Files,
     k: Counts,
+    metric: Predicted = "accuracy",
     target: Target = None,
     data: TaskOptions,
     fit: FitOptions,
@@ -156,8 +170,12 @@ def report(
     output: OutputOptions,
 ) -> None:
     """Write prediction, checks, method and record as one HTML page that needs no network."""
+    refuse_target(target, metric)
     terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
     product = page(out, ", ".join(file.name for file in files))
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
-    analyse(task, counts, terminal, product, fit, references="usual", target=target)
+    references: References = "usual" if metric == "accuracy" else "none"
+    analyse(
+        task, counts, terminal, product, fit, references=references, target=target, metric=metric
+    )

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from classex_bayes.cli.config import read_config
 
 _DATA, _FIT, _OUTPUT = "Data", "Fit", "Output"
+_Likeness = Literal["sqeuclidean", "cosine", "dot"]  # of embeddings
 
 
 def examples(*lines: str) -> str:
@@ -69,6 +70,19 @@ def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
     return value
 
 
+def _metric(value: str) -> str:
+    """Name of a metric, checked before anything is read."""
+    from classex_bayes.core.metrics import named_metric
+    from classex_bayes.exceptions import DataError
+
+    if value in get_args(_Likeness):
+        raise DataError(
+            f"--metric: found {value!r}, which is how embeddings are compared; write "
+            f"--embedding-metric {value}. --metric is what is predicted, such as mrr"
+        )
+    return named_metric(value).name
+
+
 Files = Annotated[
     list[Path],
     typer.Argument(
@@ -83,6 +97,16 @@ Counts = Annotated[
 ]
 Target = Annotated[
     float | None, typer.Option(help="Accuracy wanted: until how many classes?", callback=_share)
+]
+Predicted = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="METRIC",
+        help="What is predicted: accuracy, accuracy@5 (recall@5), mrr, mrr@10, ndcg, ndcg@10, "
+        "mean_rank or median_rank.",
+        callback=_metric,
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_FIT)]
 Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
@@ -106,9 +130,11 @@ class DataOptions:
     labels: Annotated[
         Path | None, typer.Option(help="Labels (.npy) of scores in .npy.", rich_help_panel=_DATA)
     ] = None
-    metric: Annotated[
-        Literal["sqeuclidean", "cosine", "dot"] | None,
-        typer.Option(help="Of embeddings; sqeuclidean if not given.", rich_help_panel=_DATA),
+    embedding_metric: Annotated[
+        _Likeness | None,
+        typer.Option(
+            help="How embeddings are compared; sqeuclidean if not given.", rich_help_panel=_DATA
+        ),
     ] = None
     distances: Annotated[
         bool,

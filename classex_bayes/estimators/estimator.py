@@ -49,6 +49,18 @@ def fitted_copy(
     return fresh.fit(task)
 
 
+def require_metric(estimator: Estimator, metric: str) -> None:
+    """Raise if an estimator predicts accuracy alone and another metric is asked for."""
+    if metric != "accuracy" and "metric" not in inspect.signature(estimator.predict).parameters:
+        raise DataError(f"metric: found {metric!r}, but {estimator.name} predicts accuracy alone")
+
+
+def prediction_of(estimator: Any, k: ClassCounts, metric: str) -> Extrapolation:
+    """Prediction of a metric by a fitted estimator, which may know accuracy alone."""
+    require_metric(estimator, metric)
+    return estimator.predict(k) if metric == "accuracy" else estimator.predict(k, metric=metric)
+
+
 def named_estimators(
     estimators: Sequence[Estimator] | Mapping[str, Estimator],
 ) -> dict[str, Estimator]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, probability
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
@@ -24,10 +25,11 @@ _FACTORS = (1, 2, 4, 10, 20)
 
 @dataclass(frozen=True)
 class Pilots:
-    """Draws pilots without replacement from a task; the truth is its ATA_k at numbers `k`."""
+    """Draws pilots without replacement from a task; the truth is its metric at numbers `k`."""
 
     task: SourceTask
     k: tuple[int, ...]
+    metric: str = "accuracy"
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -40,7 +42,7 @@ class Pilots:
 
     def __call__(self, n_source: int, seed: np.random.SeedSequence) -> Trial:
         """Draw a pilot of this many classes."""
-        return Trial(self.task.subsample(n_source, seed), self.task.accuracy(self.k))
+        return Trial(self.task.subsample(n_source, seed), self.task.metric(self.metric, self.k))
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +72,19 @@ class Backtest(Shown):
         return Display(
             f"Errors and coverage of predictions; widths of {100 * self.ci_prob:g}% intervals",
             self.scores[[*wanted, *covered]],
+            self._left_out,
             decimals=3,
         )
+
+    @property
+    def _left_out(self) -> tuple[str, ...]:
+        """Why estimators have no scores at all."""
+        reasons = {
+            name: rows["note"].iloc[0]
+            for name, rows in self.trials.groupby("estimator", sort=False)
+            if rows["mean"].isna().all()
+        }
+        return tuple(f"left out: {name}: {reason}" for name, reason in reasons.items())
 
 
 def backtest(
@@ -80,6 +93,7 @@ def backtest(
     n_source: int | Sequence[int],
     k: ClassCounts | None = None,
     *,
+    metric: str = "accuracy",
     n_pilots: int = 100,
     ci_prob: float | None = None,
     levels: Sequence[float] = LEVELS,
@@ -106,6 +120,9 @@ def backtest(
     k : int or array-like of int, optional
         Numbers of classes to predict for, up to those of the task. By default 1, 2, 4, 10 and 20
         times the sizes of the pilots, and all classes.
+    metric : str
+        As of `BayesianExtrapolator.predict`. Estimators that predict accuracy alone have no scores
+        if it is another.
     n_pilots : int
         Pilots of each size.
     ci_prob : float, optional
@@ -132,7 +149,8 @@ def backtest(
     Raises
     ------
     DataError
-        Pilots that are too small or not smaller than the task, k beyond its classes.
+        Pilots that are too small or not smaller than the task, k beyond its classes, an unknown
+        metric or one that no estimator predicts.
     Interrupted
         A `KeyboardInterrupt`; its `partial` is the back-test of the pilots so far, None before the
         first.
@@ -155,7 +173,7 @@ def backtest(
     """
     named = named_estimators(estimators)
     source_task(task)
-    pilots = how_many(n_pilots, "n_pilots")
+    pilots, chosen = how_many(n_pilots, "n_pilots"), named_metric(metric).name
     prob, _ = interval_settings(ci_prob, "eti")
     if not np.iterable(levels):
         raise DataError(f"levels: expected several levels, found {levels!r}")
@@ -175,10 +193,11 @@ def backtest(
     try:
         trials = run_trials(
             named,
-            Pilots(task, tuple(counts)),
+            Pilots(task, tuple(counts), chosen),
             sizes,
             counts,
             n_simulations=pilots,
+            metric=chosen,
             random_seed=random_seed,
             ci_prob=prob,
             sampler=sampler,

@@ -8,16 +8,24 @@ import pandas as pd
 
 from classex_bayes.arguments import class_counts, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.estimators.estimator import FIT_ERRORS, Estimator, fitted_copy, named_estimators
+from classex_bayes.core.metrics import named_metric
+from classex_bayes.estimators.estimator import (
+    FIT_ERRORS,
+    Estimator,
+    fitted_copy,
+    named_estimators,
+    prediction_of,
+    require_metric,
+)
 from classex_bayes.evaluate.parallel import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.formatting import Display, Shown
+from classex_bayes.formatting import Display, Shown, capitalized
 from classex_bayes.results import (
     RISK,
     Extrapolation,
     interval_columns,
     interval_settings,
-    reference_accuracy,
+    reference_values,
     shared_metric,
 )
 from classex_bayes.results.shared_estimand import whose_notes
@@ -53,7 +61,7 @@ class Comparison(Shown):
         # With the same decimals in all rows, so that estimators and truth can be set side by side.
         whole = self.predictions[0]
         header = f"{whole.description}, from {whole.n_classes:,} source classes"
-        return Display(header.capitalize(), self.table, tuple(self.notes))
+        return Display(capitalized(header), self.table, tuple(self.notes))
 
     @property
     def notes(self) -> list[str]:
@@ -84,6 +92,7 @@ def compare(
     task: SourceTask,
     k: ClassCounts,
     *,
+    metric: str = "accuracy",
     truth: Any = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -102,8 +111,11 @@ def compare(
         The tested classes.
     k : int or array-like of int
         Numbers of classes to predict for.
+    metric : str
+        As of `BayesianExtrapolator.predict`. Estimators that predict accuracy alone are left out if
+        it is another.
     truth : SourceTask or mapping from k to accuracy, optional
-        Known accuracy, for instance of the task on all classes.
+        Known accuracy, or other metric, for instance of the task on all classes.
     ci_prob, ci_kind : optional
         Level and kind of the intervals; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
@@ -119,7 +131,8 @@ def compare(
     ------
     DataError
         No estimator could be fitted; one that cannot be (KDE without scores) is otherwise left
-        out, with its reason in `skipped`. Two estimators of the same name in a sequence.
+        out, with its reason in `skipped`. Two estimators of the same name in a sequence, or an
+        unknown metric.
     Interrupted
         A `KeyboardInterrupt`; its `partial` compares the estimators so far, None before the first.
 
@@ -134,7 +147,7 @@ def compare(
     """
     named = named_estimators(estimators)
     source_task(task)
-    counts = class_counts(k)
+    counts, wanted = class_counts(k), named_metric(metric).name
     prob, kind = interval_settings(ci_prob, ci_kind)
     seed_sequence(random_seed)
     warn_of_doubts(task)
@@ -145,16 +158,17 @@ def compare(
     try:
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
+                require_metric(estimator, wanted)
                 with doubts_told():
                     fitted = _fitted(estimator, task, random_seed)
-                prediction = replace(fitted.predict(counts), estimator=name)
+                prediction = replace(prediction_of(fitted, counts, wanted), estimator=name)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
             rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
             rows["interval_type"] = prediction.interval_type
             if truth is not None:
-                _set_truth(rows, prediction, reference_accuracy(truth, counts), columns)
+                _set_truth(rows, prediction, reference_values(truth, counts, wanted), columns)
             done.append((prediction, fitted, rows))
     except KeyboardInterrupt:
         message = f"interrupted after {len(done)} of {len(named)} estimators"

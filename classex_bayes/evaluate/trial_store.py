@@ -102,8 +102,8 @@ class TrialStore:
         if len(other):
             raise DataError(
                 f"store: {self.path} has trials of {other['estimator'].iloc[0]} from another "
-                "study, with other draws, k, random_seed, ci_prob, sampler or parameters; give "
-                "another file"
+                "study, with other draws, k, metric, random_seed, ci_prob, sampler or parameters; "
+                "give another file"
             )
         whole = table[~wanted | (table.groupby(_TASK)["k"].transform("size") == n_k)]
         ends_well = self.path.read_bytes()[-1:] == b"\n"

@@ -15,7 +15,15 @@ import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.estimators.estimator import FIT_ERRORS, Estimator, fitted_copy, named_estimators
+from classex_bayes.core.metrics import named_metric
+from classex_bayes.estimators.estimator import (
+    FIT_ERRORS,
+    Estimator,
+    fitted_copy,
+    named_estimators,
+    prediction_of,
+    require_metric,
+)
 from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
@@ -35,7 +43,7 @@ Draw = Callable[..., "Trial"]
 
 
 class Trial(NamedTuple):
-    """A task and its known accuracy at the numbers of classes of the study, shape (n_k,)."""
+    """A task and its known accuracy, or other metric, at the k of the study, shape (n_k,)."""
 
     task: SourceTask
     truth: FloatArray
@@ -64,6 +72,7 @@ def run_trials(
     k: ClassCounts,
     *,
     n_simulations: int,
+    metric: str = "accuracy",
     random_seed: int = 0,
     ci_prob: float | None = None,
     sampler: Mapping[str, Any] = SAMPLER,
@@ -81,8 +90,8 @@ def run_trials(
 
     `store` is a .csv that grows with every finished task. Estimators that have a row in it for a
     task are not fitted to it again, so an interrupted study resumes. It holds one study: the same
-    draws, `k`, `random_seed`, `ci_prob` and `sampler`. Draws are the same if the function has the
-    same name and arguments, or an equal attribute `identity`.
+    draws, `k`, `metric`, `random_seed`, `ci_prob` and `sampler`. Draws are the same if the function
+    has the same name and arguments, or an equal attribute `identity`.
 
     The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
     "upper" (missing for point estimates), "crps" and "pit" (missing for point estimates; see
@@ -99,6 +108,7 @@ def run_trials(
         counts,
         random_seed,
         level,
+        named_metric(metric).name,
         sorted(sampler_settings(sampler).items()),
     )
     candidates = [
@@ -123,7 +133,10 @@ def run_trials(
         wanted &= (table["simulation"] < simulations) & table["estimator"].isin(settings)
         return table[wanted].drop(columns="settings").reset_index(drop=True)
 
-    work = [(draw, simulation, counts, random_seed, level, dict(sampler)) for simulation in left]
+    work = [
+        (draw, simulation, counts, named_metric(metric).name, random_seed, level, dict(sampler))
+        for simulation in left
+    ]
     try:
         for rows in in_parallel(_run, work, jobs, "tasks", show):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
@@ -161,6 +174,7 @@ def _run(
     draw: Draw,
     simulation: _Simulation,
     k: Any,
+    metric: str,
     random_seed: int,
     ci_prob: float,
     sampler: dict[str, Any],
@@ -175,7 +189,7 @@ def _run(
         start = time.perf_counter()
         scores, note = [np.full(k.size, np.nan)] * 5, ""
         try:
-            prediction, note = _predict(estimator, trial.task, k, fit_seed, sampler)
+            prediction, note = _predict(estimator, trial.task, k, metric, fit_seed, sampler)
         except FIT_ERRORS as error:
             note = " ".join(str(error).split())
         else:
@@ -200,13 +214,19 @@ def _scored(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> lis
 
 
 def _predict(
-    estimator: Estimator, task: SourceTask, k: Any, seed: int, sampler: dict[str, Any]
+    estimator: Estimator,
+    task: SourceTask,
+    k: Any,
+    metric: str,
+    seed: int,
+    sampler: dict[str, Any],
 ) -> tuple[Extrapolation, str]:
     """Prediction of a fitted copy, and what the sampler warned of."""
+    require_metric(estimator, metric)
     with warnings.catch_warnings(record=True) as caught, doubts_told():
         # How far predictions err is what is studied; the sampler's warnings go into the table.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("always", ConvergenceWarning)
         fitted = fitted_copy(estimator, task, seed, **{**sampler, "cores": 1, "progressbar": False})
-        prediction = fitted.predict(k)
+        prediction = prediction_of(fitted, k, metric)
     return prediction, "; ".join(str(warning.message) for warning in caught)

@@ -1,15 +1,18 @@
-"""Accuracy against the number of classes."""
+"""Accuracy, or another metric, against the number of classes."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from arviz_plots import PlotCollection
 
-from classex_bayes.arguments import probability
+from classex_bayes.arguments import number, probability
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.estimator import Estimator, require_estimator
+from classex_bayes.estimators.estimator import Estimator, prediction_of, require_estimator
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import capitalized
 from classex_bayes.plots.chart import (
     INK,
     MUTED,
@@ -23,7 +26,7 @@ from classex_bayes.results import (
     Extrapolation,
     distinct_names,
     interval_settings,
-    reference_accuracy,
+    reference_values,
     shared_metric,
 )
 from classex_bayes.task.source_task import SourceTask
@@ -31,10 +34,11 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import NumberArray
 
 OBSERVED, BOUNDS, TRUTH, TARGET = "observed (ATA)", "bounds of ATA", "truth", "target"
+OBSERVED_METRIC = "observed"  # ATA is the average test accuracy
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _ACCURACY = "accuracy"
 _EXPECTED = "a fitted estimator, what predict(k) returns, or a list of them"
-_COLORS = {OBSERVED: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
+_COLORS = {OBSERVED: INK, OBSERVED_METRIC: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
 
 
 def plot_accuracy(
@@ -43,11 +47,12 @@ def plot_accuracy(
     truth: Any = None,
     target: float | None = None,
     *,
+    metric: str = "accuracy",
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     backend: str | None = None,
 ) -> PlotCollection:
-    """Draw accuracy (or risk) against the number of classes, on a logarithmic axis.
+    """Draw accuracy, or another metric, against the number of classes, on a logarithmic axis.
 
     Parameters
     ----------
@@ -62,9 +67,12 @@ def plot_accuracy(
         points. If ranks are known within bounds alone, the bounds of the accuracy are drawn as
         an outline.
     truth : SourceTask or mapping from k to accuracy, optional
-        Known accuracy, drawn as a line (a task, of the same metric) or points.
+        Known values of the metric, drawn as a line (a task) or points.
     target : float, optional
-        Accuracy wanted, drawn as a level.
+        Value wanted, drawn as a level.
+    metric : str
+        As of `BayesianExtrapolator.predict`, for fitted estimators; a prediction has its own.
+        Ranks have a logarithmic axis.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
@@ -78,8 +86,9 @@ def plot_accuracy(
     Raises
     ------
     DataError
-        Nothing to draw, two predictions of the same name, accuracies beside risks, a task beside
-        risks or different metrics, or another metric than accuracy beside a task without ranks.
+        Nothing to draw, two predictions of the same name, different metrics, a task beside risks,
+        a true task that knows the metric nowhere, another metric than accuracy of an estimator
+        that predicts accuracy alone.
     NotFittedError
         An estimator that was not fitted.
 
@@ -92,7 +101,9 @@ def plot_accuracy(
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
     """
-    return accuracy_chart(predictions, task, truth, target, ci_prob, ci_kind).draw(backend)
+    return accuracy_chart(predictions, task, truth, target, ci_prob, ci_kind, metric=metric).draw(
+        backend
+    )
 
 
 def accuracy_chart(
@@ -103,11 +114,11 @@ def accuracy_chart(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     n_observed: int = _N_OBSERVED,
+    metric: str = _ACCURACY,
 ) -> Chart:
     """Return the chart of `plot_accuracy`: the predictions in their order, then what is given."""
-    predicted = _predicted(
-        predictions if isinstance(predictions, Sequence) else [predictions], truth
-    )
+    several = predictions if isinstance(predictions, Sequence) else [predictions]
+    predicted = _predicted(several, truth, named_metric(metric).name)
     if task is not None:
         source_task(task)
     metric = shared_metric(predicted)
@@ -121,23 +132,23 @@ def accuracy_chart(
         series_label(name, prediction, prob, kind): Ribbon.of_prediction(prediction, prob, kind)
         for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
     }
+    estimand = predicted[0].estimand
     within_bounds = task is not None and task.intervals is not None
     bounds = task if within_bounds and metric == _ACCURACY else None
-    # Of ranks within bounds the grid says where accuracy is known, not another metric.
-    observed = task if metric == _ACCURACY or not within_bounds else None
-    known = np.empty(0) if observed is None else observed.grid(n_observed)
+    known = None if task is None else _observed(task, metric, n_observed)
+    observed = OBSERVED if estimand.quantity == _ACCURACY else OBSERVED_METRIC
     given = {
-        OBSERVED: observed if known.size else None,
+        observed: None if known is None or known.empty else known,
         BOUNDS: bounds,
         TRUTH: truth,
         TARGET: target,
     }
     others = {name: _COLORS[name] for name, value in given.items() if value is not None}
-    chart = Chart({**dict.fromkeys(ribbons), **others})
+    chart = Chart({**dict.fromkeys(ribbons), **others}, log_y=estimand.is_rank)
     for label, ribbon in ribbons.items():
         chart.ribbon(label, ribbon)
-    if observed is not None and known.size:
-        chart.points(OBSERVED, known, observed.metric(metric, known))
+    if known is not None and not known.empty:
+        chart.points(observed, known.index.to_numpy(), known.to_numpy())
     if bounds is not None:
         k = log_spaced(2, bounds.n_classes, _N_K)
         lower, upper = bounds.accuracy_bounds(k)
@@ -148,13 +159,22 @@ def accuracy_chart(
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
     if target is not None:
-        chart.level(TARGET, ends, probability(target, "target"))
+        level = number(target, "target", 1, whole=False) if estimand.is_rank else target
+        chart.level(TARGET, ends, level if estimand.is_rank else probability(level, "target"))
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
-    return chart.labelled(f"{label.capitalize()} on more classes", N_CLASSES, label)
+    return chart.labelled(f"{capitalized(label)} on more classes", N_CLASSES, label)
 
 
-def _predicted(given: Sequence[Any], truth: Any) -> list[Extrapolation]:
+def _observed(task: SourceTask, metric: str, n_observed: int) -> pd.Series:
+    """Values of a metric in a pilot, indexed by the k at which they are known."""
+    k = task.grid(n_observed)
+    if task.intervals is not None and metric != _ACCURACY:  # the grid is that of the accuracy
+        k = log_spaced(2, task.n_classes, n_observed)
+    return reference_values(task, k, metric)
+
+
+def _predicted(given: Sequence[Any], truth: Any, metric: str) -> list[Extrapolation]:
     """Return predictions as they are, and those of fitted estimators on a grid."""
     for item in given:
         if not isinstance(item, Extrapolation) and not callable(getattr(item, "predict", None)):
@@ -170,18 +190,21 @@ def _predicted(given: Sequence[Any], truth: Any) -> list[Extrapolation]:
     largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
     largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
     grid = log_spaced(2, max(largest, default=_FARTHEST * source), _N_K)
-    return [item if isinstance(item, Extrapolation) else item.predict(grid) for item in given]
+    return [
+        item if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
+        for item in given
+    ]
 
 
 def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
-    """Add known accuracies: those of a task as a line, numbers as points."""
+    """Add known values: those of a task as a line, numbers as points."""
     if isinstance(truth, SourceTask):
         grid = log_spaced(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
-        accuracy = reference_accuracy(truth, grid)
-        k = accuracy.index.to_numpy()
+        known = reference_values(truth, grid, metric)
+        k = known.index.to_numpy()
         if not k.size:
-            raise DataError("truth: the task knows the accuracy at no number of classes shown")
-        chart.line(TRUTH, k, truth.metric(metric, k), linestyle="C1")
+            raise DataError(f"truth: the task knows the {metric} at no number of classes shown")
+        chart.line(TRUTH, k, known.to_numpy(), linestyle="C1")
     else:
-        accuracy = reference_accuracy(truth, None)
-        chart.points(TRUTH, accuracy.index.to_numpy(), accuracy.to_numpy(), marker="C4")
+        known = reference_values(truth, None, metric)
+        chart.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C4")

@@ -13,7 +13,7 @@ from classex_bayes.typing import FloatArray
 
 _LABELS = {
     "rmse": "root mean square error",
-    "bias": "mean predicted minus true accuracy",
+    "bias": "mean predicted minus true value",
     "crps": "CRPS",
     "interval_score": "interval score",
     "width": "mean width of the intervals",

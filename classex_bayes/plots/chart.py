@@ -12,7 +12,7 @@ from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.arguments import one_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary, wrapped
+from classex_bayes.plots.libraries import LIBRARIES, Axis, PlotLibrary, wrapped
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
 from classex_bayes.typing import FloatArray, NumberArray
 
@@ -119,8 +119,10 @@ class Chart:
         panels: Sequence[str] = (PANEL,),
         *,
         log_x: bool = True,
+        log_y: bool = False,
     ) -> None:
-        self._colors, self._panels, self._log_x = dict(series), tuple(panels), log_x
+        self._colors, self._panels = dict(series), tuple(panels)
+        self._log_x, self._log_y = log_x, log_y
         self.marks: list[Mark] = []
         self.title = self.x_label = ""
         self.y_labels: tuple[str, ...] = ()
@@ -184,7 +186,7 @@ class Chart:
             xr.Dataset(dict.fromkeys(self._panels, 0.0)),
             cols=["__variable__"],
             backend=name,
-            figure_kwargs=library.figure(len(self._panels), log_x=self._log_x),
+            figure_kwargs=library.figure(len(self._panels), log_x=self._log_x, log_y=self._log_y),
         )
         drawn: dict[str, list[Any]] = {series: [] for series in self._colors}
         looks = self._looks(library)
@@ -215,6 +217,8 @@ class Chart:
     def _label_axes(self, collection: PlotCollection, library: PlotLibrary) -> None:
         if self._log_x:
             collection.map(visuals.set_xscale, "scale", scale="log", store_artist=False)
+        if self._log_y:
+            collection.map(visuals.set_yscale, "y scale", scale="log", store_artist=False)
         collection.map(visuals.labelled_x, "labelled_x", text=self.x_label)
         for panel, label in zip(self._panels, self.y_labels, strict=True):
             only = collection.data[[panel]]
@@ -223,10 +227,20 @@ class Chart:
         text = library.literal(wrapped(self.title, _TITLE))
         collection.map(visuals.labelled_title, "labelled_title", data=first, text=text)
         if self._log_x:
-            smallest = min(float(np.nanmin(mark.x)) for mark in self.marks)
-            largest = max(float(np.nanmax(mark.x)) for mark in self.marks)
-            for target in collection.viz["plot"].dataset.values():
-                library.count_axis(target.item(), smallest, largest)
+            self._count_axis(collection, library, "x", [mark.x for mark in self.marks])
+        if self._log_y:
+            self._count_axis(collection, library, "y", [y for mark in self.marks for y in mark.y])
+
+    def _count_axis(
+        self,
+        collection: PlotCollection,
+        library: PlotLibrary,
+        axis: Axis,
+        values: Sequence[NumberArray],
+    ) -> None:
+        smallest, largest = min(map(np.nanmin, values)), max(map(np.nanmax, values))
+        for target in collection.viz["plot"].dataset.values():
+            library.count_axis(target.item(), axis, float(smallest), float(largest))
 
 
 def _draw(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from html import escape
 from textwrap import fill, wrap
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from arviz_plots import PlotCollection
 
@@ -20,6 +20,7 @@ _MOST_COLUMNS, _LINES = 3, 6  # of that legend; lines that the usual height has 
 _ROUNDED = 0.9  # letters fill whole pixels, so that names are wider where these are few
 _LETTERS = 80  # of a line in the legends of the others
 _FRAME = 320  # pixels inside the axes; the width is that of the page
+Axis = Literal["x", "y"]
 _LARGEST_COUNT = 10**7  # to here counts are written out, beyond as powers of 10
 
 
@@ -29,7 +30,7 @@ class PlotLibrary:
     point: ClassVar[dict[str, Any]] = {}
     line: ClassVar[dict[str, Any]] = {}
 
-    def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
+    def figure(self, n_panels: int, *, log_x: bool, log_y: bool = False) -> dict[str, Any]:
         """Arguments of the figure; the size is the user's where one was set."""
         return {}
 
@@ -49,7 +50,7 @@ class PlotLibrary:
         """Arguments that tie what is drawn to its entry in the legend."""
         return {}
 
-    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+    def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         """Write the numbers of a logarithmic axis out: 1,000 instead of a power."""
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
@@ -61,7 +62,7 @@ class _Matplotlib(PlotLibrary):
 
     point: ClassVar[dict[str, Any]] = {"size": 28}
 
-    def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
+    def figure(self, n_panels: int, *, log_x: bool, log_y: bool = False) -> dict[str, Any]:
         size = {} if _set("figure.figsize") else {"figsize": _SIZE if n_panels == 1 else _WIDE}
         return {**size, "layout": "constrained"}
 
@@ -79,7 +80,7 @@ class _Matplotlib(PlotLibrary):
     def literal(self, text: str) -> str:
         return text.replace("$", r"\$")
 
-    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+    def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         if largest <= _LARGEST_COUNT:
             from matplotlib.ticker import LogFormatter
 
@@ -87,8 +88,9 @@ class _Matplotlib(PlotLibrary):
                 def __call__(self, x: float, pos: int | None = None) -> str:
                     return f"{x:,.10g}" if super().__call__(x, pos) else ""
 
-            target.xaxis.set_major_formatter(Counts())
-            target.xaxis.set_minor_formatter(Counts(minor_thresholds=(1.5, 0.5)))
+            ticks = getattr(target, f"{axis}axis")
+            ticks.set_major_formatter(Counts())
+            ticks.set_minor_formatter(Counts(minor_thresholds=(1.5, 0.5)))
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         from matplotlib import rcParams
@@ -142,13 +144,14 @@ class _Plotly(PlotLibrary):
     def _lines(self, name: str) -> str:
         return self.literal(wrapped(name, _LETTERS)).replace("\n", "<br>")
 
-    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+    def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
         decades = math.log10(largest / smallest) or math.inf
         ticks = "D1" if decades < 1 else "D2" if decades < 2.5 else 1
         short = largest <= _LARGEST_COUNT
         numbers = {"tickformat": ",d"} if short else {"exponentformat": "power"}
-        target.update_xaxes(type="log", dtick=ticks, **numbers)
+        update = target.update_xaxes if axis == "x" else target.update_yaxes
+        update(type="log", dtick=ticks, **numbers)
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         from plotly.graph_objects import Scatter
@@ -179,10 +182,12 @@ class _Bokeh(PlotLibrary):
     point: ClassVar[dict[str, Any]] = {"size": 7}
     line: ClassVar[dict[str, Any]] = {"width": 2}
 
-    def figure(self, n_panels: int, *, log_x: bool) -> dict[str, Any]:
+    def figure(self, n_panels: int, *, log_x: bool, log_y: bool = False) -> dict[str, Any]:
         settings = {"sizing_mode": "stretch_width", "frame_height": _FRAME}
         if log_x:
             settings["x_axis_type"] = "log"
+        if log_y:
+            settings["y_axis_type"] = "log"
         return {"subplot_kws": settings, "sizing_mode": "stretch_width"}
 
     def ink(self) -> str:
@@ -200,16 +205,17 @@ class _Bokeh(PlotLibrary):
     def tie(self, series: str) -> dict[str, Any]:
         return {"legend_label": wrapped(series, _LETTERS)}  # never read as markup
 
-    def count_axis(self, target: Any, smallest: float, largest: float) -> None:
+    def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         if largest <= _LARGEST_COUNT:
             from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter
 
-            target.xaxis.formatter = NumeralTickFormatter(format="0,0")
-            target.xaxis.major_label_policy = NoOverlap()
+            numbered = getattr(target, f"{axis}axis")
+            numbered.formatter = NumeralTickFormatter(format="0,0")
+            numbered.major_label_policy = NoOverlap()
             if not smallest < largest < 10 * smallest:
                 # The library's own ticks may be two where the axis spans less than two decades.
                 ticks = [m * 10**power for power in range(8) for m in (1, 2, 5)]
-                target.xaxis.ticker = FixedTicker(ticks=ticks)
+                numbered.ticker = FixedTicker(ticks=ticks)
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         plots = [target.item() for target in collection.viz["plot"].dataset.values()]

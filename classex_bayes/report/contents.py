@@ -51,7 +51,8 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     comparison = findings.comparison
     largest, accuracy = pilot_accuracy(task)
     return {
-        "headline": headline(**farthest, ci_prob=level),
+        "headline": headline(**farthest, ci_prob=level, estimand=findings.prediction.estimand),
+        "metric": findings.prediction.estimand,
         "source": source,
         "date": date,
         "estimator": findings.prediction.estimator,

@@ -23,6 +23,7 @@ def document(findings: "Findings") -> dict[str, Any]:
             "n_test": int(attributes["n_test"]),
             "design_effect": float(attributes["design_effect"]),
         },
+        "metric": findings.metric,
         "ci_prob": findings.ci_prob,
         "predictions": records(_plain(comparison.table)),
         "left_out": comparison.skipped,

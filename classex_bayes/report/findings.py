@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.estimators.estimator import Estimator, prediction_of
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
-from classex_bayes.exceptions import ExtrapolationWarning, Interrupted
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
@@ -34,6 +35,11 @@ class Findings:
         """Prediction of the model."""
         return self.comparison.predictions[0]
 
+    @property
+    def metric(self) -> str:
+        """Name of the predicted metric."""
+        return self.prediction.estimand.metric
+
     def grid(self, n_points: int) -> IntArray:
         """Numbers of classes from 2 to the farthest asked for, log-spaced, and those asked for."""
         farthest = max(int(self.prediction.k.max()), self.task.n_classes)
@@ -44,7 +50,10 @@ class Findings:
         grid = self.grid(n_points)
         with warnings.catch_warnings():  # told with the predictions
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            return [estimator.predict(grid) for estimator in self.comparison.estimators]
+            return [
+                prediction_of(estimator, grid, self.metric)
+                for estimator in self.comparison.estimators
+            ]
 
 
 def findings_of(
@@ -53,6 +62,7 @@ def findings_of(
     task: SourceTask,
     k: ClassCounts,
     *,
+    metric: str = "accuracy",
     truth: Any = None,
     ci_prob: float | None = None,
     target: float | None = None,
@@ -61,20 +71,33 @@ def findings_of(
 ) -> Findings:
     """Predict with a fitted model, and with references fitted to its task.
 
-    Arguments are those of `compare`; `target` is the accuracy wanted. The `partial` of an
+    Arguments are those of `compare`; `target` is the accuracy wanted, of
+    no other metric. The `partial` of an
     `Interrupted` are the findings without the references that were not fitted yet.
     """
     level, _ = interval_settings(ci_prob, None)
+    accuracy_target(target, metric)
     try:
         comparison = compare(
-            [model, *references], task, k, truth=truth, ci_prob=level, random_seed=random_seed,
-            progressbar=progressbar,
+            [model, *references], task, k, metric=metric, truth=truth, ci_prob=level,
+            random_seed=random_seed, progressbar=progressbar,
         )  # fmt: skip
     except Interrupted as stop:
         if stop.partial is not None:
             stop.partial = Findings(model, task, stop.partial, level, target)
         raise
     return Findings(model, task, comparison, level, target)
+
+
+def accuracy_target(
+    target: float | None, metric: str, name: str = "target", metric_name: str = "metric"
+) -> None:
+    """Raise if a target is given beside another metric than accuracy."""
+    if target is not None and named_metric(metric).name != "accuracy":
+        raise DataError(
+            f"{name}: found {target!r} beside {metric_name} {metric!r}; a target, and the "
+            f"number of classes until it, concern accuracy alone; leave out {name} or {metric_name}"
+        )
 
 
 def usual_references(random_seed: RandomSeed = None) -> list[Estimator]:

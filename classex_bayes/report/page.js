@@ -79,12 +79,14 @@
   // The slider asks the curve, and marks the place in its chart.
   const slider = document.getElementById("at");
   const answer = document.getElementById("answer");
-  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+  const written = (value) => numbers.metric.startsWith("accuracy")
+    ? `${(100 * value).toFixed(1)}%`
+    : value.toLocaleString("en", { maximumSignificantDigits: 3 });
   const ask = () => {
     const { k, mean, lower, upper } = numbers.curve[slider.value];
     const level = +(100 * numbers.ci_prob).toFixed(6);
-    answer.textContent = `${k.toLocaleString("en")} classes: ${percent(mean)}, `
-      + `${level}% interval ${percent(lower)} to ${percent(upper)}`;
+    answer.textContent = `${k.toLocaleString("en")} classes: ${written(mean)}, `
+      + `${level}% interval ${written(lower)} to ${written(upper)}`;
     slider.setAttribute("aria-valuetext", answer.textContent);
     const line = { color: "--posterior", width: 1 };
     asked = { type: "line", xref: "x", yref: "paper", x0: k, x1: k, y0: 0, y1: 1, line };

@@ -9,6 +9,7 @@ from classex_bayes import formatting
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.provenance import seeds_of
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import write_text
@@ -24,6 +25,7 @@ def write_report(
     k: ClassCounts,
     path: str | Path,
     *,
+    metric: str = "accuracy",
     task: SourceTask | None = None,
     references: Sequence[Estimator] | None = None,
     target: float | None = None,
@@ -46,12 +48,14 @@ def write_report(
         Numbers of classes; the headline is about the largest.
     path : str or Path
         Ends in .html. The file appears whole or not at all.
+    metric : str
+        As of `BayesianExtrapolator.predict`; what the headline, the curve and the table are about.
     task : SourceTask, optional
         The fitted task, for a model read from a file.
     references : sequence of estimators, optional
-        Point estimates beside the posterior; ClassExReg and KDE by default.
+        Point estimates beside the posterior; of the accuracy ClassExReg and KDE by default.
     target : float, optional
-        Accuracy wanted, in (0, 1).
+        Accuracy wanted, in (0, 1); not beside another metric.
     ci_prob : float, optional
         Level of the intervals; ArviZ's rcParams by default.
     source : str
@@ -66,8 +70,8 @@ def write_report(
     Raises
     ------
     DataError
-        No fitted model of one task, or not of this one; another ending; bad k, target, level,
-        references, source or date.
+        No fitted model of one task, or not of this one; another ending; bad k, metric, target,
+        level, references, source or date.
     NotFittedError
         The model has no draws.
     ImportError
@@ -107,13 +111,21 @@ def write_report(
     wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
     if references is None:
-        references = usual_references(seeds)
+        # They predict accuracy alone.
+        references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
     if isinstance(references, str) or not isinstance(references, Sequence):
         raise DataError(f"references: expected a list of estimators, found {references!r}")
     for reference in references:
         require_estimator(reference, "references")
     findings = findings_of(
-        model, references, task, counts, ci_prob=ci_prob, target=wanted, random_seed=seeds
+        model,
+        references,
+        task,
+        counts,
+        metric=metric,
+        ci_prob=ci_prob,
+        target=wanted,
+        random_seed=seeds,
     )
     return write_page(findings, where, source=source, date=date)
 
@@ -160,12 +172,13 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    numerals = findings.prediction.estimand.numerals
     environment.filters.update(
-        percent=formatting.percent,
+        value=numerals.value,
         chance=formatting.chance,
         exact=formatting.exact_percent,
-        span=formatting.percent_range,
-        digits=formatting.percent_decimals,
+        span=numerals.span,
+        digits=numerals.digits,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )

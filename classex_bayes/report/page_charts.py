@@ -5,15 +5,20 @@ so that one chart serves light, dark and paper.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.formatting import exact_percent, percent
-from classex_bayes.plots.accuracy_plot import OBSERVED, TARGET, accuracy_chart
+from classex_bayes.formatting import PERCENTAGES, brief_decimal, capitalized, exact_percent, percent
+from classex_bayes.plots.accuracy_plot import (
+    OBSERVED,
+    OBSERVED_METRIC,
+    TARGET,
+    accuracy_chart,
+)
 from classex_bayes.plots.chart import Chart, Mark
 from classex_bayes.plots.discriminability_plot import RESOLVED, discriminability_chart
 from classex_bayes.plots.ppc_plot import ppc_chart
@@ -125,10 +130,16 @@ def _vertical_line(x: float, text: str, at: str = "bottom") -> dict[str, Any]:
     return {"shapes": [{"type": "line", **ends, "line": line, "label": label}]}
 
 
-def _rows(x: Sequence[str], *columns: NumberArray) -> list[tuple[str, ...]]:
-    """Shares at about a dozen evenly spaced places."""
+def _one_decimal(share: float) -> str:
+    return percent(share, 1)
+
+
+def _rows(
+    x: Sequence[str], *columns: NumberArray, written: Callable[[float], str] = _one_decimal
+) -> list[tuple[str, ...]]:
+    """Shares, or other values, at about a dozen evenly spaced places."""
     places = np.unique(np.linspace(0, len(x) - 1, _N_ROWS).round().astype(int))
-    return [(x[i], *(percent(float(column[i]), 1) for column in columns)) for i in places]
+    return [(x[i], *(written(float(column[i])) for column in columns)) for i in places]
 
 
 def _written(k: NumberArray) -> list[str]:
@@ -136,7 +147,10 @@ def _written(k: NumberArray) -> list[str]:
 
 
 def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
-    """The posterior of the accuracy curve beside the pilot, the references and the target."""
+    """The posterior of the accuracy or other metric beside pilot, references and target."""
+    estimand = findings.prediction.estimand
+    in_percent = estimand.numerals is PERCENTAGES
+    form, written = (":.1%", _one_decimal) if in_percent else (":,.3~g", brief_decimal)
     task, ci_prob = findings.task, findings.ci_prob
     chart = accuracy_chart(
         curves, task, target=findings.target, ci_prob=ci_prob, n_observed=_N_PILOT
@@ -158,30 +172,37 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         name = f"target {exact_percent(findings.target)}"
         entry = LegendEntry("target", name, "--target", dash=_TARGET_DASH)
         marks.append((chart.mark(TARGET, "line"), entry))
-    name = f"pilot, {interval_name(ci_prob)} (sampling)"
+    # Only the accuracy itself has a covariance.
+    has_errors = estimand.metric == "accuracy"
+    name = f"pilot, {interval_name(ci_prob)} (sampling)" if has_errors else "pilot"
     pilot = LegendEntry("pilot", name, "--ink", "points")
-    if OBSERVED in chart.series:
-        marks.append((chart.mark(OBSERVED, "points"), pilot))
+    for observed in {OBSERVED, OBSERVED_METRIC} & {*chart.series}:
+        marks.append((chart.mark(observed, "points"), pilot))
     traces = [_trace(*pair) for pair in marks]
-    if marks[-1][1] is pilot:
+    if has_errors and marks[-1][1] is pilot:
         traces[-1]["error_y"] = _sampling_errors(task, marks[-1][0], ci_prob)
     hover = {
         "customdata": np.column_stack(numbers[1:]).tolist(),
-        "hovertemplate": "%{y:.1%} (%{customdata[0]:.1%} to %{customdata[1]:.1%})",
+        "hovertemplate": f"%{{y{form}}} (%{{customdata[0]{form}}} to %{{customdata[1]{form}}})",
     }
     traces = [{**trace, **hover} if trace["meta"] == "posterior" else trace for trace in traces]
     grid, mean = line.x, numbers[0]
-    layout = _axes(chart.x_label, "expected accuracy", **_counts(grid, "classes"))
+    layout = _axes(chart.x_label, estimand.describe(), **_counts(grid, "classes"))
+    if not in_percent:
+        layout["yaxis"] |= {"tickformat": ",.3~g", "hoverformat": ",.3~g"}
+    if estimand.is_rank:
+        layout["yaxis"]["type"] = "log"
     entries = [entry for _, entry in marks if entry is not _POSTERIOR]
     return PageChart(
         "accuracy",
-        f"Expected accuracy against the number of classes, from {percent(mean[0], 1)} on 2 to "
-        f"{percent(mean[-1], 1)} on {grid[-1]:,} classes, with credible bands.",
+        f"{capitalized(estimand.describe())} against the number of classes, from "
+        f"{written(float(mean[0]))} on 2 to {written(float(mean[-1]))} on {grid[-1]:,} classes, "
+        "with credible bands.",
         traces,
         layout | _vertical_line(task.n_classes, f"{task.n_classes:,} classes tested"),
         (_POSTERIOR, *entries),
         ("classes", *_MEAN_AND_LIMITS),
-        _rows(_written(grid), *numbers),
+        _rows(_written(grid), *numbers, written=written),
     )
 
 

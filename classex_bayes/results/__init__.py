@@ -14,7 +14,7 @@ from classex_bayes.results.draws import (
 )
 from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
-from classex_bayes.results.reference_accuracy import reference_accuracy
+from classex_bayes.results.reference_values import reference_values
 from classex_bayes.results.sentences import interval_label, interval_name
 from classex_bayes.results.shared_estimand import (
     distinct_names,
@@ -41,6 +41,6 @@ __all__ = [
     "interval_name",
     "interval_of",
     "interval_settings",
-    "reference_accuracy",
+    "reference_values",
     "shared_metric",
 ]

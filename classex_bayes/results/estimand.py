@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from classex_bayes.core.metrics import MeanMetric, Metric, named_metric
+from classex_bayes.formatting import DECIMALS, PERCENTAGES, Numerals
 
 RISK = "risk"
 EstimandKind = Literal["expected", "observed"]
@@ -71,6 +72,11 @@ class Estimand:
     def is_rank(self) -> bool:
         """Whether values are ranks in 1..k, smaller being better; else they are in [0, 1]."""
         return self._chosen is not None and self._chosen.is_rank
+
+    @property
+    def numerals(self) -> Numerals:
+        """How values are written: accuracies and risks as percentages, others as decimals."""
+        return PERCENTAGES if self.quantity in ("accuracy", RISK) else DECIMALS
 
     @property
     def _chosen(self) -> Metric | None:

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from classex_bayes.formatting import percent, percent_decimals, percent_range
+from classex_bayes.formatting import percent, percent_range
+from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.source_task import SourceTask
 
+_ACCURACY = Estimand()
 _CARRIED, _MOST_NAMED = 0.4, 5
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
 
@@ -20,14 +22,27 @@ def interval_label(ci_prob: float, ci_kind: str, of: str = "credible") -> str:
     return f"{100 * ci_prob:g}% {of} interval{suffix}"
 
 
-def headline(k: int, mean: float, lower: float, upper: float, ci_prob: float) -> str:
-    """Return the accuracy on k classes and its interval in one sentence.
+def headline(
+    k: int,
+    mean: float,
+    lower: float,
+    upper: float,
+    ci_prob: float,
+    estimand: Estimand = _ACCURACY,
+) -> str:
+    """Return the accuracy on k classes, or another metric, and its interval in one sentence.
 
     >>> headline(10_000, 0.7123, 0.6312, 0.7799, 0.9)
     'On 10,000 classes: 71.2%, 90% interval 63.1 to 78.0%'
+    >>> headline(10_000, 13.42, 8.2, 20.3, 0.9, Estimand(metric="mean_rank"))
+    'On 10,000 classes: mean rank 13.4, 90% interval 8.2 to 20.3'
     """
-    rounded = percent(mean, percent_decimals(upper - lower))
-    return f"On {k:,} classes: {rounded}, {interval_name(ci_prob)} {percent_range(lower, upper)}"
+    numerals = estimand.numerals
+    rounded = numerals.value(mean, numerals.digits(upper - lower))
+    name = "" if estimand == _ACCURACY else f"{estimand.label} "
+    return (
+        f"On {k:,} classes: {name}{rounded}, {interval_name(ci_prob)} {numerals.span(lower, upper)}"
+    )
 
 
 def pilot_sentence(task: SourceTask) -> str:

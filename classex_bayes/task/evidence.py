@@ -19,6 +19,7 @@ from classex_bayes.core.influence import (
     unseen_competitors,
     weight_effect,
 )
+from classex_bayes.core.metrics import Metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
@@ -148,6 +149,10 @@ class LossEvidence(LabelledInstances):
                 del self._accuracies[next(iter(self._accuracies))]
             self._accuracies[key] = average_test_accuracy(values, self.n_classes, k, share)
         return self._accuracies[key].copy()
+
+    def metric(self, metric: Metric, k: IntArray) -> FloatArray:
+        """Average of a metric: shape (n_k,)."""
+        return metric.average(self.losses, self.n_classes, k, self.instance_weight)
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""

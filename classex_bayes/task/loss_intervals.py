@@ -10,6 +10,7 @@ import numpy as np
 from classex_bayes.core.basis import N_BINS, loss_bins
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.influence import independent_variance
+from classex_bayes.core.metrics import Metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
@@ -150,19 +151,37 @@ class LossIntervals(LabelledInstances):
         """Average test accuracy where it is known: shape (n_k,)."""
         return self.known("accuracy", k, self.accuracy_bounds(k))
 
+    def metric(self, metric: Metric, k: IntArray) -> FloatArray:
+        """Average of a metric where it is known: shape (n_k,)."""
+        return self.known(metric.name, k, self._metric_bounds(metric, k))
+
+    def _metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        return self.bounds(lambda evidence: evidence.metric(metric, k))
+
+    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
+        """Those of the numbers of classes (n_k,) at which a metric is known."""
+        lower, upper = self._metric_bounds(metric, k)
+        return k[upper - lower <= _KNOWN]
+
     def known(self, name: str, k: IntArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArray:
         """Values between bounds that agree, or an error that names the first k where not."""
         lower, upper = bounds
         is_open = upper - lower > _KNOWN
         if is_open.any():
             first = int(np.argmax(is_open))
-            known = "is known at no k"
+            known = "accuracy is known at no k"
             if self.smallest_k is not None:
-                known = f"is known from k = {self.smallest_k} on"
+                known = f"accuracy is known from k = {self.smallest_k} on"
+            if name == "accuracy":
+                known += ", and task.accuracy_bounds(k) gives its bounds"
+            elif self.kind == "cut ranks":
+                known = (
+                    f"metrics of the {self._list_length} best, such as mrr@{self._list_length}, "
+                    f"are known at k = {self.n_classes}"
+                )
             raise DataError(
                 f"k: {name} at {k[first]} classes lies between {lower[first]:.4g} and "
-                f"{upper[first]:.4g}, since {self.reason}; accuracy {known}, and "
-                "task.accuracy_bounds(k) gives its bounds"
+                f"{upper[first]:.4g}, since {self.reason}; {known}"
             )
         return (lower + upper) / 2
 
@@ -224,6 +243,11 @@ class LossIntervals(LabelledInstances):
         return round(evidence.design_effect + of_orders, 6)
 
     @property
+    def _list_length(self) -> int:
+        """M of cut lists: losses that are not known are at least as many."""
+        return int(self.lowest.losses[self.lowest.losses < self.highest.losses].min())
+
+    @property
     def loss_bins(self) -> IntArray:
         """Largest loss of each bin of the histogram: what is known tells one bin from the next."""
         k1 = self.n_classes
@@ -231,7 +255,7 @@ class LossIntervals(LabelledInstances):
             return np.array([0, k1 - 1])
         if self.kind == "tied scores":
             return loss_bins(k1)
-        end = int(self.lowest.losses[self.lowest.losses < self.highest.losses].min()) - 1
+        end = self._list_length - 1
         bins = loss_bins(k1, N_BINS - 2)
         return np.append(np.union1d(bins[bins < end], end), k1 - 1)
 

@@ -233,19 +233,13 @@ class TaskStatistics:
         >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
         [[0.875, 0.708], [1.25, 1.75]]
         """
-        chosen = named_metric(metric)
+        chosen, counts = named_metric(metric), class_counts(k, largest=self.n_classes)
         if chosen == Accuracy():
-            return self.accuracy(k)
-        counts = class_counts(k, largest=self.n_classes)
-
-        def average(evidence: LossEvidence) -> FloatArray:
-            weight = evidence.instance_weight
-            return chosen.average(evidence.losses, self.n_classes, counts, weight)
-
+            return self._evidence.accuracy(counts)
         if self.intervals is not None:
-            return self.intervals.known(metric, counts, self.intervals.bounds(average))
+            return self.intervals.metric(chosen, counts)
         require_ranks(self, f"the metric {metric!r}")
-        return average(self.evidence)
+        return self.evidence.metric(chosen, counts)
 
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.

@@ -177,13 +177,50 @@ def test_classes_that_look_broken_are_told(run, tmp_path, strict):
     assert posterior_checks(model, SourceTask.from_scores(matrix, y)).notes[0] == note
 
 
-def test_metric(run, embeddings, pilot, strict):
+def test_embedding_metric(run, embeddings, pilot, strict):
     code, out, _ = run(
-        "extrapolate", embeddings, "--k", "200", "--metric", "cosine", "--json", *FEW
+        *("extrapolate", embeddings, "--k", "200", "--embedding-metric", "cosine", "--json", *FEW)
     )
     cosine = SourceTask.from_embeddings(*pilot.sample, metric="cosine")
     row = strict(out)["predictions"][0]
     assert code in ANSWERED and row["mean"] == pytest.approx(cosine.accuracy(200)[0], abs=0.1)
+
+
+@pytest.mark.parametrize("verb", ["extrapolate", "compare"])
+def test_metric(run, embeddings, fit, pilot, strict, verb):
+    code, out, err = run(verb, embeddings, "--k", "200,900", "--metric", "mrr@10", "--json", *FEW)
+    answer = strict(out)
+    assert code in ANSWERED and answer["metric"] == "mrr@10"
+    rows = answer["predictions"]
+    assert {row["estimator"] for row in rows} == {"BayesianExtrapolator"}
+    assert rows[0]["mean"] == pytest.approx(pilot.task.metric("mrr@10", 200)[0], abs=0.02)
+    if verb == "compare":
+        assert "ClassExReg predicts accuracy alone" in err
+        return
+    code, out, _ = run(verb, embeddings, "--k", "900", "--metric", "mean_rank", *FEW)
+    assert "Expected mean rank, from 200 source classes" in out and "accuracy" not in out
+    assert "figure written" in out
+
+
+def test_metric_of_a_back_test_and_a_report(run, embeddings, tmp_path, strict):
+    sizes = "--n-source", "50", "--k", "200", "--n-pilots", "2", "--draws", "100"
+    code, out, _ = run("backtest", embeddings, *sizes, "--metric", "recall@5", "--json")
+    answer = strict(out)
+    assert code == 0 and answer["metric"] == "accuracy@5" and len(answer["rows"]) == 1
+    code, _, err = run("report", embeddings, "--k", "900", "--metric", "ndcg@10", *FEW)
+    assert code in ANSWERED and "left out" not in err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<title>On 900 classes: nDCG@10 0." in page
+
+
+def test_metrics_of_embeddings_have_another_name(run, embeddings):
+    arguments = "extrapolate", embeddings, "--k", "200"
+    code, out, err = run(*arguments, "--metric", "cosine")
+    assert code == 2 and out == "" and "write --embedding-metric cosine" in err
+    code, _, err = run(*arguments, "--metric", "city")
+    assert code == 2 and "metric: found 'city', expected one of accuracy" in err
+    code, _, err = run(*arguments, "--metric", "mrr", "--target", "0.9")
+    assert code == 2 and "--target: found 0.9 beside --metric 'mrr'" in err
 
 
 # Bad input
@@ -235,7 +272,7 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
             "--seed -1",
             "--target high",
             "--nothing",
-            "--metric city",
+            "--embedding-metric city",
         )
     ],
 )

@@ -70,7 +70,7 @@ def test_shells_complete_verbs_settings_and_choices(process):
 
     assert completed("ex") == ["extrapolate"]
     assert completed("backtest --n-s") == ["--n-source"]
-    assert completed("extrapolate --metric c") == ["cosine"]
+    assert completed("extrapolate --embedding-metric c") == ["cosine"]
 
 
 # Settings from a file

@@ -58,10 +58,51 @@ def test_bounds_of_cut_ranks_are_an_outline(prediction, backend):
         assert upper[0] - lower[0] > 0.1
 
 
-def test_another_metric_of_cut_ranks_is_not_drawn(fitted):
-    cut = SourceTask.from_ranks(np.arange(60) % 8 + 1, np.arange(60), n_classes=60, truncated_at=3)
+def test_another_metric_of_cut_ranks_is_drawn_where_it_is_known(fitted):
+    cut_ranks = np.arange(60) % 8 + 1
+    cut = SourceTask.from_ranks(cut_ranks, np.arange(60), n_classes=60, truncated_at=3)
     plot = plot_accuracy(fitted.predict(K, metric="accuracy@2"), cut, backend="none")
-    assert not {"line bounds of ATA", "points observed (ATA)"} & drawn(plot)
+    assert "line bounds of ATA" not in drawn(plot)
+    points = marks(plot, "points observed (ATA)")
+    # Among 2 classes every one is among the 2 best.
+    assert points["x"].tolist() == [2, 60]
+    assert_allclose(points["y"], [1, np.mean(cut_ranks <= 2)])
+    plot = plot_accuracy(fitted.predict(K, metric="mean_rank"), cut, backend="none")
+    assert "points observed" not in drawn(plot)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("metric", ["mrr", "ndcg@10", "mean_rank", "median_rank"])
+def test_metrics_of_fitted_models(pilot, fitted, metric, backend):
+    plot = plot_accuracy(fitted, pilot.task, pilot.task, metric=metric, backend=backend)
+    assert {"points observed", "line truth"} <= drawn(plot)
+    if backend == "none":
+        points = marks(plot, "points observed")
+        expected = pilot.task.metric(metric, points["x"].astype(int))
+        assert_allclose(points["y"], expected)
+        line = marks(plot, next(name for name in drawn(plot) if name.startswith("line Bayes")))
+        k = line["x"].astype(int)
+        assert_allclose(line["y"], fitted.predict(k, metric=metric).mean)
+    if backend == "matplotlib":
+        (axes,) = plot.get_viz("figure").axes
+        label = {"mrr": "mean reciprocal rank", "ndcg@10": "nDCG@10"}.get(metric)
+        assert axes.get_ylabel() == (label or metric.replace("_", " "))
+        assert axes.get_yscale() == ("log" if metric.endswith("rank") else "linear")
+        assert axes.get_title().startswith(
+            label[0].upper() if metric == "mrr" else (label or "Me")[0]
+        )
+        assert "accuracy" not in axes.get_title()
+
+
+def test_targets_of_ranks_are_ranks(fitted):
+    prediction = fitted.predict(K, metric="mean_rank")
+    plot = plot_accuracy(prediction, target=10, truth={20: 3.0}, backend="none")
+    assert marks(plot, "line target")["y"].tolist() == [10, 10]
+    for wrong, message in (({"target": 0.5}, "target: expected"), ({"truth": {20: 0.5}}, "1..k")):
+        with pytest.raises(DataError, match=message):
+            plot_accuracy(prediction, **wrong, backend="none")
+    with pytest.raises(DataError, match=r"found 'mrr', but ClassExReg.* predicts accuracy"):
+        plot_accuracy(ClassExReg(0.5).fit(fitted.task), metric="mrr", backend="none")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -11,7 +11,7 @@ import xarray as xr
 from scipy.stats import beta
 
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results import ClassesUntil, Estimand, Extrapolation, reference_accuracy
+from classex_bayes.results import ClassesUntil, Estimand, Extrapolation, reference_values
 from classex_bayes.task.source_task import SourceTask
 
 LAWS = {20: beta(60, 20), 100: beta(8, 6), 500: beta(2, 12)}
@@ -253,18 +253,18 @@ def test_classes_until_has_quantiles_of_the_draws():
 
 def test_truth_from_a_task():
     task = SourceTask.from_ranks([1, 1, 2, 4, 3, 1], range(6), n_classes=6)
-    known = reference_accuracy(task, np.array([5, 2, 6, 7, 100]))
+    known = reference_values(task, np.array([5, 2, 6, 7, 100]))
     assert known.index.tolist() == [5, 2, 6]
     np.testing.assert_array_equal(known, task.accuracy([5, 2, 6]))
     curve = SourceTask.from_accuracies([2, 6], [0.9, 0.5], n_test=30, n_classes=6)
-    assert reference_accuracy(curve, np.array([2, 4, 6, 9])).to_dict() == {2: 0.9, 6: 0.5}
-    assert reference_accuracy(curve, np.array([4])).empty
+    assert reference_values(curve, np.array([2, 4, 6, 9])).to_dict() == {2: 0.9, 6: 0.5}
+    assert reference_values(curve, np.array([4])).empty
 
 
 @pytest.mark.parametrize("kind", [dict, pd.Series])
 def test_truth_from_numbers(kind):
     truth = kind({300: 0.4, 20: 0.9, 7: 1})
-    assert reference_accuracy(truth, np.array([7, 20, 50])).to_dict() == {20: 0.9, 7: 1.0}
+    assert reference_values(truth, np.array([7, 20, 50])).to_dict() == {20: 0.9, 7: 1.0}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_truth_from_numbers(kind):
 )
 def test_truth_that_is_none(truth):
     with pytest.raises(DataError, match="truth: "):
-        reference_accuracy(truth, np.array([20]))
+        reference_values(truth, np.array([20]))
 
 
 def test_pickled_notes_are_sentences():

@@ -1,0 +1,200 @@
+"""Metrics of retrieval in tasks, predictions, comparisons, back-tests and reports."""
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.evaluate.compare import compare
+from classex_bayes.exceptions import DataError
+from classex_bayes.report.page import write_report
+from classex_bayes.task.source_task import SourceTask
+
+MEANS = {
+    "recall@5": lambda r: r <= 5,
+    "mrr": lambda r: 1 / r,
+    "mrr@10": lambda r: (r <= 10) / r,
+    "ndcg": lambda r: np.log(2) / np.log(r + 1),
+    "ndcg@10": lambda r: (r <= 10) * np.log(2) / np.log(r + 1),
+    "mean_rank": lambda r: r,
+}
+K = [50, 200, 1000]
+
+
+# Tasks
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_at_k1_it_is_computed_from_the_ranks(pilot, name):
+    task = pilot.task
+    expected = task.instance_weight @ MEANS[name](task.ranks)
+    assert task.metric(name, task.n_classes).item() == pytest.approx(expected, rel=1e-10)
+
+
+def test_median_rank_of_a_pilot():
+    ranks = np.array([1, 9, 4, 2, 7, 3, 8])
+    task = SourceTask.from_ranks(ranks, np.arange(7) % 4, n_classes=9, untested="competitors")
+    # Classes weigh the same: the last one has a single instance of twice the weight.
+    order = np.argsort(ranks)
+    share = np.cumsum(task.instance_weight[order])
+    expected = ranks[order][np.argmax(share >= 0.5 - 1e-12)]
+    assert task.metric("median_rank", 9).tolist() == [expected]
+
+
+@pytest.mark.parametrize("length", [3, 10])
+def test_lists_determine_metrics_of_their_length(length):
+    rng = np.random.default_rng(2)
+    ranks = np.minimum(rng.geometric(0.15, 60), 60)
+    whole = SourceTask.from_ranks(ranks, np.arange(60), n_classes=60)
+    cut = SourceTask.from_ranks(ranks, np.arange(60), n_classes=60, truncated_at=length)
+    for name in (f"recall@{length}", f"mrr@{length}", f"ndcg@{length}", "mrr@2"):
+        assert cut.metric(name, 60).item() == pytest.approx(whole.metric(name, 60).item())
+        with pytest.raises(DataError, match=r"at 30 classes lies between"):
+            cut.metric(name, 30)
+    for name in (f"mrr@{length + 1}", "mrr", "ndcg", "mean_rank"):
+        with pytest.raises(DataError, match=f"{name.partition('@')[0]}.* at 60 classes lies betw"):
+            cut.metric(name, 60)
+    # The bounds of a mean rank are in their order.
+    with pytest.raises(DataError) as error:
+        cut.metric("mean_rank", 60)
+    assert f"such as mrr@{length}, are known at k = 60" in str(error.value)
+    lower, upper = (float(part.strip(",")) for part in str(error.value).split()[7:10:2])
+    assert lower < whole.metric("mean_rank", 60).item() < upper
+
+
+def test_a_median_within_the_lists_is_known():
+    ranks = np.array([1, 1, 2, 2, 2, 9, 9, 9])
+    cut = SourceTask.from_ranks(
+        ranks, np.arange(8), n_classes=8 + 2, truncated_at=3, untested="competitors"
+    )
+    assert cut.metric("median_rank", 10).tolist() == [2]
+
+
+def test_bare_curves_know_accuracy_alone():
+    task = SourceTask.from_accuracies([2, 10], [0.9, 0.6], n_test=100, n_classes=10)
+    with pytest.raises(DataError, match="the metric 'mrr'"):
+        task.metric("mrr", 10)
+
+
+# Predictions
+
+
+@pytest.mark.parametrize("name", [*MEANS, "median_rank"])
+def test_predictions_hold_draws(fitted, name):
+    prediction = fitted.predict(K, metric=name)
+    posterior = fitted.idata["posterior"].sizes
+    assert prediction.draws.dims == ("chain", "draw", "k")
+    assert prediction.draws.shape == (posterior["chain"], posterior["draw"], 3)
+    assert (
+        fitted.idata["predictions"][prediction.quantity].attrs["metric"]
+        == prediction.estimand.metric
+    )
+    if name != "recall@5":
+        with pytest.raises(DataError, match=r"and not accuracy; read \.draws"):
+            prediction.accuracy  # noqa: B018, since reading it raises
+        assert "accuracy" not in repr(prediction)
+
+
+def test_mrr_is_the_mean_of_accuracies(fitted):
+    accuracy = fitted.predict(range(2, 61)).draws.sum("k") + 1
+    np.testing.assert_allclose(fitted.predict(60, metric="mrr").draws[..., 0], accuracy / 60)
+
+
+def test_the_truth_is_near(fitted, pilot):
+    """Ranks drawn from the population that the pilot is from."""
+    rng, law, k = np.random.default_rng(3), pilot.law, 1000
+    probes, gallery, y = law.sample(k, random_seed=rng.integers(2**31))
+    truth = SourceTask.from_embeddings(probes, gallery, y)
+    for name in MEANS:
+        prediction = fitted.predict(k, metric=name)
+        reach = 4 * float(prediction.draws.std()) + 4 * np.std(MEANS[name](truth.ranks)) / np.sqrt(
+            k
+        )
+        assert float(prediction.draws.mean()) == pytest.approx(truth.metric(name, k)[0], abs=reach)
+
+
+def test_levels_of_ranks(fitted):
+    prediction = fitted.predict(K, metric="mean_rank")
+    for level in (1.5, 10):
+        share = prediction.prob_at_most(level)
+        np.testing.assert_allclose(share, (prediction.draws <= level).mean(["chain", "draw"]))
+        np.testing.assert_allclose(share + prediction.prob_at_least(level), 1)
+    for level in (0.9, 1001, "10", np.nan, True):
+        with pytest.raises(DataError, match=r"level: found .*, expected a rank in 1\.\.1,000"):
+            prediction.prob_at_most(level)
+    mrr = fitted.predict(K, metric="mrr")
+    np.testing.assert_allclose(mrr.prob_at_least(0.5), (mrr.draws >= 0.5).mean(["chain", "draw"]))
+    with pytest.raises(DataError, match="level: expected a number between 0 and 1, found 10"):
+        mrr.prob_at_least(10)
+
+
+# Comparisons
+
+
+def test_compare(fitted, pilot):
+    estimators = [fitted, ClassExReg(0.5), KDE("ucv")]
+    truth = {200: 3.0, 1000: 10.0}
+    result = compare(estimators, pilot.task, K, metric="mean_rank", truth=truth)
+    assert list(result.skipped) == ["ClassExReg(0.5)", "KDE(ucv)"]
+    assert "predicts accuracy alone" in result.skipped["KDE(ucv)"]
+    expected = fitted.predict(K, metric="mean_rank").mean
+    np.testing.assert_array_equal(result.table["mean"], expected)
+    assert result.table["error"].iloc[1] == expected[200] - 3
+    assert repr(result).startswith("Expected mean rank, from 200 source classes")
+    task = compare([fitted], pilot.task, K, metric="recall@5", truth=pilot.task).table["truth"]
+    np.testing.assert_array_equal(task.iloc[:2], pilot.task.metric("recall@5", K[:2]))
+    with pytest.raises(DataError, match=r"none could be fitted .*predicts accuracy alone"):
+        compare([KDE("ucv")], pilot.task, K, metric="mrr")
+    with pytest.raises(DataError, match=r"truth: expected values of mean_rank in 1\.\.k"):
+        compare([fitted], pilot.task, K, metric="mean_rank", truth={200: 0.5})
+    with pytest.raises(DataError, match="metric: found 'map'"):
+        compare([fitted], pilot.task, K, metric="map")
+
+
+def test_backtest(pilot, tmp_path):
+    few = {"draws": 100, "tune": 200, "chains": 2}
+    given = {"n_pilots": 2, "sampler": few, "progressbar": False, "store": tmp_path / "trials.csv"}
+    both = [BayesianExtrapolator(), ClassExReg(0.5)]
+    result = backtest(both, pilot.task, 40, [40, 200], metric="mrr", **given)
+    assert set(result.scores.index.unique("estimator")) == {"BayesianExtrapolator"}
+    truth = result.scores["truth"].to_numpy()
+    np.testing.assert_allclose(truth, pilot.task.metric("mrr", [40, 200]))
+    assert np.all(result.scores["rmse"] < 0.3)
+    assert "left out: ClassExReg(0.5): metric: found 'mrr'" in repr(result)
+    with pytest.raises(DataError, match=r"trials of Bay.* from another study, with other .*metric"):
+        backtest(both[:1], pilot.task, 40, [40, 200], metric="ndcg@10", **given)
+
+
+# Reports
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "label"),
+    [
+        ("mrr@10", "On 1,000 classes: mean reciprocal rank@10 0.", "Mean reciprocal rank@10"),
+        ("mean_rank", "On 1,000 classes: mean rank ", "Mean rank"),
+        ("ndcg", "On 1,000 classes: nDCG 0.", "nDCG"),
+    ],
+)
+def test_report(fitted, tmp_path, name, title, label):
+    path = write_report(fitted, K, tmp_path / "report.html", metric=name)
+    page = path.read_text(encoding="utf-8")
+    assert f"<title>{title}" in page and f"{label} by number of classes</h2>" in page
+    assert f'"metric": "{name}"' in page and "xpected accuracy on" not in page
+    assert "is left out" not in page
+    assert ('"type": "log"' in page.split('"yaxis"')[1][:200]) == (name == "mean_rank")
+
+
+def test_targets_are_accuracies(fitted, tmp_path):
+    with pytest.raises(DataError, match=r"target: found 0\.8 beside metric 'mrr'"):
+        write_report(fitted, K, tmp_path / "report.html", metric="mrr", target=0.8)
+
+
+def test_every_model_with_a_law():
+    task = cb.load_glyphs().task().subsample(60, random_seed=1)
+    model = cb.ScoreInformedExtrapolator().fit(task, random_seed=1)
+    for name in ("mrr@10", "median_rank"):
+        assert model.predict([60, 600], metric=name).draws.dims == ("chain", "draw", "k")
