@@ -88,7 +88,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILES",
         help="Scores, embeddings, ranks or search results: .npz, .npy (with --labels), .csv, "
-        ".parquet, .zarr or HDF5. Several files: parts of the test instances.",
+        ".parquet, .zarr or HDF5; runs of TREC (with --qrels). Several files: parts of the test "
+        "instances.",
         show_default=False,
     ),
 ]
@@ -174,7 +175,27 @@ class TaskOptions(DataOptions):
     ] = None
     n_classes: Annotated[
         int | None,
-        typer.Option(help="Source classes behind a bare accuracy curve.", rich_help_panel=_DATA),
+        typer.Option(
+            help="Source classes behind a bare accuracy curve, or documents behind a run.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Relevance judgements (TREC) of a run, with --n-classes.", rich_help_panel=_DATA
+        ),
+    ] = None
+    relevance_level: Annotated[
+        int | None,
+        typer.Option(help="Smallest relevance that counts; 1 if not given.", rich_help_panel=_DATA),
+    ] = None
+    missing: Annotated[
+        Literal["error", "unanswered", "unsearched"] | None,
+        typer.Option(
+            help="Judged queries that a run has not: refused, unanswered or left out.",
+            rich_help_panel=_DATA,
+        ),
     ] = None
 
 

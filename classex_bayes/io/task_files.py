@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from classex_bayes.arguments import file_path
 from classex_bayes.core.ranks.embeddings import Reduce
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
@@ -23,7 +25,9 @@ from classex_bayes.io.arrays import (
 )
 from classex_bayes.io.many_files import joined, place_in_files, refuse_mixed
 from classex_bayes.io.tables import read_csv, read_parquet
+from classex_bayes.io.trec_files import read_trec
 from classex_bayes.task.class_labels import Untested
+from classex_bayes.task.retrieval_runs import Missing
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
@@ -37,6 +41,7 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
 _NAMES = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
+_LAYOUTS["qrels", "run", "n_classes"] = SourceTask.from_run  # files of their own
 _NUMBERS = {"n_test", "n_classes", "truncated_at", "design_effect"}
 _IN_HDF5 = 'file["scores"], file["y"] = scores, y'
 _EXAMPLES = {
@@ -50,6 +55,7 @@ def read_task(
     paths: AnyPath | Iterable[AnyPath],
     labels: AnyPath | Iterable[AnyPath] | None = None,
     *,
+    qrels: AnyPath | None = None,
     metric: str | None = None,
     reduce: Reduce | None = None,
     classes: Any = None,
@@ -61,6 +67,8 @@ def read_task(
     truncated_at: int | None = None,
     n_test: int | None = None,
     design_effect: float | None = None,
+    relevance_level: int | None = None,
+    missing: Missing | None = None,
     random_seed: RandomSeed = 0,
 ) -> SourceTask:
     """Read a source task from a file, or from many with some of the test instances each.
@@ -86,11 +94,16 @@ def read_task(
     labels : path or sequence of paths, optional
         The true classes for scores in .npy: an .npy file for each, or .txt with one label a line.
         Whole numbers in .txt, .csv and .parquet are positions unless all are names of classes.
+    qrels : path, optional
+        Judgements for runs of TREC: lines ``query 0 document relevance``. They and the runs may be
+        packed (.gz).
     metric, reduce, classes, higher_is_better, ties, class_weight, untested
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
     n_classes, truncated_at, n_test, design_effect
         As in `SourceTask.from_ranks` and its siblings, for files that do not say.
+    relevance_level, missing
+        As in `SourceTask.from_run`.
     random_seed : int, SeedSequence or None
         Seed of the noise that breaks ties; fixed, so the same file has the same ranks.
 
@@ -133,14 +146,22 @@ def read_task(
         "truncated_at": truncated_at,
         "n_test": n_test,
         "design_effect": design_effect,
+        "relevance_level": relevance_level,
+        "missing": missing,
     }
     options = {name: value for name, value in options.items() if value is not None}
     options["random_seed"] = random_seed
     if not files:
         raise DataError("paths: expected at least one file, found none")
     _refuse_repeated(files)
+    if label_files and qrels is not None:
+        raise DataError("labels, qrels: found both; expected qrels alone beside runs of TREC")
     if label_files and len(label_files) != len(files):
         raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
+    if qrels is not None:
+        tables = {"qrels": read_trec(file_path(qrels, "qrels"), "qrels")}
+        tables["run"] = pd.concat([read_trec(file, "run") for file in files], ignore_index=True)
+        return _task_of(tables, str(files[0]), options)
     names = classes if isinstance(classes, Iterable) else ()
     parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
     if len(files) == 1:
@@ -192,7 +213,9 @@ def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, 
     if not exists:
         raise DataError(f"{path}: there is no such file")
     if ending not in _ENDINGS:
-        raise DataError(f"{path}: expected a file ending in {', '.join(_ENDINGS)}")
+        raise DataError(
+            f"{path}: expected a file ending in {', '.join(_ENDINGS)}, or a run of TREC and qrels="
+        )
     if labels is not None and ending != ".npy":
         raise DataError(f"{path}: labels in a file of their own belong to scores in .npy")
     match ending:

@@ -302,3 +302,16 @@ def mostly_decisions(evidence: LossEvidence) -> bool:
 def with_open_ties(broken: LossEvidence) -> LossEvidence | LossIntervals:
     """Evidence whose ties hide an order, from that with ties broken at random."""
     return LossIntervals.of_ties(broken) if broken.n_tied else broken
+
+
+def within_bounds(
+    y: IntArray,
+    class_weight: FloatArray,
+    lowest: IntArray,
+    highest: IntArray,
+    nearest: NearestClasses | None = None,
+) -> LossEvidence | LossIntervals:
+    """Evidence of losses (n,) that lists of the best classes tell, or bound."""
+    if np.array_equal(lowest, highest):
+        return LossEvidence(y, class_weight, lowest, nearest=nearest)
+    return LossIntervals.between(y, class_weight, lowest, highest, "cut ranks", nearest=nearest)

@@ -13,8 +13,14 @@ from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
 from classex_bayes.task.foreign_columns import refuse_foreign_columns
-from classex_bayes.task.loss_intervals import LossIntervals, mostly_decisions, with_open_ties
+from classex_bayes.task.loss_intervals import (
+    LossIntervals,
+    mostly_decisions,
+    with_open_ties,
+    within_bounds,
+)
 from classex_bayes.task.merge import merged
+from classex_bayes.task.retrieval_runs import Missing, read_run
 from classex_bayes.task.score_arguments import (
     LabelledScores,
     read_embeddings,
@@ -23,19 +29,17 @@ from classex_bayes.task.score_arguments import (
 )
 from classex_bayes.task.search_results import read_distances, read_ids, search_results
 from classex_bayes.task.task_statistics import TaskStatistics
-from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
+from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
 from classex_bayes.typing import IntArray, RandomSeed
-
-_MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 
 
 class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
-    Make one by `from_scores`, `from_embeddings`, `from_ranks`, `from_search` or `from_accuracies`,
-    or from files by `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k
-    are computed once, in one pass over the scores; the task refers to what it was made from and
-    never copies it.
+    Make one by `from_scores`, `from_embeddings`, `from_ranks`, `from_search`, `from_run` or
+    `from_accuracies`, or from files by `classex_bayes.read_task`. Ranks and the covariance of ATA_k
+    at 12 log-spaced k are computed once, in one pass over the scores; the task refers to what it
+    was made from and never copies it.
 
     Attributes
     ----------
@@ -213,15 +217,16 @@ class SourceTask(TaskStatistics):
         refuse_foreign_columns(source, labels.y, names)
         evidence = LossEvidence.of_scores(source, labels.y, labels.weight, rule, tie_seed)
         if ties == "unknown" or (ties == "auto" and mostly_decisions(evidence)):
-            return cls._with_open_ties(evidence, kind, names)
+            return cls._of(with_open_ties(evidence), kind, names)
         return cls(evidence, kind, names)
 
     @classmethod
-    def _with_open_ties(
-        cls, broken: LossEvidence, kind: MadeFrom, classes: list[Any] | None
+    def _of(
+        cls, evidence: LossEvidence | LossIntervals, kind: MadeFrom, classes: list[Any] | None
     ) -> Self:
-        evidence = with_open_ties(broken)
-        kind = evidence.kind if isinstance(evidence, LossIntervals) else kind
+        """Task whose kind says why its ranks are open, if they are."""
+        if isinstance(evidence, LossIntervals):
+            kind = evidence.kind
         return cls(evidence, kind, classes)
 
     @classmethod
@@ -272,18 +277,17 @@ class SourceTask(TaskStatistics):
         >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
         """
-        k1 = _class_total(n_classes)
+        k1 = class_total(n_classes)
         length = None
         if truncated_at is not None:
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
         losses = read_ranks(ranks, y, k1, length) - 1
         names = class_names(classes, k1)
         labels = class_labels(y, losses.size, k1, names, class_weight, untested)
-        if length is None or losses.max() < length:
-            return cls(LossEvidence(labels.y, labels.weight, losses), "ranks", names)
-        lowest, highest = np.minimum(losses, length), np.where(losses < length, losses, k1 - 1)
-        intervals = LossIntervals.between(labels.y, labels.weight, lowest, highest, "cut ranks")
-        return cls(intervals, intervals.kind, names)
+        lowest = highest = losses
+        if length is not None:
+            lowest, highest = np.minimum(losses, length), np.where(losses < length, losses, k1 - 1)
+        return cls._of(within_bounds(labels.y, labels.weight, lowest, highest), "ranks", names)
 
     @classmethod
     def from_search(
@@ -347,20 +351,82 @@ class SourceTask(TaskStatistics):
         >>> task.ranks.tolist(), task.nearest_classes.scores.tolist()
         ([1, 2, 3], [[-0.5], [-0.2], [-0.4]])
         """
-        k1, higher = _class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
+        k1, higher = class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
         names = class_names(classes, k1)
         lists = read_ids(ids, k1, names)
         if distances is not None:
             distances = read_distances(distances, lists)
         labels = class_labels(y, len(lists), k1, names, class_weight, untested)
-        found = search_results(lists, labels.y, k1, distances, higher)
-        if np.array_equal(found.lowest, found.highest):
-            evidence = LossEvidence(labels.y, labels.weight, found.lowest, nearest=found.nearest)
-            return cls(evidence, "ranks", names)
-        intervals = LossIntervals.between(
-            labels.y, labels.weight, found.lowest, found.highest, "cut ranks", nearest=found.nearest
-        )
-        return cls(intervals, intervals.kind, names)
+        results = search_results(lists, labels.y, k1, distances, higher)
+        return cls._of(within_bounds(labels.y, labels.weight, *results), "ranks", names)
+
+    @classmethod
+    def from_run(
+        cls,
+        qrels: Any,
+        run: Any,
+        *,
+        n_classes: int,
+        relevance_level: int = 1,
+        missing: Missing = "error",
+    ) -> Self:
+        """Make a task from a run of a retrieval system and the relevance judgements, as of TREC.
+
+        A class is a document of the corpus, and its test instances are queries. Of several
+        relevant documents of a query the best ranked counts: accuracy among the m best is
+        success@m, and MRR is as usual, but recall@m and nDCG@m count one relevant document.
+
+        Parameters
+        ----------
+        qrels : mapping {query: {document: relevance}}, or DataFrame
+            Judgements: whole numbers. Columns of a frame: query_id, doc_id, relevance.
+        run : mapping {query: {document: score}}, or DataFrame
+            Lists of documents, higher scores are better. Columns: query_id, doc_id, score.
+        n_classes : int
+            k1, the number of documents of the corpus, listed or not.
+        relevance_level : int
+            Documents of at least this relevance are relevant.
+        missing : {"error", "unanswered", "unsearched"}
+            Queries with relevant documents that the run has not: refused; answered by an empty
+            list, as with ``trec_eval -c``; or left out, as without -c and in pytrec_eval.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            Queries that are missing, documents named twice in a list or more than n_classes in
+            all, numbers that are not finite.
+
+        Warns
+        -----
+        DataWarning
+            Queries of the run that have no relevant document; they are left out.
+
+        Notes
+        -----
+        Lists are sorted by score in single precision, and equal ones by the document's name, the
+        last first, as in trec_eval. Every query weighs the same. A relevant document that is not
+        listed ranks below the longest list, however short the query's own; how far is unknown, as
+        in `from_ranks` with `truncated_at`. If no relevant document is listed, the class of a
+        query is the first one in qrels. Predictions for more documents take these to be
+        irrelevant to the queries.
+
+        Examples
+        --------
+        >>> qrels = {"a": {"d1": 1}, "b": {"d2": 1}, "c": {"d3": 1}}
+        >>> run = {"a": {"d1": 9.0, "d2": 8.0}, "b": {"d1": 5.0, "d2": 4.0}, "c": {"d4": 7.0}}
+        >>> task = SourceTask.from_run(qrels, run, n_classes=10)
+        >>> task.metric("recall@2", 10).round(3).tolist()
+        [0.667]
+        """
+        k1 = class_total(n_classes)
+        y, results = read_run(qrels, run, k1, relevance_level, missing)
+        n_queries = np.bincount(y, minlength=k1)
+        labels = class_labels(y, y.size, k1, None, n_queries, "competitors")
+        return cls._of(within_bounds(labels.y, labels.weight, *results), "ranks", None)
 
     @classmethod
     def from_accuracies(
@@ -510,8 +576,7 @@ class SourceTask(TaskStatistics):
             raise DataError(f"kept: expected different positions, found {places.tolist()}")
         names = self.classes and [self.classes[j] for j in places]
         evidence = self._tested.select(places, rng or np.random.default_rng())
-        kind = evidence.kind if isinstance(evidence, LossIntervals) else self.kind
-        return type(self)(evidence, kind, names)
+        return self._of(evidence, self.kind, names)
 
     def without_scores(self) -> Self:
         """Task that has let go of its scores and keeps what was computed from them.
@@ -530,15 +595,3 @@ class SourceTask(TaskStatistics):
         classex_bayes.SourceTask.merge : Puts shards of a test together again.
         """
         return type(self)(self._tested.without_source(), self.kind, self.classes)
-
-
-def _class_total(n_classes: int) -> int:
-    """Number of classes of a task that holds their labels and weights."""
-    total = class_count(n_classes, "n_classes")
-    enough_classes(total, "n_classes")
-    if total > _MOST_CLASSES:
-        raise DataError(
-            f"n_classes: found {total}, expected at most {_MOST_CLASSES}: every class takes "
-            "memory, tested or not"
-        )
-    return total

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from classex_bayes import frames
-from classex_bayes.arguments import as_matrix, as_numeric, finite_rows
+from classex_bayes.arguments import as_matrix, as_numeric, class_count, finite_rows
 from classex_bayes.core.ranks.array_access import is_on_device, read_rows, row_slices
 from classex_bayes.core.ranks.embeddings import SMALLEST_COORDINATE, too_small
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 
 FEWEST_CLASSES = 3
+_MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 WITH_SCORES = "make it with from_scores or from_embeddings"
 WITH_RANKS = "make it with from_scores, from_embeddings or from_ranks"
 
@@ -64,6 +65,18 @@ def enough_classes(n_classes: int, name: str) -> None:
             f"{name}: found {n_classes} class{'' if n_classes == 1 else 'es'}, expected at least "
             f"{FEWEST_CLASSES}; extrapolation needs wrong answers to differ"
         )
+
+
+def class_total(n_classes: int) -> int:
+    """Number of classes of a task that holds their labels and weights."""
+    total = class_count(n_classes, "n_classes")
+    enough_classes(total, "n_classes")
+    if total > _MOST_CLASSES:
+        raise DataError(
+            f"n_classes: found {total}, expected at most {_MOST_CLASSES}: every class takes "
+            "memory, tested or not"
+        )
+    return total
 
 
 def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str = "task") -> None:

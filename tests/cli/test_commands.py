@@ -29,6 +29,21 @@ FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
 # Numbers
 
 
+def test_a_run_of_trec(run, tmp_path, strict):
+    """Ten queries, of which the run lacks one; the file says nothing of the corpus."""
+    listed = [f"q{i} Q0 d{j} 1 {5 - abs(i % 4 - j)} tag\n" for i in range(9) for j in range(3)]
+    (tmp_path / "my.run").write_text("".join(listed))
+    (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i % 4} 1\n" for i in range(10)))
+    data = ["my.run", "--qrels", "qrels", "--n-classes", "30"]
+    code, _, err = run("extrapolate", *data, "--k", "100", *FEW)
+    assert code == 2 and "such as 'q9'; pass missing=" in err
+    code, out, _ = run(
+        "extrapolate", *data, "--missing", "unanswered", "--k", "100", "--json", *FEW
+    )
+    found = strict(out)["task"]
+    assert code in ANSWERED and (found["n_classes"], found["n_test"]) == (30, 10)
+
+
 def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, strict):
     code, out, _ = run(
         "extrapolate", embeddings, "--k", "200,5000", "--target", "0.6", "--ci-prob", "0.8",

@@ -1,0 +1,37 @@
+"""Files of TREC: runs of retrieval systems and relevance judgements (qrels)."""
+
+import csv
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from classex_bayes.exceptions import DataError
+from classex_bayes.io.arrays import readable
+
+_COLUMNS = {
+    "qrels": ("query_id", "iteration", "doc_id", "relevance"),
+    "run": ("query_id", "iteration", "doc_id", "rank", "score", "tag"),
+}
+
+
+def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
+    """Columns of a file of TREC that count; a file ending in .gz is unpacked.
+
+    The columns are separated by blanks or tabs. Ranks of a run are ignored, as by trec_eval.
+    """
+    names, number = _COLUMNS[kind], {"qrels": "relevance", "run": "score"}[kind]
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    with readable(path):
+        table = pd.read_csv(
+            path, sep=r"\s+", header=None, dtype=str, quoting=csv.QUOTE_NONE, na_filter=False
+        )
+        short = (table == "").any(axis=1)
+        if table.shape[1] != len(names) or short.any():
+            row = int(short.argmax())
+            found = " ".join(table.iloc[row]).strip()
+            raise DataError(f"{kind}: found {found!r} in row {row}, expected {' '.join(names)}")
+        table.columns = names
+        table[number] = table[number].astype(float)
+    return table[["query_id", "doc_id", number]]

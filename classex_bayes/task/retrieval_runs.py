@@ -1,0 +1,191 @@
+"""Runs of a retrieval system and relevance judgements, read once into lists of documents."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_numeric, as_vector, one_of, whole_number
+from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.frames import is_frame
+from classex_bayes.task.search_results import SearchResults, search_results
+from classex_bayes.typing import FloatArray, IntArray
+
+Missing = Literal["error", "unanswered", "unsearched"]
+_NUMBER = {"qrels": "relevance", "run": "score"}
+
+
+class _Entries(NamedTuple):
+    """Positions of a query, -1 if it is left out, and a document in each entry."""
+
+    query: IntArray
+    document: IntArray
+
+
+class _Pairs(NamedTuple):
+    """Queries of qrels or of a run; the query, the document and the number of each entry."""
+
+    queries: pd.Index
+    query: pd.Index
+    document: pd.Index
+    number: Any
+
+
+def read_run(
+    qrels: Any, run: Any, n_classes: int, relevance_level: Any, missing: Missing
+) -> tuple[IntArray, SearchResults]:
+    """True documents (n,) of the queries of `SourceTask.from_run`, and their ranks.
+
+    Documents have positions in the order of their names.
+    """
+    level = whole_number(relevance_level, "relevance_level", 1)
+    one_of(missing, ("error", "unanswered", "unsearched"), "missing")
+    judged, listed = _read_pairs(qrels, "qrels"), _read_pairs(run, "run")
+    fraction = judged.number != np.floor(judged.number)
+    if fraction.any():
+        row = int(np.argmax(fraction))
+        raise DataError(
+            f"qrels: found relevance {judged.number[row]} of {_place(judged, row)}, expected whole "
+            "numbers; the arguments are qrels and run, in this order"
+        )
+    relevant = judged.number >= level
+    if not relevant.any():
+        raise DataError(f"qrels: found no document of relevance >= {level}, expected some")
+    query, document = judged.query[relevant], judged.document[relevant]
+    queries = _tested(query.unique(), listed.queries, level, missing)
+    documents = document.append(listed.document).unique().sort_values()
+    if documents.size > n_classes:
+        raise DataError(
+            f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
+            "expected the number of documents of the corpus"
+        )
+    return _ranked(
+        _Entries(queries.get_indexer(query), documents.get_indexer(document)),
+        _Entries(queries.get_indexer(listed.query), documents.get_indexer(listed.document)),
+        listed.number.astype(float),
+        queries.size,
+        n_classes,
+    )
+
+
+def _ranked(
+    relevant: _Entries, listed: _Entries, scores: FloatArray, n: int, n_classes: int
+) -> tuple[IntArray, SearchResults]:
+    """Ranks from the relevant and the listed documents of n queries."""
+    inside = relevant.query >= 0
+    y = np.empty(n, dtype=np.int64)
+    # Backwards, so that the first in qrels stays.
+    y[relevant.query[inside][::-1]] = relevant.document[inside][::-1]
+    # As trec_eval has it: scores in single precision; of equal ones, the last name comes first.
+    order = np.lexsort((-listed.document, -scores.astype(np.float32), listed.query))
+    order = order[listed.query[order] >= 0]
+    query, document, scores = listed.query[order], listed.document[order], scores[order]
+    length = int(np.bincount(query, minlength=n).max())
+    if length == 0:
+        raise DataError("run: found no document for any query, expected some")
+    right = np.isin(query * n_classes + document, relevant.query * n_classes + relevant.document)
+    answered, first = np.unique(query[right], return_index=True)
+    best = np.flatnonzero(right)[first]
+    y[answered] = document[best]
+    # Other relevant documents are neither right nor wrong.
+    kept = ~right
+    kept[best] = True
+    query, document, scores = query[kept], document[kept], scores[kept]
+    place = np.arange(query.size) - np.searchsorted(query, query)
+    ids, values = np.full((n, length), -1, dtype=np.int64), np.zeros((n, length))
+    ids[query, place], values[query, place] = document, scores
+    lowest, highest, nearest = search_results(ids, y, n_classes, values, higher_is_better=True)
+    # trec_eval counts what is not listed as missed at every depth, also behind a short list.
+    lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
+    return y, SearchResults(lowest, highest, nearest)
+
+
+def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:
+    """Queries to be tested, of those with relevant documents and those of the run."""
+    absent = wanted.difference(searched, sort=False)
+    if absent.size == wanted.size:
+        raise DataError(
+            "run: found no query that has relevant documents in qrels; their names begin with "
+            f"{wanted[0]!r} in qrels and {next(iter(searched), None)!r} in run"
+        )
+    if absent.size and missing == "error":
+        raise DataError(
+            f"run: {absent.size} of {wanted.size} queries with relevant documents are missing, "
+            f"such as {absent[0]!r}; pass missing='unanswered' if nothing was found for them "
+            "(trec_eval -c), or 'unsearched' to leave them out (trec_eval without -c)"
+        )
+    queries = wanted.difference(absent, sort=False) if missing == "unsearched" else wanted
+    extra = searched.difference(wanted, sort=False)
+    if extra.size:
+        warn(
+            f"run: left out {extra.size} of {searched.size} queries, such as {extra[0]!r}: qrels "
+            f"has no document of relevance >= {level} for them",
+            DataWarning,
+        )
+    return queries
+
+
+def _read_pairs(values: Any, name: str) -> _Pairs:
+    """Pairs of queries and documents with their numbers, of mappings or a frame."""
+    columns = ("query_id", "doc_id", _NUMBER[name])
+    if is_frame(values):
+        lacking = [column for column in columns if column not in values.columns]
+        if lacking:
+            raise DataError(
+                f"{name}: found columns {', '.join(map(str, values.columns))}, expected "
+                f"{', '.join(columns)}"
+            )
+        query, document = (as_vector(values[column], name).tolist() for column in columns[:2])
+        queries, numbers = list(dict.fromkeys(query)), values[columns[2]]
+    elif isinstance(values, Mapping) and all(isinstance(v, Mapping) for v in values.values()):
+        queries = list(values)
+        query = [q for q, listed in values.items() for _ in listed]
+        document = [item for listed in values.values() for item in listed]
+        numbers = np.array([number for listed in values.values() for number in listed.values()])
+    else:
+        raise DataError(
+            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
+            f"columns {', '.join(columns)}, found {type(values).__name__}; read files by "
+            "classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
+        )
+    pairs = _Pairs(
+        pd.Index(_names(queries, name)),
+        pd.Index(_names(query, name)),
+        pd.Index(_names(document, name)),
+        as_numeric(as_vector(numbers, name), name),
+    )
+    _refuse_bad(pairs, name)
+    return pairs
+
+
+def _names(items: list[Any], name: str) -> list[str]:
+    """Names of queries or documents as text, like those of files."""
+    for item in items:
+        if not isinstance(item, str | int | np.integer):
+            raise DataError(
+                f"{name}: expected names of queries and documents as text or whole numbers, found "
+                f"{item!r}"
+            )
+    return [str(item) for item in items]
+
+
+def _refuse_bad(pairs: _Pairs, name: str) -> None:
+    """Raise where a number is not finite, or a query has a document twice."""
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(pairs.number.astype(np.float32))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{name}: found {_NUMBER[name]} {pairs.number[row]} of {_place(pairs, row)}, expected "
+            "a finite number in single precision"
+        )
+    twice = pd.MultiIndex.from_arrays([pairs.query, pairs.document]).duplicated()
+    if twice.any():
+        raise DataError(
+            f"{name}: found {_place(pairs, int(np.argmax(twice)))} twice, expected once"
+        )
+
+
+def _place(pairs: _Pairs, row: int) -> str:
+    return f"document {pairs.document[row]!r} of query {pairs.query[row]!r}"

@@ -1,0 +1,214 @@
+"""Runs and judgements of retrieval against pytrec_eval and a count of documents one by one."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from classex_bayes import DataError, SourceTask
+from classex_bayes.exceptions import DataWarning
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "reference/pytrec_eval.json").read_text())
+CASES = GOLDEN["cases"]
+N_DOCUMENTS = GOLDEN["n_documents"]
+
+
+def task_of(case, missing):
+    return SourceTask.from_run(case["qrels"], case["run"], n_classes=N_DOCUMENTS, missing=missing)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_metrics_are_those_of_pytrec_eval(case):
+    """What is not listed counts as 0, and so does a query without a list with -c."""
+    depth = max(map(len, case["run"].values()))
+    for missing, n in (("unsearched", len(case["run"])), ("unanswered", len(case["qrels"]))):
+        task = task_of(case, missing)
+        assert task.n_test == n
+        for metric, values in case["expected"].items():
+            name = f"mrr@{depth}" if metric == "mrr" else metric
+            found = task.metric(name, N_DOCUMENTS)
+            # pytrec_eval adds in double precision as well.
+            np.testing.assert_allclose(found, sum(values) / n, rtol=1e-12)
+
+
+def test_mean_reciprocal_rank_of_whole_lists():
+    case = CASES["lists of the corpus"]
+    task = task_of(case, "unsearched")
+    values = case["expected"]["mrr"]
+    assert task.kind == "ranks"
+    np.testing.assert_allclose(1 / task.ranks, values, rtol=1e-12)
+    np.testing.assert_allclose(task.metric("mrr", N_DOCUMENTS), np.mean(values), rtol=1e-12)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def random_run(rng, n=60, n_documents=40, length=12):
+    """Judgements with several relevant documents, and lists of different lengths with ties."""
+    qrels, run = {}, {}
+    for query in range(n):
+        several = rng.choice(n_documents, 5, replace=False)
+        qrels[f"q{query}"] = {f"d{d}": int(d % 3) for d in several} | {f"d{query % 7}": 1}
+        listed = rng.choice(n_documents, rng.integers(1, length + 1), replace=False)
+        run[f"q{query}"] = {f"d{d}": float(rng.integers(0, 4)) for d in listed}
+    return qrels, run
+
+
+def counted(relevant, listed):
+    """Best ranked relevant document, its losses, and the wrong documents, one after the other."""
+    order = sorted(listed, reverse=True)
+    order = sorted(order, key=lambda document: listed[document], reverse=True)
+    found = [document for document in order if document in relevant]
+    best = found[0] if found else relevant[0]
+    wrong = [document for document in order if document not in relevant]
+    return best, order.index(best) if found else None, wrong
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_documents_counted_one_by_one(rng, level):
+    qrels, run = random_run(rng)
+    qrels = {q: d for q, d in qrels.items() if any(r >= level for r in d.values())}
+    run = {q: run[q] for q in qrels}
+    task = SourceTask.from_run(qrels, run, n_classes=100, relevance_level=level)
+    names = sorted(
+        {d for listed in run.values() for d in listed}
+        | {d for judged in qrels.values() for d in judged if judged[d] >= level}
+    )
+    longest, lists = max(map(len, run.values())), task.nearest_classes
+    assert task.n_classes == 100 and task.n_test == len(qrels) and task.kind == "cut ranks"
+    size = lists.classes.shape[1]
+    assert size >= 1
+    for row, (query, listed) in enumerate(run.items()):
+        relevant = [document for document, r in qrels[query].items() if r >= level]
+        best, losses, wrong = counted(relevant, listed)
+        bounds = (longest, 99) if losses is None else (losses, losses)
+        assert names[task.y[row]] == best
+        assert task.intervals.lowest.losses[row] == bounds[0]
+        assert task.intervals.highest.losses[row] == bounds[1]
+        shown = [names[j] for j in lists.classes[row] if j >= 0]
+        assert shown == wrong[:size]
+        scores = [listed[document] for document in shown] + [-np.inf] * (size - len(shown))
+        assert lists.scores[row].tolist() == scores
+        assert lists.true[row] == (-np.inf if losses is None else listed[best])
+
+
+def test_lists_of_one_document_each_are_results_of_a_search(rng):
+    """With one relevant document and full lists, both ways in know the same."""
+    scores = rng.normal(size=(80, 50)) + 2 * np.eye(50)[np.arange(80) % 50]
+    ids = np.argsort(-scores, axis=1)[:, :20]
+    near = np.take_along_axis(scores, ids, axis=1)
+    y = np.arange(80) % 50
+    searched = SourceTask.from_search(
+        ids, y, n_classes=50, distances=near, higher_is_better=True, class_weight=np.bincount(y)
+    )
+    run = {
+        i: dict(zip(row, values, strict=True))
+        for i, (row, values) in enumerate(zip(ids.tolist(), near.tolist(), strict=True))
+    }
+    task = SourceTask.from_run({i: {int(j): 1} for i, j in enumerate(y)}, run, n_classes=50)
+    k = np.arange(2, 51)
+    for bound, expected in zip(task.accuracy_bounds(k), searched.accuracy_bounds(k), strict=True):
+        np.testing.assert_allclose(bound, expected, rtol=1e-12)
+    assert task.loss_bins.tolist() == searched.loss_bins.tolist()
+    np.testing.assert_array_equal(task.nearest_classes.scores, searched.nearest_classes.scores)
+    # Whole numbers are names like any other: positions follow their order as text.
+    names = np.array(sorted(range(50), key=str))
+    assert names[task.nearest_classes.classes].tolist() == searched.nearest_classes.classes.tolist()
+
+
+def frames(qrels, run, make):
+    """The same as frames with other columns beside those that count."""
+    tables = []
+    for values, number in ((qrels, "relevance"), (run, "score")):
+        rows = [(q, 0, d, x) for q, listed in values.items() for d, x in listed.items()]
+        columns = ["query_id", "iteration", "doc_id", number]
+        tables.append(make(rows, columns))
+    return tables
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "entries in disorder"])
+def test_other_forms_of_the_same(rng, kind):
+    qrels, run = random_run(rng)
+    make = {
+        "pandas": lambda rows, columns: pd.DataFrame(rows, columns=columns, index=[0] * len(rows)),
+        "polars": lambda rows, columns: pl.DataFrame(rows, schema=columns, orient="row"),
+    }
+    task = SourceTask.from_run(qrels, run, n_classes=100)
+    if kind in make:
+        qrels, run = frames(qrels, run, make[kind])
+    else:
+        run = {q: dict(rng.permutation(list(listed.items())).tolist()) for q, listed in run.items()}
+        run = {q: {d: float(s) for d, s in run[q].items()} for q in rng.permutation(list(run))}
+    other = SourceTask.from_run(qrels, run, n_classes=100)
+    assert other.y.tolist() == task.y.tolist()
+    for bound in ("lowest", "highest"):
+        expected = getattr(task.intervals, bound).losses.tolist()
+        assert getattr(other.intervals, bound).losses.tolist() == expected
+
+
+def test_every_query_weighs_the_same():
+    """Three queries ask for one document, and one for another."""
+    qrels = {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}, "d": {"y": 1}}
+    run = {q: {"x": 2.0, "y": 1.0, "z": 0.0} for q in qrels}
+    task = SourceTask.from_run(qrels, run, n_classes=3)
+    assert task.ranks.tolist() == [1, 1, 1, 2]
+    assert task.accuracy(3).tolist() == [0.75]
+    assert task.class_weight.tolist() == [0.75, 0.25, 0.0]
+
+
+def test_queries_without_relevant_documents_are_left_out():
+    qrels = {"a": {"x": 1}, "b": {"y": 1}, "c": {"x": 0}}
+    run = {q: {"x": 2.0, "y": 1.0} for q in "abcd"}
+    message = r"^run: left out 2 of 4 queries, such as 'c': qrels has no document of relevance >= 1"
+    with pytest.warns(DataWarning, match=message):
+        task = SourceTask.from_run(qrels, run, n_classes=9)
+    assert task.ranks.tolist() == [1, 2]
+
+
+QRELS = {"a": {"x": 1}, "b": {"y": 1}}
+RUN = {"a": {"x": 2.0, "z": 1.0}, "b": {"x": 3.0}}
+WRONG = {
+    "a path": (
+        {"run": "my.run"},
+        r"run: expected a mapping \{query: \{document: score\}\}.*read_t",
+    ),
+    "lists": ({"run": {"a": ["x"], "b": ["y"]}}, "run: expected a mapping"),
+    "other columns": (
+        {"run": pd.DataFrame({"qid": ["a"], "docno": ["x"], "score": [1.0]})},
+        "run: found columns qid, docno, score, expected query_id, doc_id, score",
+    ),
+    "swapped": ({"qrels": {"a": {"x": 2.5}}}, "qrels: found relevance 2.5 .*qrels and run, in thi"),
+    "NaN": (
+        {"run": RUN | {"b": {"x": np.nan}}},
+        "run: found score nan of document 'x' of query 'b",
+    ),
+    "too large": ({"run": RUN | {"b": {"x": 1e39}}}, r"run: found score 1e\+39 of document 'x'"),
+    "text": ({"run": RUN | {"b": {"x": "3"}}}, "run: expected real numbers"),
+    "no name": ({"run": RUN | {"b": {None: 3.0}}}, "run: expected names .*found None"),
+    "twice": ({"run": RUN | {"b": {1: 3.0, "1": 2.0}}}, "run: found document '1' of query 'b' twi"),
+    "missing": ({"run": {"a": RUN["a"]}}, "run: 1 of 2 queries .* missing, such as 'b'; pass miss"),
+    "other queries": ({"run": {"q1": {"x": 1.0}}}, "run: found no query .* 'a' in qrels and 'q1'"),
+    "empty lists": ({"run": {"a": {}, "b": {}}}, "run: found no document for any query"),
+    "nothing relevant": ({"relevance_level": 2}, "qrels: found no document of relevance >= 2"),
+    "level": ({"relevance_level": 0}, "relevance_level: expected a whole number >= 1, found 0"),
+    "rule": ({"missing": "zero"}, "missing: found 'zero', expected one of 'error', 'unanswered'"),
+    "small corpus": (
+        {"n_classes": 3, "run": RUN | {"b": {"u": 1.0}}},
+        "n_classes: found 3, but qrels and run name 4 documents",
+    ),
+    "one document": (
+        {"qrels": {"a": {"x": 1}, "b": {"x": 1}}},
+        "y: expected test instances of at least 2 classes, found 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
+def test_errors_say_what_is_wrong(arguments, message):
+    with pytest.raises(DataError, match=f"^{message}"):
+        SourceTask.from_run(**{"qrels": QRELS, "run": RUN, "n_classes": 9} | arguments)
