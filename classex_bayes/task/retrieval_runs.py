@@ -23,7 +23,7 @@ class _Entries(NamedTuple):
     document: IntArray
 
 
-class _Pairs(NamedTuple):
+class _NamedEntries(NamedTuple):
     """Queries of qrels or of a run; the query, the document and the number of each entry."""
 
     queries: pd.Index
@@ -41,7 +41,7 @@ def read_run(
     """
     level = whole_number(relevance_level, "relevance_level", 1)
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
-    judged, listed = _read_pairs(qrels, "qrels"), _read_pairs(run, "run")
+    judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
     fraction = judged.number != np.floor(judged.number)
     if fraction.any():
         row = int(np.argmax(fraction))
@@ -126,8 +126,8 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
     return queries
 
 
-def _read_pairs(values: Any, name: str) -> _Pairs:
-    """Pairs of queries and documents with their numbers, of mappings or a frame."""
+def _read_entries(values: Any, name: str) -> _NamedEntries:
+    """Queries and documents with their numbers, of mappings or a frame."""
     columns = ("query_id", "doc_id", _NUMBER[name])
     if is_frame(values):
         lacking = [column for column in columns if column not in values.columns]
@@ -149,14 +149,14 @@ def _read_pairs(values: Any, name: str) -> _Pairs:
             f"columns {', '.join(columns)}, found {type(values).__name__}; read files by "
             "classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
         )
-    pairs = _Pairs(
+    entries = _NamedEntries(
         pd.Index(_names(queries, name)),
         pd.Index(_names(query, name)),
         pd.Index(_names(document, name)),
         as_numeric(as_vector(numbers, name), name),
     )
-    _refuse_bad(pairs, name)
-    return pairs
+    _refuse_bad(entries, name)
+    return entries
 
 
 def _names(items: list[Any], name: str) -> list[str]:
@@ -170,22 +170,22 @@ def _names(items: list[Any], name: str) -> list[str]:
     return [str(item) for item in items]
 
 
-def _refuse_bad(pairs: _Pairs, name: str) -> None:
+def _refuse_bad(entries: _NamedEntries, name: str) -> None:
     """Raise where a number is not finite, or a query has a document twice."""
     with np.errstate(over="ignore"):
-        bad = ~np.isfinite(pairs.number.astype(np.float32))
+        bad = ~np.isfinite(entries.number.astype(np.float32))
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"{name}: found {_NUMBER[name]} {pairs.number[row]} of {_place(pairs, row)}, expected "
-            "a finite number in single precision"
+            f"{name}: found {_NUMBER[name]} {entries.number[row]} of {_place(entries, row)}, "
+            "expected a finite number in single precision"
         )
-    twice = pd.MultiIndex.from_arrays([pairs.query, pairs.document]).duplicated()
+    twice = pd.MultiIndex.from_arrays([entries.query, entries.document]).duplicated()
     if twice.any():
         raise DataError(
-            f"{name}: found {_place(pairs, int(np.argmax(twice)))} twice, expected once"
+            f"{name}: found {_place(entries, int(np.argmax(twice)))} twice, expected once"
         )
 
 
-def _place(pairs: _Pairs, row: int) -> str:
-    return f"document {pairs.document[row]!r} of query {pairs.query[row]!r}"
+def _place(entries: _NamedEntries, row: int) -> str:
+    return f"document {entries.document[row]!r} of query {entries.query[row]!r}"
