@@ -7,11 +7,11 @@ import pytest
 
 from classex_bayes import DataError, SourceTask, read_task
 
-QRELS = {f"q{i}": {f"d{i}": 1, f"d{i + 1}": 0, f'd"{i % 3}': 2 * (i % 2)} for i in range(8)}
+QRELS = {f"q{i}": {f"d{i}": 1, f"d{i + 1}": 0, f'"{i % 3}': 2 * (i % 2)} for i in range(8)}
 # Queries 2 and 6 find no relevant document.
 RUN = {
     f"q{i}": {f"d{(i + 2 * j) % 12}": 0.1 * j for j in range(i % 4 // 2, 5)}
-    | ({f'd"{i % 3}': 0.15} if i % 4 else {})
+    | ({f'"{i % 3}': 0.15} if i % 4 else {})
     for i in range(8)
 }
 

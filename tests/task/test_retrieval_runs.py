@@ -54,7 +54,7 @@ def random_run(rng, n=60, n_documents=40, length=12):
     for query in range(n):
         several = rng.choice(n_documents, 5, replace=False)
         qrels[f"q{query}"] = {f"d{d}": int(d % 3) for d in several} | {f"d{query % 7}": 1}
-        listed = rng.choice(n_documents, rng.integers(1, length + 1), replace=False)
+        listed = rng.choice(n_documents, rng.integers(length // 2, length + 1), replace=False)
         run[f"q{query}"] = {f"d{d}": float(rng.integers(0, 4)) for d in listed}
     return qrels, run
 
@@ -82,7 +82,7 @@ def test_documents_counted_one_by_one(rng, level):
     longest, lists = max(map(len, run.values())), task.nearest_classes
     assert task.n_classes == 100 and task.n_test == len(qrels) and task.kind == "cut ranks"
     size = lists.classes.shape[1]
-    assert size >= 1
+    assert size >= 3
     for row, (query, listed) in enumerate(run.items()):
         relevant = [document for document, r in qrels[query].items() if r >= level]
         best, losses, wrong = counted(relevant, listed)
@@ -149,6 +149,13 @@ def test_other_forms_of_the_same(rng, kind):
     for bound in ("lowest", "highest"):
         expected = getattr(task.intervals, bound).losses.tolist()
         assert getattr(other.intervals, bound).losses.tolist() == expected
+
+
+def test_nothing_is_open_beside_lists_of_the_whole_corpus():
+    """A document that is not listed is then the last."""
+    whole = {"x": 1.0, "y": 3.0, "z": 2.0}
+    qrels, run = {"a": {"x": 1}, "b": {"y": 1}, "c": {"z": 1}}, {"a": whole, "b": {}, "c": whole}
+    assert SourceTask.from_run(qrels, run, n_classes=3).ranks.tolist() == [3, 3, 2]
 
 
 def test_every_query_weighs_the_same():
