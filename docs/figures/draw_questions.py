@@ -20,8 +20,10 @@ def main() -> None:
     task = everything.select(chosen)
     model = cb.BayesianExtrapolator().fit(task, random_seed=1)
     k = [200, 500, 1000, 2965]
-    for metric in ("accuracy", "accuracy@5"):
+    for metric in ("accuracy", "accuracy@5", "recall@10", "mrr@10", "mean_rank"):
         print(model.predict(k, metric=metric), everything.metric(metric, k).round(3))
+    shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
+    shown.savefig(HERE / "mean_rank.png")
     print(model.predict(k).prob_at_least(0.7))
 
     until = model.classes_until(0.75)

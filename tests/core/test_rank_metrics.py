@@ -149,7 +149,7 @@ def test_arbitrary_precision(name, mu, sd, k):
     with mpmath.workdps(30):
         expected = precise(name, mu, sd, k)
     found = named_metric(name).expected(RadialBasis(np.array([mu]), sd), np.array([k])).item()
-    assert found == pytest.approx(expected, rel=0, abs=3e-11)
+    assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -164,7 +164,7 @@ def test_cut_gains_are_sums_of_accuracies(basis, m, size):
             gain = function(key)(rank)
             drops = gain - np.append(gain[1:], 0)
             found = named_metric(f"{key}@{m}").expected(basis, np.array([k]))[0]
-            np.testing.assert_allclose(found, drops @ at_most, rtol=0, atol=3e-11)
+            np.testing.assert_allclose(found, drops @ at_most, rtol=0, atol=1e-12)
     else:
         # MRR@m - MRR@(m - 1) is P(R = m) / m.
         at_most = np.diff(
@@ -173,7 +173,7 @@ def test_cut_gains_are_sums_of_accuracies(basis, m, size):
         found = np.diff(
             [named_metric(f"mrr@{r}").expected(basis, np.array([k]))[0] for r in rank], axis=0
         )
-        np.testing.assert_allclose(found, at_most / m, rtol=0, atol=3e-11)
+        np.testing.assert_allclose(found, at_most / m, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -187,7 +187,7 @@ def test_whole_lists(basis, size):
     lost = ndtr(-z)
     expected = (-np.expm1(k * log_ndtr(z)) / (k * lost)) @ density
     found = named_metric("mrr").expected(basis, np.array([k]))[0]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-11)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     found = named_metric("mean_rank").expected(basis, np.array([k]))[0]
     np.testing.assert_allclose(found, 1 + (k - 1) * (lost @ density), rtol=1e-9)
 
@@ -199,7 +199,7 @@ def test_subsampled_estimate_is_unbiased(basis, n_classes, name):
     share = basis.bin_probabilities(loss_bins(n_classes, n_classes), n_classes)
     metric = named_metric(name)
     mean = metric.given_losses(losses, n_classes, k).T @ share
-    np.testing.assert_allclose(mean, metric.expected(basis, k), rtol=1e-9, atol=3e-11)
+    np.testing.assert_allclose(mean, metric.expected(basis, k), rtol=1e-9, atol=1e-12)
 
 
 def test_uniform_favorability_makes_every_rank_as_likely():
