@@ -71,7 +71,14 @@ def test_equals_the_metric_over_all_subsets(seed, n_classes, weighted):
 @pytest.mark.parametrize(
     ("n_classes", "losses", "k"),
     [
-        *((50, 49, 50), (50, 30, 45), (3000, 1500, 1500), (3000, 2990, 2900), (10**6, 999, 10**6)),
+        *(
+            (50, 49, 50),
+            (50, 30, 45),
+            (3000, 1500, 1500),
+            (3000, 2990, 2900),
+            (5000, 2500, 2500),
+            (10**6, 999, 10**6),
+        ),
         *((10**6, 3000, 2 * 10**5), (10**6, 10**5, 10**4), (10**6, 9 * 10**5, 9 * 10**5)),
     ],
 )
@@ -111,8 +118,10 @@ def test_pilots_rise_or_fall_within_bounds(arguments):
 
 
 def test_half_of_the_instances_is_enough_for_the_median():
-    weights = np.full(10, 0.1)  # sums of five are a little less than one half
-    losses, k = np.array([0] * 5 + [6] * 5), np.array([9])
+    # The sum of 14 of 28 equal weights is a little less than one half.
+    weights = np.full(28, 1 / 28)
+    losses, k = np.array([0] * 14 + [6] * 14), np.array([9])
+    assert weights[:14].cumsum()[-1] < 0.5
     assert named_metric("median_rank").average(losses, 9, k, weights).tolist() == [1]
 
 
