@@ -134,7 +134,7 @@ class Extrapolation(CurveDraws):
         if not np.isfinite(draws).all():
             quantity = estimand.quantity
             raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
-        notes = notes + _far_beyond(np.max(k), n_classes)
+        notes = notes + far_beyond(np.max(k), n_classes)
         array = xr.DataArray(
             draws,
             dims=("chain", "draw", "k"),
@@ -227,7 +227,7 @@ class Extrapolation(CurveDraws):
         )
 
 
-def _far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
+def far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
     """Warn of a k that the source classes say little about; return the warning as a note."""
     if largest_k <= FARTHEST_FACTOR * n_classes:
         return ()

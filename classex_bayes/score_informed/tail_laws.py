@@ -10,11 +10,10 @@ from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
-    SCATTER_NODES,
-    SCATTER_WEIGHT,
+    law_outside,
     on_grid,
     split_linearly,
-    tail_law,
+    tail_law_with_error,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.typing import FloatArray, IntArray
@@ -26,8 +25,6 @@ _STEP = float(BASIS.knots[1] - BASIS.knots[0])
 _BLUR = BASIS.bandwidth**2 + _STEP**2 / 6
 _LOG_P = np.linspace(-40.0, -1e-3, 8000)
 _Z = -ndtri_exp(_LOG_P)
-# Depth at which p is about e^-2 / k1: instances beyond it hardly lose, so losses tell no more.
-_TOLD_DEPTH = np.log(N_NEAREST) + 2.0
 _MOST_GROUPS = 20_000  # of classes that are resampled together
 _DRAWS_AT_ONCE = 200
 
@@ -72,17 +69,8 @@ class TailCells(NamedTuple):
         repeats = np.bincount(class_place)
         share = np.concatenate(values) / repeats[place[0]]
         shape = repeats.size, DEPTHS.size + lost.shape[1]
-        outside = np.array([_law_outside(low, high, n_classes) for low, high in lost.T])
+        outside = np.array([_on_knots(*law_outside(low, high, n_classes)) for low, high in lost.T])
         return cls(csr_array((share, place), shape=shape), outside.reshape(-1, BASIS.knots.size))
-
-
-def _law_outside(lowest: int, highest: int, n_classes: int) -> FloatArray:
-    """Law of Z given the losses on k1 classes, log p being even between them if they are open."""
-    ends = np.log((np.array([lowest, highest]) + 0.5) / n_classes)
-    centres = np.linspace(ends[0], ends[1], 1 if lowest == highest else 20)
-    log_p = np.add.outer(centres, SCATTER_NODES / np.sqrt(lowest + 0.5))
-    weight = np.tile(SCATTER_WEIGHT / centres.size, centres.size)
-    return _on_knots(log_p.ravel(), weight)
 
 
 def _on_knots(log_p: FloatArray, weight: FloatArray) -> FloatArray:
@@ -118,7 +106,6 @@ def draw_laws(
     rng : Generator
         Resamples the classes.
     """
-    beyond = np.maximum(DEPTHS - _TOLD_DEPTH, 0.0)
     weights = np.empty((len(parameters), BASIS.knots.size))
     groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
     grouped = np.bincount(groups, class_weight)
@@ -133,9 +120,9 @@ def draw_laws(
         weights[part] = outside @ cells.outside
         for row in range(part.start, part.stop):
             scatter = _narrower(parameters[row], n_classes - 1)
-            log_p, weight = tail_law(parameters[row], n_classes - 1, scatter)
-            error = max(tail_error[row], -parameters[row, 1])  # p never rises with the depth
-            log_p = log_p - (error * beyond)[:, None]
+            log_p, weight = tail_law_with_error(
+                parameters[row], tail_error[row], n_classes - 1, scatter
+            )
             joint = np.multiply.outer(inside[row - part.start], weight)
             weights[row] += _on_knots(log_p.ravel(), joint.ravel())
     return weights / weights.sum(axis=1, keepdims=True)

@@ -132,7 +132,9 @@ def search_results(
         return SearchResults(lowest, highest, None)
     # Negative distances, such as 1 - inner product, have no origin.
     perfect = None if higher_is_better or largest > 0 else 0.0
-    nearest = NearestClasses(classes[:, :length], scores[:, :length], true, perfect)
+    nearest = NearestClasses(
+        classes[:, :length], scores[:, :length], true, perfect, not higher_is_better
+    )
     return SearchResults(lowest, highest, nearest)
 
 

@@ -41,6 +41,13 @@ class DistanceScale:
                 return -np.log(np.maximum(scores, 0.0))
             return np.log(np.maximum(self.origin - scores, 0.0))
 
+    def score(self, log_distance: FloatArray) -> FloatArray:
+        """Scores at log distances: the inverse of `log_distance`."""
+        if self.kind == "exponential":
+            return -log_distance
+        distance = np.exp(log_distance)
+        return 1 / distance if self.kind == "reciprocal" else self.origin - distance
+
     def __str__(self) -> str:
         """The scale in words, s being a score."""
         return {

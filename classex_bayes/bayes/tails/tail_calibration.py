@@ -36,6 +36,8 @@ _SLOPE_FREEDOM = 3.0
 _LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
 SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
+# Depth at which p is about e^-2 / k1: instances beyond it hardly lose, so losses tell no more.
+_TOLD_DEPTH = np.log(N_NEAREST) + 2.0
 _SHORTER = (np.arange(10) + 0.5) / 10
 
 
@@ -152,6 +154,32 @@ def tail_law(
         ]
     )
     return np.minimum(np.hstack([usual, look_alike]), _LARGEST_LOG_P), chance
+
+
+def tail_law_with_error(
+    parameters: FloatArray,
+    tail_error: float,
+    n_rivals: float,
+    scatter: FloatArray | float = N_NEAREST**-0.5,
+) -> tuple[FloatArray, FloatArray]:
+    r"""As `tail_law`, with the slope :math:`b + \delta` beyond the depth :math:`2 + \log j`.
+
+    `tail_error` is :math:`\delta`, what the slope may be off by where losses do not tell.
+    """
+    log_p, chance = tail_law(parameters, n_rivals, scatter)
+    error = max(tail_error, -parameters[1])  # p never rises with the depth
+    return log_p - (error * np.maximum(DEPTHS - _TOLD_DEPTH, 0.0))[:, None], chance
+
+
+def law_outside(lowest: int, highest: int, n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes (m,) of log p given the losses on k1 classes, and their probabilities.
+
+    If the losses are open, log p is even between them.
+    """
+    ends = np.log((np.array([lowest, highest]) + 0.5) / n_classes)
+    centres = np.linspace(ends[0], ends[1], 1 if lowest == highest else 20)
+    log_p = np.add.outer(centres, SCATTER_NODES / np.sqrt(lowest + 0.5))
+    return log_p.ravel(), np.tile(SCATTER_WEIGHT / centres.size, centres.size)
 
 
 def log_prior(parameters: FloatArray) -> float:

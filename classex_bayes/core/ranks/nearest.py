@@ -30,12 +30,15 @@ class NearestClasses:
     perfect : float or None
         Score of an instance that equals its template: 0 for distances, 1 for the cosine. None if
         the scores have no such origin.
+    negated : bool
+        Whether the scores are distances with the opposite sign.
     """
 
     classes: IntArray
     scores: FloatArray
     true: FloatArray
     perfect: float | None = None
+    negated: bool = False
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> "NearestClasses":
@@ -80,7 +83,7 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
-        return cls(classes, scores, true, source.perfect)
+        return cls(classes, scores, true, source.perfect, source.perfect == 0)
 
     @classmethod
     def merged(cls, parts: "Sequence[NearestClasses]", size: int) -> Self:
@@ -93,6 +96,7 @@ class NearestClasses:
             np.take_along_axis(scores, best, axis=1),
             np.maximum.reduce([part.true for part in parts]),
             parts[0].perfect,
+            parts[0].negated,
         )
 
     @classmethod
@@ -106,6 +110,7 @@ class NearestClasses:
             np.concatenate([part.scores[:, :size] for part in lists]),
             np.concatenate([part.true for part in lists]),
             origins.pop() if len(origins) == 1 else None,
+            all(part.negated for part in lists),
         )
 
 

@@ -1,0 +1,1 @@
+"""Wing: open-set identification and selective classification, rates at a threshold."""

@@ -1,0 +1,117 @@
+r"""How far the mean chance of a wrong score above a threshold is from what local tails foretell.
+
+From a loose threshold to tighter ones, the log of the mean chance may drift away from that of the
+tails: steps of the drift are normal, with a variance in proportion to the step of the log chance.
+The number of wrong scores that reach each threshold narrows the steps. Where no wrong score of the
+pilot reaches, nothing does, so that the intervals widen.
+"""
+
+import numpy as np
+
+from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.typing import FloatArray
+
+# Of the loosest threshold, where wrong scores are many.
+_FIRST_SD = 0.2
+_RATIO = 1.5  # of the numbers of wrong scores above neighbouring thresholds
+_MOST_ABOVE = 3.0  # wrong scores of a probe above the loosest threshold, on average
+_N_BEYOND = 60
+_NEWTON_STEPS, _LARGEST_MOVE = 20, 0.5
+_LARGEST_CHANCE = 0.999
+
+
+def threshold_grid(lists: ProbeLists, slope: float) -> FloatArray:
+    """Log distances, descending: observed wrong scores, then steps beyond the best one.
+
+    `slope` is that of the log of the chance in the log distance.
+    """
+    finite = np.sort(lists.log_distance[np.isfinite(lists.log_distance)])
+    most = min(int(_MOST_ABOVE * len(lists.weight)), finite.size)
+    numbers = np.unique(np.ceil(most / _RATIO ** np.arange(np.log(most) / np.log(_RATIO) + 1)))
+    observed = finite[numbers.astype(int) - 1]
+    beyond = observed[0] - np.log(_RATIO) / slope * np.arange(1, _N_BEYOND + 1)
+    return np.unique(np.concatenate([observed, beyond]))[::-1]
+
+
+def observed_level(lists: ProbeLists, log_threshold: float) -> tuple[float, float]:
+    """Mean share of the rivals above a threshold, and how many independent pairs tell it.
+
+    Pairs share probes of one owner, and enrolled classes: with the weighted number S of pairs and
+    the sums over owners and over classes, the variance of S is the sum of squares of both, less
+    that of the pairs.
+    """
+    above = lists.log_distance <= log_threshold
+    pair = np.broadcast_to(lists.weight[:, None], above.shape)[above]
+    total = float(pair.sum())
+    alone = lists.n_rivals / float((lists.weight**2).sum())
+    if total == 0:
+        return 0.0, alone
+    of_owner = np.bincount(lists.owner, lists.weight * above.sum(axis=1))
+    of_class = np.bincount(lists.classes[above], pair)
+    variance = (of_owner**2).sum() + (of_class**2).sum() - (pair**2).sum()
+    pairs = total * lists.n_rivals / max(float(variance), float((pair**2).sum()))
+    return total / lists.n_rivals, min(pairs, alone)
+
+
+def level_drift(
+    lists: ProbeLists, grid: FloatArray, log_level: FloatArray, sd: float, rng: np.random.Generator
+) -> FloatArray:
+    """Draws (draws, T) of the drift at a descending grid of thresholds (T,).
+
+    Parameters
+    ----------
+    lists : ProbeLists
+        Wrong scores of the pilot.
+    grid : array of shape (T,)
+        Log distances, descending.
+    log_level : array of shape (draws, T)
+        Log of the mean chance that the tails foretell, descending.
+    sd : float
+        Standard deviation of the drift while the log chance falls by 1.
+    rng : Generator
+        Draws the steps.
+    """
+    drift = np.empty_like(log_level)
+    before = 0.0
+    for place, log_threshold in enumerate(grid):
+        level, pairs = observed_level(lists, log_threshold)
+        if place == 0:
+            drift[:, 0] = _first_step(level * pairs, np.exp(log_level[:, 0]) * pairs, rng)
+        else:
+            fall = np.maximum(log_level[:, place - 1] - log_level[:, place], 1e-9)
+            steps = _step(before * pairs, level * pairs, fall, sd, rng)
+            drift[:, place] = drift[:, place - 1] + steps
+        before = level
+    return drift
+
+
+def _first_step(number: float, expected: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Drift given a Poisson number whose logarithm of the mean is off by it."""
+    move = np.zeros_like(expected)
+    for _ in range(_NEWTON_STEPS):
+        mean = expected * np.exp(move)
+        curvature = mean + _FIRST_SD**-2
+        slope = number - mean - move / _FIRST_SD**2
+        move += np.clip(slope / curvature, -_LARGEST_MOVE, _LARGEST_MOVE)
+    sd = (expected * np.exp(move) + _FIRST_SD**-2) ** -0.5
+    return move + sd * rng.standard_normal(expected.size)
+
+
+def _step(
+    before: float, after: float, fall: FloatArray, sd: float, rng: np.random.Generator
+) -> FloatArray:
+    """Steps given that `after` of `before` pairs are still above, e^-fall of them foretold.
+
+    The mean chance never rises with the threshold, so a step is at most the fall.
+    """
+    variance = sd**2 * fall
+    if variance.max() == 0:
+        return np.zeros_like(fall)
+    move = np.zeros_like(fall)
+    for _ in range(_NEWTON_STEPS):
+        share = np.minimum(np.exp(move - fall), _LARGEST_CHANCE)
+        slope = (after - before * share) / (1 - share) - move / variance
+        curvature = before * share / (1 - share) + 1 / variance
+        move += np.clip(slope / curvature, -_LARGEST_MOVE, _LARGEST_MOVE)
+        move = np.minimum(move, fall)
+    return np.minimum(move + curvature**-0.5 * rng.standard_normal(fall.size), fall)

@@ -1,0 +1,139 @@
+r"""Chance that the true class is found: among the m best of k classes, and above a threshold.
+
+A wrong class beats the true one with a probability p that follows from the depth of the true class
+in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`), or from the losses
+where it has no such depth.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import xarray as xr
+from scipy.special import bdtr, expit, logit
+
+from classex_bayes.bayes.tails.tail_calibration import (
+    DEPTHS,
+    law_outside,
+    split_linearly,
+    tail_law_with_error,
+)
+from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+_LOG_P = np.linspace(-60.0, -1e-3, 6000)
+_NAMES = "level", "slope", "look_alikes", "tail_error"
+
+
+@dataclass(frozen=True, eq=False)
+class MatedTails:
+    """Draws of the chance that the true class of n instances is found.
+
+    Attributes
+    ----------
+    n_classes : int
+        k1.
+    log_distance : array of shape (n,)
+        Log distance of the true class; infinite if it has no score.
+    depth : array of shape (n,)
+        Depth of the true class; negative where it has none.
+    bounds : int array of shape (2, n)
+        Smallest and largest losses.
+    parameters : array of shape (draws, 4)
+        Level, slope, log odds of look-alikes, and error of the tail.
+    share : array of shape (n,)
+        Share of the weight of its group that an instance has.
+    group : int array of shape (n,)
+        Groups of classes that are resampled together.
+    group_weight : array of shape (draws, n_groups)
+        Weights of the groups.
+    """
+
+    n_classes: int
+    log_distance: FloatArray
+    depth: FloatArray
+    bounds: IntArray
+    parameters: FloatArray
+    share: FloatArray
+    group: IntArray
+    group_weight: FloatArray
+
+    @cached_property
+    def _outside(self) -> tuple[IntArray, IntArray]:
+        """Distinct bounds (2, m) of losses without a depth, and the place of each instance."""
+        bounds, place = np.unique(self.bounds[:, self.depth <= 0], axis=1, return_inverse=True)
+        return bounds, place.ravel()
+
+    def accepted(self, log_threshold: float) -> BoolArray:
+        """Whether the true class reaches the threshold: shape (n,)."""
+        return self.log_distance <= log_threshold
+
+    def found_given(self, k: int, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Chances of being among the best `rank` of `k` classes, whatever the threshold.
+
+        The first (draws, 151) are those at the depths `DEPTHS`, the second (n,) those of instances
+        without a depth, 0 for the others.
+        """
+        chance = bdtr(rank - 1, k - 1, np.exp(_LOG_P))
+        by_depth = np.empty((len(self.parameters), DEPTHS.size))
+        for row, point in enumerate(self.parameters):
+            log_p, weight = tail_law_with_error(point[:3], point[3], self.n_classes - 1)
+            by_depth[row] = np.interp(log_p, _LOG_P, chance) @ weight
+        bounds, place = self._outside
+        outside = np.zeros(self.depth.size)
+        laws = [law_outside(low, high, self.n_classes) for low, high in bounds.T]
+        values = [np.interp(log_p, _LOG_P, chance) @ weight for log_p, weight in laws]
+        outside[self.depth <= 0] = np.array(values)[place] if values else 0.0
+        return by_depth, outside
+
+    def identified(self, log_threshold: float, found: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Chance (draws,) that the true class is found (`found_given`) above a threshold."""
+        by_depth, outside = found
+        share = self.share * self.accepted(log_threshold)
+        inside = self.depth > 0
+        shape = self.group_weight.shape[1], DEPTHS.size
+        cells = np.zeros(shape)
+        for column, part in split_linearly(self.depth[inside], DEPTHS):
+            place = self.group[inside] * DEPTHS.size + column
+            cells += np.bincount(place, part * share[inside], cells.size).reshape(shape)
+        used = cells.any(axis=0)
+        total = ((self.group_weight @ cells[:, used]) * by_depth[:, used]).sum(axis=1)
+        total += self.group_weight @ np.bincount(self.group, share * outside, shape[0])
+        return np.clip(total, 0.0, 1.0)
+
+    def groups(self, shape: tuple[int, int]) -> tuple[xr.Dataset, xr.Dataset]:
+        """Groups of `idata`: parameters (chain, draw), and instances."""
+        columns = dict(zip(_NAMES, self.parameters.T, strict=True))
+        columns["look_alikes"] = expit(columns["look_alikes"])
+        drawn = {name: (SAMPLE_DIMS, values.reshape(shape)) for name, values in columns.items()}
+        instances = {
+            "log_distance": ("instance", self.log_distance),
+            "depth": ("instance", self.depth),
+            "losses": (("bound", "instance"), self.bounds),
+            "share": ("instance", self.share),
+        }
+        return xr.Dataset(drawn), xr.Dataset(instances)
+
+    @classmethod
+    def of_groups(
+        cls,
+        drawn: xr.Dataset,
+        instances: xr.Dataset,
+        n_classes: int,
+        group: IntArray,
+        group_weight: FloatArray,
+    ) -> Self:
+        """Inverse of `groups`; the groups of classes are those of the wrong scores."""
+        columns = {name: drawn[name].values.ravel() for name in _NAMES}
+        columns["look_alikes"] = logit(columns["look_alikes"])
+        return cls(
+            n_classes,
+            instances["log_distance"].values,
+            instances["depth"].values,
+            instances["losses"].values,
+            np.column_stack(list(columns.values())),
+            instances["share"].values,
+            group,
+            group_weight,
+        )

@@ -1,0 +1,124 @@
+"""Rates at thresholds on at most k1 enrolled classes, without a model."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.arguments import class_counts, numbers, whole_number
+from classex_bayes.core.ranks.threads import ranges
+from classex_bayes.core.subsets import (
+    accuracy_given_losses,
+    top_accuracy_given_losses,
+    weighted_over_losses,
+)
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import require_ranks, source_task
+from classex_bayes.typing import ClassCounts
+
+_BLOCK = 2**22
+
+
+def open_set_rates(
+    task: SourceTask, k: ClassCounts, threshold: Any, *, rank: int = 1
+) -> xr.Dataset:
+    r"""FNIR and FPIR, and those of selective classification, averaged over subsets of the classes.
+
+    With the losses L of an instance, its score s and the number N of wrong classes that reach the
+    threshold t,
+
+    .. math::
+
+        FNIR(k, t) &= 1 - \sum_i \omega_i\, 1\{s_i \ge t\}
+                      P(H(k_1 - 1, L_i, k - 1) < m), \\
+        FPIR(k, t) &= 1 - \sum_i \omega_i \binom{k_1 - 1 - N_i}{k} \Big/ \binom{k_1 - 1}{k},
+
+    H being hypergeometric. Both are unbiased for the rates on k random classes.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Made from scores or embeddings.
+    k : int or array-like of int
+        Numbers of enrolled classes, 2..k1 - 1: every instance is a non-mated probe for k of the
+        k1 - 1 other classes.
+    threshold : float or array-like of float
+        Scores that are accepted from there on, or distances up to there if the task has distances.
+    rank : int
+        m, the length of the lists of candidates.
+
+    Returns
+    -------
+    Dataset
+        "fnir", "fpir", "answered" (share of the instances that some of k enrolled classes, the true
+        one among them, reaches the threshold for) and "accuracy" (of the best class, among the
+        answered; 1 if there are none), with dimensions k and threshold.
+
+    Raises
+    ------
+    DataError
+        The task has no scores, ranks known within bounds alone; k or thresholds out of range.
+
+    Examples
+    --------
+    >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
+    >>> task = SourceTask.from_scores(scores, [0, 1, 2])
+    >>> rates = open_set_rates(task, 2, 0.5)
+    >>> float(rates.fnir[0, 0].round(3)), float(rates.fpir[0, 0].round(3))
+    (0.167, 0.333)
+    """
+    source_task(task)
+    counts = class_counts(k, largest=task.n_classes - 1)
+    best = whole_number(rank, "rank", 1)
+    thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
+    require_ranks(task, "rates at a threshold")
+    if task.source is None:
+        raise DataError(
+            f"task: it was made from {task.kind} and has no scores; make it with from_scores or "
+            "from_embeddings"
+        )
+    source, y, k1 = task.source, task.y, task.n_classes
+    # Thresholds and scores as larger is better; a class is accepted at the threshold itself.
+    sign = -1 if source.perfect == 0 else 1
+    order = np.argsort(sign * thresholds)
+    levels = (sign * thresholds)[order]
+    true = np.empty(y.size)
+    above = np.empty((y.size, levels.size), dtype=np.int64)
+    for part in ranges(y.size, max(1, _BLOCK // k1)):
+        rows = np.arange(part.start, part.stop)
+        scores = source.scores(rows)
+        true[rows] = scores[np.arange(rows.size), y[rows]]
+        scores[np.arange(rows.size), y[rows]] = -np.inf
+        # Of the levels that a score reaches, ascending, only the number is counted.
+        reached = np.searchsorted(levels, scores.ravel(), side="right")
+        place = np.repeat(np.arange(rows.size), k1) * (levels.size + 1) + reached
+        table = np.bincount(place, minlength=rows.size * (levels.size + 1))
+        table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
+        above[np.ix_(rows, order)] = table[:, 1:]
+    weight, losses = task.instance_weight, task.evidence.losses
+    shape = counts.size, thresholds.size
+    fnir, fpir, answered = (np.empty(shape) for _ in range(3))
+    for column, level in enumerate(sign * thresholds):
+        accepted = true >= level
+        number = above[:, column]
+        found = weighted_over_losses(
+            lambda values, part: top_accuracy_given_losses(values, k1, part, best),
+            losses, counts, weight * accepted,
+        )  # fmt: skip
+        none = weighted_over_losses(
+            lambda values, part: accuracy_given_losses(values, k1, part), number, counts + 1, weight
+        )
+        silent = weighted_over_losses(
+            lambda values, part: accuracy_given_losses(values, k1, part),
+            number, counts, weight * ~accepted,
+        )  # fmt: skip
+        fnir[:, column], fpir[:, column], answered[:, column] = 1 - found, 1 - none, 1 - silent
+    first = fnir if best == 1 else open_set_rates(task, counts, thresholds).fnir.values
+    right = 1 - first
+    accuracy = np.divide(right, answered, out=np.ones(shape), where=answered > 0)
+    rates = {"fnir": fnir, "fpir": fpir, "answered": answered, "accuracy": accuracy}
+    return xr.Dataset(
+        {name: (("k", "threshold"), np.clip(values, 0, 1)) for name, values in rates.items()},
+        {"k": counts, "threshold": thresholds},
+    )

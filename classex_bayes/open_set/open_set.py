@@ -1,0 +1,600 @@
+"""OpenSetExtrapolator: identification rates at a threshold, with any number of enrolled classes."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.arguments import (
+    class_count,
+    class_counts,
+    how_many,
+    number,
+    numbers,
+    one_of,
+    probability,
+    seed_sequence,
+    whole_number,
+)
+from classex_bayes.bayes.convergence import conclude, diagnosis_of_independent
+from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.idata import task_size
+from classex_bayes.bayes.provenance import provenance
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
+from classex_bayes.bayes.tails.local_tails import depths_of
+from classex_bayes.bayes.tails.scale_choice import (
+    best_scale,
+    competitor_effect,
+    loss_bounds,
+    why_no_tails,
+)
+from classex_bayes.bayes.tails.tail_calibration import random_halves, tail_sample
+from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
+from classex_bayes.open_set.mated_tails import MatedTails
+from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
+from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
+from classex_bayes.open_set.wrong_tails import Tail, WrongTails
+from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.extrapolation import far_beyond
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+_DET_ENDS = 0.9, 1e-5
+_ROUNDING = 1e-9
+# Slopes of real populations lie below it, but for one, which tails predict badly.
+LARGEST_SLOPE = 1.25
+_MOST_UNKNOWN = 0.01  # share of the true classes of which a threshold does not tell
+_USUAL_FPIR = 0.01  # at k1, of the rates in a summary
+_WRONG, _NONMATED = "wrong", "nonmated"
+
+
+class OpenSetExtrapolator(FittedModel):
+    r"""Posterior of FNIR and FPIR with more enrolled classes, from the scores of one pilot.
+
+    A system with k enrolled classes returns the best m candidates whose scores reach the threshold
+    t. With p the chance that a random wrong class scores better than the true one of a mated probe,
+    and :math:`p_t` the chance that a random class reaches t at a non-mated probe,
+
+    .. math::
+
+        FNIR(k, t) &= 1 - E\bigl[1\{s \ge t\}\, P(Bin(k - 1, p) < m)\bigr], \\
+        FPIR(k, t) &= 1 - E\bigl[(1 - p_t)^k\bigr].
+
+    Every test instance is a mated probe, and a non-mated one for the classes that it is not of.
+    Both chances follow from local tails: among the j = 4 nearest wrong classes, the logarithm of
+    the chance falls with the depth :math:`q = m \log(r_j / d)` of a distance d. For true classes,
+    the calibration is that of `ScoreInformedExtrapolator`. For thresholds,
+
+    .. math:: p_t = \frac{j}{n}\, e^c S(q)\, F e^{\delta(t)}
+
+    has a generalised Pareto survival function S of depths, calibrated by the wrong classes of
+    held-out halves, and a lognormal scatter F between probes, estimated by the covariance of their
+    tails in two halves. The wrong scores of the pilot that reach t narrow its drift
+    :math:`\delta(t)`. Classes are resampled for both rates at once, so their draws belong together.
+
+    Beyond the best wrong score of the pilot, FPIR rests on S and on the drift; a note says so, and
+    the intervals widen.
+
+    Parameters
+    ----------
+    tail : {"local", "pareto"}
+        How the mean of p falls beyond the observed wrong scores: as local tails say, or as a
+        generalised Pareto tail of all pairs does, in log distances.
+    discrepancy : float
+        Error of the slope of the true classes' tails, as of `ScoreInformedExtrapolator`.
+    drift : float
+        Standard deviation of the drift of log p while log p falls by 1.
+
+    Attributes
+    ----------
+    posterior_ : Dataset
+        Draws of the parameters of both calibrations.
+    scale_ : str
+        Scale of the scores s on which they are taken for distances.
+    pareto_k_ : float
+        Largest tail index of the importance weights behind the draws; above 0.7 they are uncertain.
+    idata : DataTree
+        Groups posterior, observed_data, mated, wrong, wrong_draws, and those of non-mated probes.
+    task : SourceTask or None
+        The fitted task; None after `classex_bayes.load`.
+
+    See Also
+    --------
+    classex_bayes.open_set_rates : The same rates on at most k1 classes, without a model.
+    ScoreInformedExtrapolator : Accuracy without a threshold.
+
+    Notes
+    -----
+    How far it errs is told in docs/open_set.md. Thresholds are scores, or distances if the task
+    was made from distances.
+
+    References
+    ----------
+    ISO/IEC 19795-1:2021, Biometric performance testing and reporting; Grother, Ngan and Hanaoka,
+    Face Recognition Technology Evaluation part 2: Identification, NIST IR 8271 (FNIR, FPIR); Hill,
+    Annals of Statistics 3, 1975; Pickands, Annals of Statistics 3, 1975.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> gallery = rng.normal(size=(100, 8))
+    >>> probes = gallery + 0.4 * rng.normal(size=(100, 8))
+    >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
+    >>> model = OpenSetExtrapolator().fit(task, draws=250, random_seed=1)
+    >>> rates = model.predict([100, 1000], threshold=1.5)
+    >>> bool((rates.fpir.mean(["chain", "draw"]).diff("k") > 0).all())
+    True
+    """
+
+    def __init__(self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.4) -> None:
+        self.tail = tail
+        self.discrepancy = discrepancy
+        self.drift = drift
+
+    @takes_one_task
+    def fit(
+        self,
+        task: SourceTask,
+        *,
+        nonmated: Any = None,
+        draws: int = SamplerSettings.draws,
+        chains: int = SamplerSettings.chains,
+        random_seed: RandomSeed = None,
+    ) -> Self:
+        """Calibrate the tails of true and of wrong scores.
+
+        Parameters
+        ----------
+        task : SourceTask
+            Made from scores, embeddings, or lists of a vector index with distances.
+        nonmated : array-like of shape (n, k1), optional
+            Scores of probes that are of none of the source classes, in the columns and the
+            direction of the task: FPIR is then theirs. By default it is that of the test instances
+            for the classes that they are not of.
+        draws : int
+            Draws of each chain; all draws are independent.
+        chains : int
+            Number of chains.
+        random_seed : int, SeedSequence or None
+            Seed of the halves of the classes and of the draws.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            A task whose scores show no tails (decisions, ties, fewer than 20 classes, lists of
+            fewer than 15 wrong classes); a parameter out of range; scores of non-mated probes that
+            are not finite, or of another number of classes.
+
+        Warns
+        -----
+        DataWarning, ConvergenceWarning
+            The data are doubtful; or the importance weights are uncertain.
+        """
+        source_task(task)
+        one_of(self.tail, ("local", "pareto"), "tail")
+        discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
+        drift = number(self.drift, "drift", 0, whole=False)
+        shape = how_many(chains, "chains"), how_many(draws, "draws")
+        size = shape[0] * shape[1]
+        nearest = task.nearest_classes
+        if reason := why_no_tails(task, nearest):
+            raise DataError(
+                f"task: {reason}; rates at a threshold need scores that tell how far classes are"
+            )
+        seeds = seed_sequence(random_seed)
+        halves_rng, rng, wrong_rng = (np.random.default_rng(seed) for seed in seeds.spawn(3))
+        effect = max(task.design_effect(), 1.0)
+        weight = task.n_test * task.instance_weight / effect
+        scale, table, mode = best_scale(nearest, weight, task.n_classes, halves_rng)
+        sample = tail_sample(table, mode, rng)
+        halves = random_halves(task.n_classes, halves_rng)
+        lists = ProbeLists(
+            scale.log_distance(nearest.scores),
+            nearest.classes,
+            task.instance_weight,
+            task.y,
+            task.n_classes - 1,
+        )
+        settings = size, drift, self.tail, wrong_rng
+        shared = competitor_effect(task)
+        wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
+        mated = MatedTails(
+            task.n_classes,
+            scale.log_distance(nearest.true),
+            depths_of(nearest, scale),
+            np.array(loss_bounds(task)),
+            np.column_stack([sample.draw(size, rng), discrepancy * rng.standard_normal(size)]),
+            wrong.share,
+            wrong.group,
+            wrong.group_weight,
+        )
+        tree = xr.DataTree(xr.Dataset())
+        tree.attrs.update(task_size(task))
+        posterior, instances = mated.groups(shape)
+        tree["mated"] = xr.DataTree(instances)
+        posterior = posterior.assign(wrong.store(tree, _WRONG, shape))
+        pareto = [sample.pareto_k, pareto_k]
+        if nonmated is not None:
+            dedicated = ProbeLists.of_scores(nonmated, nearest, scale, task.n_classes)
+            tails, pareto_k = WrongTails.of(dedicated, halves, 1.0, shared, *settings)
+            posterior = posterior.assign(tails.store(tree, _NONMATED, shape))
+            pareto.append(pareto_k)
+        coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, shape, strict=True)}
+        tree["posterior"] = xr.DataTree(posterior.assign_coords(coords))
+        tree["observed_data"] = xr.DataTree(self._observed((task,)))
+        tree.attrs.update(provenance(type(self).__name__, None, seeds))
+        tree.attrs.update(
+            parameters=json.dumps(self.get_params(), default=float),
+            scale_kind=scale.kind,
+            scale_origin=scale.origin,
+            negated=int(nearest.negated),
+            pareto_k=max(pareto),
+        )
+        self._keep(tree, (task,))
+        if self.pareto_k_ > LARGEST_PARETO_K:
+            warn(self._doubt_of_weights(), ConvergenceWarning)
+        conclude(self, None)
+        return self
+
+    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+        super()._keep(tree, tasks)
+        wrong = nonmated = WrongTails.stored(tree, _WRONG)
+        if _NONMATED in tree.children:
+            nonmated = WrongTails.stored(tree, _NONMATED)
+        mated = MatedTails.of_groups(
+            tree["posterior"].to_dataset(),
+            tree["mated"].to_dataset(),
+            self._n_classes,
+            wrong.group,
+            wrong.group_weight,
+        )
+        self._rates = RatesAtThresholds(mated, wrong, nonmated)
+
+    @classmethod
+    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
+        """Make the fitted model that groups describe: the inverse of `idata`.
+
+        Parameters
+        ----------
+        idata : DataTree
+            Groups and attributes of a fitted model of this class.
+        prior : None
+            There is no prior to choose.
+
+        Returns
+        -------
+        model
+            Without a task.
+
+        Raises
+        ------
+        DataError
+            A prior is given.
+        """
+        if prior is not None:
+            raise DataError(f"prior: a {cls.__name__} has none to choose; leave it out")
+        model = cls(**json.loads(idata.attrs["parameters"]))
+        model._keep(idata, ())
+        return model
+
+    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+        nearest = tasks[0].nearest_classes
+        lowest = float(nearest.scores[np.isfinite(nearest.scores)].min())
+        values = {"true_score": nearest.true, "best_wrong_score": nearest.scores[:, 0]}
+        return xr.Dataset({name: ("instance", np.maximum(x, lowest)) for name, x in values.items()})
+
+    @property
+    def _scale(self) -> DistanceScale:
+        attributes = self._require("_tree").attrs
+        return DistanceScale(attributes["scale_kind"], float(attributes["scale_origin"]))
+
+    @property
+    def _sign(self) -> int:
+        """-1 if thresholds are distances."""
+        return -1 if self._require("_tree").attrs["negated"] else 1
+
+    @property
+    def posterior_(self) -> xr.Dataset:
+        """Draws of the parameters of both calibrations."""
+        return self._require("_tree")["posterior"].to_dataset()
+
+    @property
+    def scale_(self) -> str:
+        """Scale of the scores s on which they are distances."""
+        return str(self._scale)
+
+    @property
+    def pareto_k_(self) -> float:
+        """Largest tail index of the importance weights."""
+        return float(self._require("_tree").attrs["pareto_k"])
+
+    def _doubt_of_weights(self) -> str:
+        return (
+            f"the importance weights of the calibration have a Pareto k of {self.pareto_k_:.2f}, "
+            f"above {LARGEST_PARETO_K}"
+        )
+
+    @property
+    def diagnosis_(self) -> Any:
+        """Whether the draws are enough; they are independent of each other."""
+        return diagnosis_of_independent(self.posterior_)
+
+    def _convergence(self) -> str:
+        return f"independent draws, Pareto k {self.pareto_k_:.2f}"
+
+    def _sampler_text(self) -> str:
+        return f"importance sampling, {self._drawn()}"
+
+    def _fit_text(self) -> str:
+        return f"tails on distances {self.scale_}"
+
+    def _draws_at(self, k: IntArray) -> xr.DataArray:
+        """FNIR at the threshold that keeps the mean FPIR at k1 at 1%."""
+        found = self._rates.loosest_fpir(_USUAL_FPIR, self._n_classes)
+        chosen = np.full((k.size, 1), self._rates.nonmated.grid[-1] if found is None else found)
+        return self._draws_of({"fnir": self._rates.fnir}, chosen, k, None)["fnir"]
+
+    def predict(  # type: ignore[override]  # rates at a threshold are no curve over k
+        self,
+        k: ClassCounts,
+        *,
+        threshold: Any = None,
+        fpir: float | None = None,
+        rank: int = 1,
+        prob: float = 0.95,
+    ) -> OpenSetPrediction:
+        r"""Posterior of FNIR and FPIR with k enrolled classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of enrolled classes, 2..10^12.
+        threshold : float or array-like of float, optional
+            Scores that are accepted from there on, or distances that are accepted up to there.
+        fpir : float, optional
+            Instead of a threshold: the largest FPIR wanted. For each k the loosest threshold is
+            sought at which :math:`P(FPIR(k, t) \le fpir) \ge prob`.
+        rank : int
+            m, the length of the list of candidates that a mated probe must be in.
+        prob : float
+            Posterior probability with which FPIR keeps below `fpir`.
+
+        Returns
+        -------
+        OpenSetPrediction
+            `fnir`, `fpir` (chain, draw, k), with a dimension "threshold" if several are given, and
+            `threshold`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        DataError
+            Neither or both of threshold and fpir; thresholds outside the scores of the pilot; an
+            `fpir` that no threshold reaches; numbers out of range.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            k lies more than 100 times beyond the source classes.
+        """
+        self._require("_tree")
+        counts, best = class_counts(k), whole_number(rank, "rank", 1)
+        level = probability(prob, "prob")
+        if fpir is None:
+            chosen, promise = self._given(threshold, counts, "fpir"), ""
+        else:
+            find = partial(self._rates.loosest_fpir, probability(fpir, "fpir"), level=level)
+            chosen = self._sought(threshold, counts, f"fpir: {fpir}", find)
+            promise = f", FPIR at most {fpir:g} with probability {prob:g}"
+        fnir = partial(self._rates.fnir, rank=best)
+        draws: dict[str, Any] = {"fnir": fnir, "fpir": self._rates.fpir}
+        return OpenSetPrediction(
+            self._public(chosen, counts, threshold),
+            self._fitted_name,
+            self._n_classes,
+            promise,
+            self._notes(chosen, counts, self._rates.nonmated),
+            **self._draws_of(draws, chosen, counts, threshold),
+            rank=best,
+        )
+
+    def predict_selective(
+        self,
+        k: ClassCounts,
+        *,
+        threshold: Any = None,
+        accuracy: float | None = None,
+        prob: float = 0.95,
+    ) -> SelectivePrediction:
+        r"""Posterior of a classifier of k classes that answers if the best score reaches t.
+
+        All classes are enrolled. An instance is answered if its true class reaches the threshold or
+        if one of the k - 1 wrong ones does:
+
+        .. math:: answered = 1 - E\bigl[1\{s < t\} (1 - p_t)^{k - 1}\bigr], \qquad
+                  accuracy = \frac{1 - FNIR(k, t)}{answered}.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, 2..10^12.
+        threshold : float or array-like of float, optional
+            Scores from there on are answered, or distances up to there.
+        accuracy : float, optional
+            Instead of a threshold: the accuracy wanted among the answered instances. For each k
+            the loosest threshold is sought that has it with a posterior probability of `prob`.
+        prob : float
+            That probability.
+
+        Returns
+        -------
+        SelectivePrediction
+            `accuracy` and `answered` (chain, draw, k), and `threshold`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        DataError
+            As for `predict`.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            k lies more than 100 times beyond the source classes.
+
+        References
+        ----------
+        El-Yaniv and Wiener, Journal of Machine Learning Research 11, 2010.
+        """
+        self._require("_tree")
+        counts, level = class_counts(k), probability(prob, "prob")
+        if accuracy is None:
+            chosen, promise = self._given(threshold, counts, "accuracy"), ""
+        else:
+            wanted = probability(accuracy, "accuracy")
+            find = partial(self._rates.loosest_accuracy, wanted, level=1 - level)
+            chosen = self._sought(threshold, counts, f"accuracy: {accuracy}", find)
+            promise = f", accuracy at least {accuracy:g} with probability {prob:g}"
+        draws = {"accuracy": self._rates.accuracy, "answered": self._rates.answered}
+        return SelectivePrediction(
+            self._public(chosen, counts, threshold),
+            self._fitted_name,
+            self._n_classes,
+            promise,
+            self._notes(chosen, counts, self._rates.wrong),
+            **self._draws_of(draws, chosen, counts, threshold),
+        )
+
+    def thresholds(self, k: int, number_of_thresholds: int = 30) -> FloatArray:
+        """Thresholds of a DET curve, evenly spaced in log distances.
+
+        Parameters
+        ----------
+        k : int
+            Number of enrolled classes.
+        number_of_thresholds : int
+            How many.
+
+        Returns
+        -------
+        array of shape (number_of_thresholds,)
+            From loose to tight: FPIR at k is 0.9 at most at the first, and 1e-5 at the last, or as
+            near as the tails reach.
+        """
+        self._require("_tree")
+        size = class_count(k, "k", smallest=2)
+        many = how_many(number_of_thresholds, "number_of_thresholds", 2)
+        ends = [self._rates.loosest_fpir(limit, size) for limit in _DET_ENDS]
+        tightest, _ = self._rates.known_range
+        loose, tight = (tightest if end is None else max(end, tightest) for end in ends)
+        return self._sign * self._scale.score(np.linspace(loose, tight, many))
+
+    def _given(self, threshold: Any, counts: IntArray, other: str) -> FloatArray:
+        """Log distances (n_k, n_thresholds) of thresholds given as scores or distances."""
+        if threshold is None:
+            raise DataError(f"threshold: found none; give a threshold, or {other}=")
+        kind = "distances" if self._sign < 0 else "scores"
+        given = numbers(threshold, "threshold", kind, lambda values: values == values)
+        log_distance = self._scale.log_distance(self._sign * given)
+        tight, loose = self._rates.known_range
+        rounding = _ROUNDING * (loose - tight)
+        outside = (log_distance > loose + rounding) | (log_distance < tight - rounding)
+        if outside.any():
+            ends = np.sort(self._sign * self._scale.score(np.array([tight, loose])))
+            raise DataError(
+                f"threshold: found {given[np.argmax(outside)]:g}, expected a number between the "
+                f"smallest and the largest of the {kind} of the pilot that are known, "
+                f"{ends[0]:.6g} and {ends[1]:.6g}"
+            )
+        if (share := self._rates.unknown(float(log_distance.max()))) > _MOST_UNKNOWN:
+            raise DataError(
+                f"threshold: the lists of {share:.0%} of the instances end before it, and the true "
+                "class is not in them; use a tighter threshold or longer lists"
+            )
+        return np.broadcast_to(log_distance, (counts.size, log_distance.size))
+
+    def _sought(
+        self, threshold: Any, counts: IntArray, target: str, find: Callable[[int], float | None]
+    ) -> FloatArray:
+        """Log distances (n_k, 1) of the thresholds found for each k."""
+        if threshold is not None:
+            raise DataError(f"threshold: found beside {target}; give one of them")
+        chosen = np.empty((counts.size, 1))
+        for row, size in enumerate(counts.tolist()):
+            found = find(size)
+            if found is None:
+                raise DataError(
+                    f"{target} is promised by no threshold with {size:,} classes; ask for less, or "
+                    "use a larger pilot"
+                )
+            chosen[row] = found
+        return chosen
+
+    def _draws_of(
+        self,
+        rates: Mapping[str, Callable[[float, int], FloatArray]],
+        chosen: FloatArray,
+        counts: IntArray,
+        threshold: Any,
+    ) -> dict[str, Any]:
+        """Draws of rates (chain, draw, k), and threshold if several were given."""
+        sizes = self.posterior_.sizes
+        dims, coords = (*SAMPLE_DIMS, "k", "threshold"), {"k": counts}
+        arrays = {}
+        for name, rate in rates.items():
+            rows = zip(chosen, counts.tolist(), strict=True)
+            draws = [[rate(at, k) for at in row] for row, k in rows]
+            values = np.moveaxis(np.array(draws), -1, 0).reshape(
+                *(sizes[dim] for dim in SAMPLE_DIMS), *chosen.shape
+            )
+            for dim in SAMPLE_DIMS:
+                coords[dim] = self.posterior_[dim].values
+            array = xr.DataArray(values, dims=dims, coords=coords, name=name)
+            if np.ndim(threshold) == 0:
+                array = array.isel(threshold=0)
+            else:
+                array = array.assign_coords(threshold=np.asarray(threshold, dtype=float))
+            arrays[name] = array
+        return arrays
+
+    def _public(self, chosen: FloatArray, counts: IntArray, threshold: Any) -> xr.DataArray:
+        """Thresholds as scores or distances."""
+        if np.ndim(threshold):
+            values = np.asarray(threshold, dtype=float)
+            return xr.DataArray(values, {"threshold": values}, "threshold", "threshold")
+        scores = self._sign * self._scale.score(chosen[:, 0])
+        return xr.DataArray(scores, {"k": counts}, "k", "threshold")
+
+    def _notes(self, chosen: FloatArray, counts: IntArray, tails: WrongTails) -> tuple[str, ...]:
+        notes = [*self._data_notes]
+        if self.pareto_k_ > LARGEST_PARETO_K:
+            notes.append(self._doubt_of_weights())
+        slope = float(self.posterior_["slope"].mean())
+        if slope > LARGEST_SLOPE:
+            notes.append(
+                f"losses fall {slope:.2f} times as fast as the tails of the distances, which may "
+                "mislead FNIR; compare its loosest value with BayesianExtrapolator"
+            )
+        best = float(tails.lists.log_distance[:, 0].min())
+        if chosen.min() < best:
+            score = self._sign * float(self._scale.score(np.array(best)))
+            notes.append(
+                f"no wrong score of the pilot reaches some of these thresholds (the best one is "
+                f"{score:.6g}): what is said of wrong scores there rests on the tail "
+                f"{self._fitted_parameters['tail']!r}, not on data"
+            )
+        return (*notes, *far_beyond(int(counts.max()), self._n_classes))

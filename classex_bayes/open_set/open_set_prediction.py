@@ -1,0 +1,160 @@
+"""Rates at a threshold: results of open-set identification and of selective classification."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from classex_bayes.arguments import one_of
+from classex_bayes.formatting import Display
+from classex_bayes.results import DrawsTable, Tabulated, interval_of
+from classex_bayes.results.notes import NOTES, Notes
+from classex_bayes.typing import IntArray
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ThresholdPrediction(Tabulated):
+    """Draws of two rates at one threshold for each k, or at several thresholds.
+
+    Attributes
+    ----------
+    threshold : DataArray with dimension k, or threshold
+        Thresholds: scores that are accepted from there on, or distances up to there.
+    estimator : str
+        Name of the estimator.
+    n_classes : int
+        k1, the number of source classes.
+    promise : str
+        What the thresholds were chosen for; empty if they were given.
+    notes : tuple of str
+        What the reader of the numbers must know.
+    """
+
+    threshold: xr.DataArray
+    estimator: str
+    n_classes: int
+    promise: str = ""
+    notes: Notes = NOTES
+
+    labels: ClassVar[dict[str, str]]  # of the rates, by their attributes
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What is predicted, in words."""
+
+    @property
+    def rates(self) -> dict[str, xr.DataArray]:
+        """Draws of the rates by their labels."""
+        return {label: getattr(self, name) for name, label in self.labels.items()}
+
+    @property
+    def k(self) -> IntArray:
+        """Numbers of classes of the prediction, shape (n_k,)."""
+        return next(iter(self.rates.values()))["k"].values
+
+    def interval(
+        self, rate: str, ci_prob: float | None = None, ci_kind: str | None = None
+    ) -> xr.DataArray:
+        """Interval of a rate.
+
+        Parameters
+        ----------
+        rate : str
+            Name of the attribute, such as "fnir".
+        ci_prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+        ci_kind : {"eti", "hdi"}, optional
+            Equal-tailed or highest density; ``rcParams["stats.ci_kind"]`` by default.
+
+        Returns
+        -------
+        DataArray
+            Dimensions ci_bound ("lower", "upper") and those of the rate without chain and draw.
+        """
+        one_of(rate, tuple(self.labels), "rate")
+        return interval_of(getattr(self, rate), ci_prob, ci_kind)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """All draws as a table with columns chain, draw, k, threshold and the rates."""
+        draws = xr.Dataset({name: getattr(self, name) for name in self.labels})
+        if "threshold" not in self.threshold.dims:
+            draws = draws.assign(threshold=self.threshold)
+        return draws.to_dataframe().reset_index()
+
+    def _by_threshold(self) -> Iterator[tuple[xr.DataArray, dict[str, xr.DataArray]]]:
+        """Thresholds (k,) and rates (chain, draw, k), one threshold for each k at a time."""
+        if "threshold" not in self.threshold.dims:
+            yield self.threshold, self.rates
+            return
+        for place in range(self.threshold.size):
+            rates = {name: rate.isel(threshold=place) for name, rate in self.rates.items()}
+            yield self.threshold.isel(threshold=place).expand_dims(k=self.k), rates
+
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        tables = []
+        for threshold, rates in self._by_threshold():
+            table = DrawsTable.of_several(rates, "rate", ci_prob, ci_kind)
+            tables.append(table.with_constants("threshold", np.tile(threshold, len(rates))))
+        return DrawsTable(
+            pd.concat([table.numbers for table in tables]),
+            pd.concat([table.errors for table in tables]),
+        )
+
+    def _display(self) -> Display:
+        header = f"{self.estimator}: {self.description}, from {self.n_classes:,} source classes"
+        notes = tuple(f"note: {note}" for note in self.notes)
+        return Display(header, self._table().text(), notes)
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class OpenSetPrediction(ThresholdPrediction):
+    """False negative and false positive identification rates with k enrolled classes.
+
+    Attributes
+    ----------
+    fnir, fpir : DataArrays with dimensions (chain, draw, k), and threshold if there are several
+        FNIR: share of the mated probes whose class is not among the best `rank`, or does not reach
+        the threshold. FPIR: share of the non-mated probes that some class reaches it for.
+    rank : int
+        Length of the lists of candidates.
+    """
+
+    fnir: xr.DataArray
+    fpir: xr.DataArray
+    rank: int = 1
+
+    labels: ClassVar[dict[str, str]] = {"fnir": "FNIR", "fpir": "FPIR"}
+
+    @property
+    def description(self) -> str:
+        """What is predicted, in words."""
+        rank = "" if self.rank == 1 else f" at rank {self.rank}"
+        return f"open-set identification{rank}{self.promise}"
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class SelectivePrediction(ThresholdPrediction):
+    """Accuracy of a classifier that abstains below a threshold, with k classes, all enrolled.
+
+    Attributes
+    ----------
+    accuracy : DataArray with dimensions (chain, draw, k), and threshold if there are several
+        Accuracy among the answered instances; 1 where none is answered.
+    answered : DataArray with the same dimensions
+        Share of the instances that some class reaches the threshold for.
+    """
+
+    accuracy: xr.DataArray
+    answered: xr.DataArray
+
+    labels: ClassVar[dict[str, str]] = {"accuracy": "accuracy", "answered": "answered"}
+
+    @property
+    def description(self) -> str:
+        """What is predicted, in words."""
+        return f"selective classification{self.promise}"

@@ -1,0 +1,61 @@
+r"""Mean chance of a wrong score beyond the observed ones: a generalised Pareto tail of all pairs.
+
+Scores s of wrong pairs that exceed a high one u by y have the survival function
+:math:`(1 + \xi y / \sigma)^{-1 / \xi}` (Pickands, Annals of Statistics 3, 1975).
+"""
+
+from functools import partial
+
+import numpy as np
+
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
+from classex_bayes.open_set.depth_law import log_survival
+from classex_bayes.open_set.level_drift import observed_level
+from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.typing import FloatArray
+
+_N_ABOVE = 40.0  # independent pairs above u
+_PRIOR_SHAPE_SD, _PRIOR_SCALE_SD = 0.2, 2.0
+_LOWEST = -60.0  # log of the chance
+
+
+def pareto_level(
+    lists: ProbeLists, grid: FloatArray, log_level: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Log of the mean chance (draws, T) at a descending grid, from u on that of the Pareto tail.
+
+    The score is minus the log distance, on which powers of a distance have shape 0. u is the
+    tightest threshold of the grid that 40 independent pairs reach.
+    """
+    reached = [np.prod(observed_level(lists, threshold)) for threshold in grid]
+    start = max(int(np.count_nonzero(np.array(reached) >= _N_ABOVE)) - 1, 0)
+    excess = grid[start] - lists.log_distance
+    weight = np.broadcast_to(lists.weight[:, None], excess.shape)[excess >= 0]
+    weight = weight / weight.sum() * reached[start]
+    above = excess[excess >= 0]
+    finite = np.isfinite(above)
+    above, weight = above[finite], weight[finite]
+    centre = np.array([np.log(np.average(above, weights=weight)), 0.0])
+    scale = np.array([_PRIOR_SCALE_SD, _PRIOR_SHAPE_SD])
+    log_density = partial(_log_density, above, weight, centre, scale)
+    mode, _ = mode_of(log_density, centre, scale)
+    drawn = ImportanceSample.of(log_density, mode, scale, rng).draw(len(log_level), rng)
+    slope, shape = np.exp(-drawn[:, :1]), drawn[:, 1:]
+    tail = log_survival(grid[start] - grid[start:], slope, shape)
+    level = log_level.copy()
+    level[:, start:] = level[:, [start]] + np.maximum(tail, _LOWEST)
+    return level
+
+
+def _log_density(
+    above: FloatArray,
+    weight: FloatArray,
+    centre: FloatArray,
+    scale: FloatArray,
+    parameters: FloatArray,
+) -> float:
+    """Log density of the posterior at (log sigma, xi), up to a constant."""
+    log_sigma, shape = parameters
+    of_excess = -log_sigma + (1 + shape) * log_survival(above, np.exp(-log_sigma), shape)
+    prior = (((parameters - centre) / scale) ** 2).sum()
+    return float(weight @ of_excess - 0.5 * prior)

@@ -1,0 +1,104 @@
+"""Draws of rates at a threshold, given as a log distance, with k classes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from classex_bayes.open_set.mated_tails import MatedTails
+from classex_bayes.open_set.wrong_tails import WrongTails
+from classex_bayes.typing import FloatArray
+
+_SCANNED, _BISECTIONS = 40, 10
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class RatesAtThresholds:
+    """Tails of true and of wrong scores, put together.
+
+    Attributes
+    ----------
+    mated : MatedTails
+        Where the true classes of the test instances are.
+    wrong : WrongTails
+        Wrong scores of the test instances.
+    nonmated : WrongTails
+        Wrong scores of the non-mated probes, which may be the same.
+    """
+
+    mated: MatedTails
+    wrong: WrongTails
+    nonmated: WrongTails
+    # Chances of a rank are the same at all thresholds.
+    _found: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+
+    @property
+    def known_range(self) -> tuple[float, float]:
+        """Log distances of the best and of the worst of the scores of the pilot that are known."""
+        known = np.concatenate([self.wrong.lists.log_distance.ravel(), self.mated.log_distance])
+        known = known[np.isfinite(known)]
+        return float(known.min()), float(known.max())
+
+    def unknown(self, log_threshold: float) -> float:
+        """Share of the instances whose true class has no score, and whose list ends before."""
+        lists = self.wrong.lists
+        ends = lists.log_distance[:, -1] <= log_threshold
+        return float(lists.weight @ (np.isinf(self.mated.log_distance) & ends))
+
+    def fpir(self, log_threshold: float, k: int) -> FloatArray:
+        """FPIR with k enrolled classes: shape (draws,)."""
+        return 1 - self.nonmated.none_above(log_threshold, k)
+
+    def fnir(self, log_threshold: float, k: int, rank: int = 1) -> FloatArray:
+        """FNIR with k enrolled classes and lists of `rank` candidates: shape (draws,)."""
+        if (k, rank) not in self._found:
+            self._found[k, rank] = self.mated.found_given(k, rank)
+        return 1 - self.mated.identified(log_threshold, self._found[k, rank])
+
+    def answered(self, log_threshold: float, k: int) -> FloatArray:
+        """Share of the instances that one of all k classes reaches the threshold for: (draws,)."""
+        silent = ~self.mated.accepted(log_threshold)
+        return 1 - self.wrong.none_above(log_threshold, k - 1, silent)
+
+    def accuracy(self, log_threshold: float, k: int) -> FloatArray:
+        """Accuracy among the answered instances, 1 if there are none: shape (draws,)."""
+        right, answered = 1 - self.fnir(log_threshold, k), self.answered(log_threshold, k)
+        # Both are estimates, and a right answer is an answer.
+        return np.where(answered > 0, right / np.maximum(answered, np.maximum(right, _TINY)), 1.0)
+
+    def loosest(self, holds: Callable[[float], bool], tightest: float) -> float | None:
+        """Log distance of the loosest threshold at which something holds; None if at none.
+
+        It is sought down to `tightest`, among 40 thresholds and between two of them.
+        """
+        scanned = np.linspace(self.nonmated.loosest, tightest, _SCANNED)
+        place = next((place for place, at in enumerate(scanned) if holds(float(at))), None)
+        if place is None or place == 0:
+            return None if place is None else float(scanned[0])
+        loose, tight = float(scanned[place - 1]), float(scanned[place])
+        for _ in range(_BISECTIONS):
+            middle = (loose + tight) / 2
+            loose, tight = (loose, middle) if holds(middle) else (middle, tight)
+        return tight
+
+    def loosest_fpir(self, limit: float, k: int, level: float | None = None) -> float | None:
+        """Log distance of the loosest threshold whose FPIR is at most `limit`.
+
+        That is the mean of FPIR, or its quantile at a level. None if there is no such threshold.
+        """
+
+        def holds(at: float) -> bool:
+            draws = self.fpir(at, k)
+            return bool((draws.mean() if level is None else np.quantile(draws, level)) <= limit)
+
+        return self.loosest(holds, float(self.nonmated.grid[-1]))
+
+    def loosest_accuracy(self, limit: float, k: int, level: float) -> float | None:
+        """Log distance of the loosest threshold with an accuracy of at least `limit`.
+
+        That is a quantile of its draws at a level. None if there is no such threshold.
+        """
+        return self.loosest(
+            lambda at: bool(np.quantile(self.accuracy(at, k), level) >= limit), self.known_range[0]
+        )

@@ -1,0 +1,43 @@
+"""Chance that nothing happens at a rate that scatters between probes."""
+
+from functools import cache
+
+import numpy as np
+from scipy.ndimage import map_coordinates
+
+from classex_bayes.typing import FloatArray
+
+_STEP, _LARGEST_LOG_RATE, _LARGEST_SD = 0.05, 30.0, 8.0
+_LOG_RATE = np.arange(-_LARGEST_LOG_RATE, _LARGEST_LOG_RATE + _STEP / 2, _STEP)
+_SD = np.arange(0.0, _LARGEST_SD + _STEP / 2, _STEP)
+_NODES = np.linspace(-9, 9, 181)
+
+
+def chance_of_none(log_rate: FloatArray, sd: FloatArray) -> FloatArray:
+    r""":math:`E[e^{-\lambda F}]` for a lognormal F with mean 1 and standard deviation of its log.
+
+    Interpolated linearly in a table; the error is below 3e-4 times the smaller of the chance and
+    its complement, or below 1e-4.
+
+    Parameters
+    ----------
+    log_rate : array
+        Log of the rate; below -30 nothing happens.
+    sd : array
+        Standard deviation of log F, at most 8; broadcast with `log_rate`.
+    """
+    log_rate, sd = np.broadcast_arrays(log_rate, sd)
+    rows = (np.clip(log_rate, _LOG_RATE[0], _LOG_RATE[-1]) - _LOG_RATE[0]) / _STEP
+    columns = np.minimum(sd, _LARGEST_SD) / _STEP
+    return map_coordinates(_table(), [rows, columns], order=1, mode="nearest")
+
+
+@cache
+def _table() -> FloatArray:
+    density = np.exp(-0.5 * _NODES**2)
+    density /= density.sum()
+    scatter = np.outer(_SD, _NODES) - 0.5 * _SD[:, None] ** 2
+    table = np.empty((_LOG_RATE.size, _SD.size))
+    for row, log_rate in enumerate(_LOG_RATE):
+        table[row] = np.exp(-np.exp(np.minimum(log_rate + scatter, 50.0))) @ density
+    return table

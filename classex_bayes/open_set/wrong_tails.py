@@ -1,0 +1,284 @@
+r"""Chance that no wrong class scores at or above a threshold, at any number of classes.
+
+A wrong class reaches the threshold t with probability p_i(t) at probe i. Local tails say how p
+differs between probes, and a calibration in halves of the enrolled classes how fast it falls
+(`classex_bayes.open_set.depth_law`). The wrong scores that reach t set its mean
+(`classex_bayes.open_set.level_drift`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, Self
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.bayes.tails.class_resampling import resampled
+from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.tail_calibration import split_linearly
+from classex_bayes.open_set.depth_law import DEEPEST, HeldOutDepths, log_survival
+from classex_bayes.open_set.level_drift import level_drift, threshold_grid
+from classex_bayes.open_set.pareto_level import pareto_level
+from classex_bayes.open_set.probe_tails import ProbeLists, TailHierarchy, observed_tails
+from classex_bayes.open_set.scattered_rates import chance_of_none
+from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+Tail = Literal["local", "pareto"]
+DEPTHS = np.linspace(0.0, DEEPEST, 301)
+_MOST_GROUPS = 500  # of classes that are resampled together
+_SPREAD_SD = 0.5  # of the log of the variance between probes
+_LARGEST_LOG_P = -0.02
+_PARAMETERS = "level", "slope", "shape", "spread"
+
+
+@dataclass(frozen=True, eq=False)
+class WrongTails:
+    """Draws of the chance of wrong scores above thresholds, for n probes.
+
+    Attributes
+    ----------
+    lists : ProbeLists
+        The probes and their nearest wrong classes.
+    location, exponent : arrays of shape (n,)
+        Posterior means of the local tails; NaN where there is no tail.
+    scatter : array of shape (301,)
+        Standard deviation of log p between probes at `DEPTHS`.
+    parameters : array of shape (draws, 3)
+        Level, slope and shape of the law of depths.
+    spread : array of shape (draws,)
+        Factor of the scatter.
+    group : int array of shape (n,)
+        Groups of owners that are resampled together.
+    group_weight : array of shape (draws, n_groups)
+        Weights of the groups.
+    grid : array of shape (T,)
+        Log distances, descending.
+    drift : array of shape (draws, T)
+        Drift of the log of the mean chance at the grid.
+    """
+
+    lists: ProbeLists
+    location: FloatArray
+    exponent: FloatArray
+    scatter: FloatArray
+    parameters: FloatArray
+    spread: FloatArray
+    group: IntArray
+    group_weight: FloatArray
+    grid: FloatArray
+    drift: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        lists: ProbeLists,
+        halves: Sequence[BoolArray],
+        design_effect: float,
+        competitor_effect: float,
+        draws: int,
+        drift: float,
+        tail: Tail,
+        rng: np.random.Generator,
+    ) -> tuple[Self, float]:
+        """Fit the tails; return them and the Pareto k of the importance sample.
+
+        `halves` (k1,) come in pairs that are each other's complements. `drift` is the standard
+        deviation of the drift while the log of the chance falls by 1.
+        """
+        nearest = [lists.nearest_in(half) for half in halves]
+        observed = [observed_tails(wrong) for wrong, _ in nearest]
+        whole = observed_tails(lists.log_distance[:, :N_NEAREST])
+        pairs = list(zip(observed[::2], observed[1::2], strict=True))
+        hierarchy = TailHierarchy.of(whole, pairs)
+        depths = np.concatenate(
+            [
+                _held_out_depths(lists, hierarchy, tails, here)
+                for tails, (_, here) in zip(observed, nearest, strict=True)
+            ]
+        )
+        # All halves together count a probe once; those of one owner are alike.
+        independent = lists.weight / (lists.weight**2).sum() / design_effect
+        weight = np.tile(independent / len(halves), len(halves))
+        has_tail = ~np.isnan(np.concatenate(observed)[:, 0])
+        held_out = HeldOutDepths.of(
+            depths[has_tail], weight[has_tail], float(hierarchy.scatter(np.zeros(1))[0])
+        )
+        sample = held_out.sample(rng)
+        location, exponent = hierarchy.shrunk(whole)
+        group = _groups(lists.owner, rng)
+        by_group = np.bincount(group, lists.weight)
+        parameters = sample.draw(draws, rng)
+        slope = float(np.exp(hierarchy.mean[1]) * parameters[:, 1].mean())
+        tails = cls(
+            lists,
+            location,
+            exponent,
+            hierarchy.scatter(DEPTHS),
+            parameters,
+            np.exp(_SPREAD_SD / 2 * rng.standard_normal(draws)),
+            group,
+            resampled(by_group, 1 / competitor_effect, draws, rng),
+            threshold_grid(lists, slope),
+            np.zeros((draws, 1)),
+        )
+        return tails._with_drift(drift, tail, rng), sample.pareto_k
+
+    def _with_drift(self, sd: float, tail: Tail, rng: np.random.Generator) -> Self:
+        log_level = np.column_stack([self._log_level(threshold) for threshold in self.grid])
+        # The mean of random weights of the classes need not fall; the tails' own does.
+        log_level = np.minimum.accumulate(log_level, axis=1)
+        drift = level_drift(self.lists, self.grid, log_level, sd, rng)
+        if tail == "pareto":
+            drift = pareto_level(self.lists, self.grid, log_level + drift, rng) - log_level
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self)(**{**values, "drift": drift})
+
+    @property
+    def loosest(self) -> float:
+        """Log distance of the farthest listed class."""
+        finite = np.isfinite(self.lists.log_distance)
+        return float(self.lists.log_distance[finite].max())
+
+    @property
+    def share(self) -> FloatArray:
+        """Share (n,) of the weight of its group that a probe has."""
+        total = np.bincount(self.group, self.lists.weight)[self.group]
+        return np.divide(self.lists.weight, total, out=np.zeros(total.size), where=total > 0)
+
+    def depth(self, log_threshold: float) -> FloatArray:
+        """Depths (n,) of a threshold; negative, or NaN, where it is no tail."""
+        return np.minimum(self.exponent * (self.location - log_threshold), DEEPEST)
+
+    def _cells(
+        self, log_threshold: float, kept: BoolArray | None
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Shares (n_groups, 301) of the groups by depth, and (n_groups, n_counts) by number above.
+
+        The numbers are those of the probes that the threshold is not in the tail of.
+        """
+        share = self.share if kept is None else self.share * kept
+        depth = self.depth(log_threshold)
+        inside = depth > 0
+        shape = self.group_weight.shape[1], DEPTHS.size
+        by_depth = np.zeros(shape)
+        for column, part in split_linearly(depth[inside], DEPTHS):
+            place = self.group[inside] * DEPTHS.size + column
+            by_depth += np.bincount(place, part * share[inside], by_depth.size).reshape(shape)
+        counts, column = np.unique(self.lists.above(log_threshold)[~inside], return_inverse=True)
+        by_count = np.zeros((shape[0], counts.size))
+        np.add.at(by_count, (self.group[~inside], column), share[~inside])
+        return by_depth, by_count, counts
+
+    def _log_p(self, cells: BoolArray) -> FloatArray:
+        """Log p (draws, n_cells) at some of `DEPTHS`, without drift."""
+        level, slope, shape = self.parameters.T[:, :, None]
+        log_p = np.log(N_NEAREST / self.lists.n_rivals) + level
+        return log_p + log_survival(DEPTHS[cells], slope, shape)
+
+    def _log_level(self, log_threshold: float) -> FloatArray:
+        """Log of the mean chance (draws,) of a wrong score above a threshold, without drift."""
+        by_depth, by_count, counts = self._cells(log_threshold, None)
+        used = by_depth.any(axis=0)
+        chance = self.group_weight @ by_depth[:, used]
+        level = (chance * np.exp(self._log_p(used))).sum(axis=1)
+        level += self.group_weight @ (by_count @ (counts / self.lists.n_rivals))
+        return np.log(np.maximum(level, np.finfo(float).tiny))
+
+    def none_above(
+        self, log_threshold: float, n_rivals: float, kept: BoolArray | None = None
+    ) -> FloatArray:
+        """Chance (draws,) that none of so many wrong classes reaches the threshold.
+
+        The mean is over the probes that are `kept`; others add 0.
+        """
+        # Beyond the grid the drift stays as it is.
+        at = np.interp(-log_threshold, -self.grid, np.arange(self.grid.size))
+        left = min(int(at), self.grid.size - 2)
+        drift = self.drift[:, left] + (at - left) * (self.drift[:, left + 1] - self.drift[:, left])
+        by_depth, by_count, counts = self._cells(log_threshold, kept)
+        used = by_depth.any(axis=0)
+        log_p = np.minimum(self._log_p(used) + drift[:, None], _LARGEST_LOG_P)
+        log_rate = np.log(n_rivals) + np.log(-np.log1p(-np.exp(log_p)))
+        none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
+        # Outside the tails the number is Poisson, with a flat prior of the log rate.
+        rate = n_rivals / self.lists.n_rivals * np.exp(drift)
+        outside = (1 + rate[:, None]) ** -(counts + 0.5)
+        total = ((self.group_weight @ by_depth[:, used]) * none).sum(axis=1)
+        total += ((self.group_weight @ by_count) * outside).sum(axis=1)
+        return np.clip(total, 0.0, 1.0)
+
+    def store(
+        self, tree: xr.DataTree, name: str, shape: tuple[int, int]
+    ) -> dict[str, tuple[list[str], FloatArray]]:
+        """Put groups of probes and draws into `idata`; return parameters for its posterior.
+
+        Draws have the `shape` (chains, draws).
+        """
+        lists = self.lists
+        probes = {
+            "log_distance": (("probe", "place"), lists.log_distance),
+            "class": (("probe", "place"), lists.classes),
+            "weight": ("probe", lists.weight),
+            "owner": ("probe", lists.owner),
+            "group": ("probe", self.group),
+            "location": ("probe", self.location),
+            "exponent": ("probe", self.exponent),
+            "scatter": ("depth", self.scatter),
+            "n_rivals": lists.n_rivals,
+        }
+        draws = {
+            "group_weight": ((*SAMPLE_DIMS, "group"), self.group_weight.reshape(*shape, -1)),
+            "drift": ((*SAMPLE_DIMS, "threshold"), self.drift.reshape(*shape, -1)),
+        }
+        tree[name] = xr.DataTree(xr.Dataset(probes, {"depth": DEPTHS}))
+        tree[f"{name}_draws"] = xr.DataTree(xr.Dataset(draws, {"threshold": self.grid}))
+        columns = np.column_stack([self.parameters, self.spread]).T
+        return {
+            f"{name}_{parameter}": (SAMPLE_DIMS, values.reshape(shape))
+            for parameter, values in zip(_PARAMETERS, columns, strict=True)
+        }
+
+    @classmethod
+    def stored(cls, tree: xr.DataTree, name: str) -> Self:
+        """Tails that `store` put into `idata`."""
+        posterior, probes = tree["posterior"].to_dataset(), tree[name].to_dataset()
+        draws = tree[f"{name}_draws"].to_dataset()
+        columns = [posterior[f"{name}_{parameter}"].values.ravel() for parameter in _PARAMETERS]
+        size = columns[0].size
+        lists = ProbeLists(
+            probes["log_distance"].values,
+            probes["class"].values,
+            probes["weight"].values,
+            probes["owner"].values,
+            int(probes["n_rivals"]),
+        )
+        return cls(
+            lists,
+            probes["location"].values,
+            probes["exponent"].values,
+            probes["scatter"].values,
+            np.column_stack(columns[:3]),
+            columns[3],
+            probes["group"].values,
+            draws["group_weight"].values.reshape(size, -1),
+            draws["threshold"].values,
+            draws["drift"].values.reshape(size, -1),
+        )
+
+
+def _held_out_depths(
+    lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, here: BoolArray
+) -> FloatArray:
+    """Depths (n, M), by the tails of one half, of the listed classes of the other half."""
+    location, exponent = hierarchy.shrunk(tails)
+    with np.errstate(invalid="ignore"):
+        depth = exponent[:, None] * (location[:, None] - lists.log_distance)
+    return np.where(~here & (lists.classes >= 0) & (depth > 0), depth, -1.0)
+
+
+def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:
+    """Random groups of owners, a few hundred at most, numbered without gaps."""
+    _, place = np.unique(owner, return_inverse=True)
+    n_owners = int(place.max()) + 1
+    return (rng.permutation(n_owners) % min(n_owners, _MOST_GROUPS))[place]
