@@ -13,23 +13,24 @@ from classex_bayes.typing import FloatArray
 
 # Of the loosest threshold, where wrong scores are many.
 _FIRST_SD = 0.2
-_RATIO = 1.5  # of the numbers of wrong scores above neighbouring thresholds
+RATIO = 1.5  # of the numbers of wrong scores above neighbouring thresholds
 _MOST_ABOVE = 3.0  # wrong scores of a probe above the loosest threshold, on average
 _N_BEYOND = 60
 _NEWTON_STEPS, _LARGEST_MOVE = 20, 0.5
 _LARGEST_CHANCE = 0.999
 
 
-def threshold_grid(lists: ProbeLists, slope: float) -> FloatArray:
+def threshold_grid(lists: ProbeLists, slope: float, ratio: float = RATIO) -> FloatArray:
     """Log distances, descending: observed wrong scores, then steps beyond the best one.
 
-    `slope` is that of the log of the chance in the log distance.
+    `slope` is that of the log of the chance in the log distance. From one threshold to the next,
+    the number of wrong scores falls by the `ratio`.
     """
     finite = np.sort(lists.log_distance[np.isfinite(lists.log_distance)])
     most = min(int(_MOST_ABOVE * len(lists.weight)), finite.size)
-    numbers = np.unique(np.ceil(most / _RATIO ** np.arange(np.log(most) / np.log(_RATIO) + 1)))
+    numbers = np.unique(np.ceil(most / ratio ** np.arange(np.log(most) / np.log(ratio) + 1)))
     observed = finite[numbers.astype(int) - 1]
-    beyond = observed[0] - np.log(_RATIO) / slope * np.arange(1, _N_BEYOND + 1)
+    beyond = observed[0] - np.log(ratio) / slope * np.arange(1, _N_BEYOND + 1)
     return np.unique(np.concatenate([observed, beyond]))[::-1]
 
 

@@ -5,6 +5,7 @@ in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`)
 where it has no such depth.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -13,16 +14,21 @@ import numpy as np
 import xarray as xr
 from scipy.special import bdtr, expit, logit
 
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
     split_linearly,
     tail_law_with_error,
 )
+from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _LOG_P = np.linspace(-60.0, -1e-3, 6000)
+_COARSE = 0.2  # step of depths of instances that share a cell
+# Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
+_PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
 _NAMES = "level", "slope", "look_alikes", "tail_error"
 
 
@@ -42,6 +48,10 @@ class MatedTails:
         Smallest and largest losses.
     parameters : array of shape (draws, 4)
         Level, slope, log odds of look-alikes, and error of the tail.
+    exponent : array of shape (n,)
+        Exponents of the local tails.
+    decline : array of shape (draws,)
+        How many times as fast as a power law wrong classes thin out from the true class inwards.
     share : array of shape (n,)
         Share of the weight of its group that an instance has.
     group : int array of shape (n,)
@@ -55,6 +65,8 @@ class MatedTails:
     depth: FloatArray
     bounds: IntArray
     parameters: FloatArray
+    exponent: FloatArray
+    decline: FloatArray
     share: FloatArray
     group: IntArray
     group_weight: FloatArray
@@ -102,6 +114,47 @@ class MatedTails:
         total += self.group_weight @ np.bincount(self.group, share * outside, shape[0])
         return np.clip(total, 0.0, 1.0)
 
+    @cached_property
+    def _laws(self) -> FloatArray:
+        """Log of the mean chance (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
+        means = np.empty((len(self.parameters), DEPTHS.size))
+        for row, point in enumerate(self.parameters):
+            log_p, weight = tail_law_with_error(point[:3], point[3], self.n_classes - 1)
+            means[row] = np.exp(log_p) @ weight
+        return np.log(means)
+
+    @property
+    def has_depth(self) -> BoolArray:
+        """Whether the true class of an instance lies in its tail: shape (n,)."""
+        return self.depth > 0
+
+    def none_nearer(
+        self,
+        log_threshold: float,
+        n_rivals: float,
+        log_tail: Callable[[FloatArray], FloatArray],
+    ) -> FloatArray:
+        r"""Chance (draws,) that no wrong class reaches a threshold that the true one does not.
+
+        Only instances with a depth count; others add 0. From the true class at the distance d
+        inwards, the chance falls like :math:`(t / d)^{r m}` with the `decline` r. It is at most
+        that of the tail, `log_tail` (draws, m) at depths (m,).
+        """
+        kept = self.has_depth & ~self.accepted(log_threshold) & (self.share > 0)
+        inwards = self.exponent[kept] * (self.log_distance[kept] - log_threshold)
+        # Instances with about the same depths share a cell.
+        place = np.rint([self.depth[kept] / _COARSE, np.minimum(inwards, LARGEST_DEPTH) / _COARSE])
+        cells, cell = np.unique(place, axis=1, return_inverse=True)
+        depth, further = cells * _COARSE
+        columns = np.rint(depth / (DEPTHS[1] - DEPTHS[0])).astype(int)
+        log_p = self._laws[:, columns] - self.decline[:, None] * further
+        log_p = np.minimum(log_p, log_tail(depth + further))
+        none = np.exp(n_rivals * np.log1p(-np.exp(np.minimum(log_p, _LOG_P[-1]))))
+        n_groups, n_cells = self.group_weight.shape[1], depth.size
+        joint = self.group[kept] * n_cells + cell.ravel()
+        share = np.bincount(joint, self.share[kept], n_groups * n_cells).reshape(n_groups, n_cells)
+        return ((self.group_weight @ share) * none).sum(axis=1)
+
     def groups(self, shape: tuple[int, int]) -> tuple[xr.Dataset, xr.Dataset]:
         """Groups of `idata`: parameters (chain, draw), and instances."""
         columns = dict(zip(_NAMES, self.parameters.T, strict=True))
@@ -113,6 +166,7 @@ class MatedTails:
             "losses": (("bound", "instance"), self.bounds),
             "share": ("instance", self.share),
         }
+        drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
         return xr.Dataset(drawn), xr.Dataset(instances)
 
     @classmethod
@@ -121,10 +175,11 @@ class MatedTails:
         drawn: xr.Dataset,
         instances: xr.Dataset,
         n_classes: int,
+        exponent: FloatArray,
         group: IntArray,
         group_weight: FloatArray,
     ) -> Self:
-        """Inverse of `groups`; the groups of classes are those of the wrong scores."""
+        """Inverse of `groups`; exponents and groups of classes are those of the wrong scores."""
         columns = {name: drawn[name].values.ravel() for name in _NAMES}
         columns["look_alikes"] = logit(columns["look_alikes"])
         return cls(
@@ -133,7 +188,35 @@ class MatedTails:
             instances["depth"].values,
             instances["losses"].values,
             np.column_stack(list(columns.values())),
+            exponent,
+            drawn["decline"].values.ravel(),
             instances["share"].values,
             group,
             group_weight,
         )
+
+
+def draw_decline(
+    lists: ProbeLists,
+    log_true: FloatArray,
+    exponent: FloatArray,
+    in_tail: BoolArray,
+    design_effect: float,
+    draws: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    r"""Draws of how many times as fast as a power law wrong classes thin out from the true one.
+
+    Of the instances `in_tail` that lost, wrong classes at the distances :math:`d_l` are nearer than
+    the true one at d. Under the law :math:`(t / d)^{r m}` the depths
+    :math:`m \log(d / d_l)` are exponential with rate r. Those of one instance count once.
+    """
+    inwards = exponent[:, None] * (log_true[:, None] - lists.log_distance)
+    nearer = (inwards > 0) & np.isfinite(inwards) & in_tail[:, None]
+    number = nearer.sum(axis=1)
+    lost = number > 0
+    mean = np.where(nearer, inwards, 0.0).sum(axis=1)[lost] / number[lost]
+    weight = lists.weight[lost] / (lists.weight**2).sum() / design_effect
+    shape = _PRIOR_SHAPE + weight.sum()
+    rate = _PRIOR_SHAPE / _PRIOR_MEAN + float(weight @ mean)
+    return rng.gamma(shape, 1 / rate, draws)

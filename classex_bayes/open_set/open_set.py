@@ -36,7 +36,7 @@ from classex_bayes.bayes.tails.scale_choice import (
 from classex_bayes.bayes.tails.tail_calibration import random_halves, tail_sample
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
-from classex_bayes.open_set.mated_tails import MatedTails
+from classex_bayes.open_set.mated_tails import MatedTails, draw_decline
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
@@ -210,12 +210,15 @@ class OpenSetExtrapolator(FittedModel):
         settings = size, drift, self.tail, wrong_rng
         shared = competitor_effect(task)
         wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
+        depth, log_true = depths_of(nearest, scale), scale.log_distance(nearest.true)
         mated = MatedTails(
             task.n_classes,
-            scale.log_distance(nearest.true),
-            depths_of(nearest, scale),
+            log_true,
+            depth,
             np.array(loss_bounds(task)),
             np.column_stack([sample.draw(size, rng), discrepancy * rng.standard_normal(size)]),
+            wrong.exponent,
+            draw_decline(lists, log_true, wrong.exponent, depth > 0, effect, size, rng),
             wrong.share,
             wrong.group,
             wrong.group_weight,
@@ -257,6 +260,7 @@ class OpenSetExtrapolator(FittedModel):
             tree["posterior"].to_dataset(),
             tree["mated"].to_dataset(),
             self._n_classes,
+            wrong.exponent,
             wrong.group,
             wrong.group_weight,
         )

@@ -83,6 +83,12 @@ class ProbeLists(NamedTuple):
         classes = np.take_along_axis(best, order, axis=1)
         return cls(log_distance, classes, np.full(n, 1 / n), np.arange(n), n_classes)
 
+    def at(self, kept: BoolArray) -> Self:
+        """Some of the probes."""
+        log_distance, classes, weight, owner, n_rivals = self
+        weight = weight[kept] / weight[kept].sum()
+        return type(self)(log_distance[kept], classes[kept], weight, owner[kept], n_rivals)
+
     def above(self, log_threshold: float) -> IntArray:
         """Number (n,) of listed classes within a distance."""
         return (self.log_distance <= log_threshold).sum(axis=1)

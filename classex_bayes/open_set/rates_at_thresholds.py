@@ -58,8 +58,12 @@ class RatesAtThresholds:
 
     def answered(self, log_threshold: float, k: int) -> FloatArray:
         """Share of the instances that one of all k classes reaches the threshold for: (draws,)."""
-        silent = ~self.mated.accepted(log_threshold)
-        return 1 - self.wrong.none_above(log_threshold, k - 1, silent)
+        # Where the true class lies in the tail, its distance tells more of the wrong classes that
+        # are nearer than the tail does: a poor probe is far from all classes.
+        others = ~self.mated.accepted(log_threshold) & ~self.mated.has_depth
+        log_tail = self.wrong.log_tail(log_threshold)
+        silent = self.mated.none_nearer(log_threshold, k - 1, log_tail)
+        return 1 - silent - self.wrong.none_above(log_threshold, k - 1, others)
 
     def accuracy(self, log_threshold: float, k: int) -> FloatArray:
         """Accuracy among the answered instances, 1 if there are none: shape (draws,)."""

@@ -6,7 +6,7 @@ differs between probes, and a calibration in halves of the enrolled classes how 
 (`classex_bayes.open_set.level_drift`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, Self
 
@@ -27,8 +27,9 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 Tail = Literal["local", "pareto"]
 DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _MOST_GROUPS = 500  # of classes that are resampled together
+_COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for some probes
 _SPREAD_SD = 0.5  # of the log of the variance between probes
-_LARGEST_LOG_P = -0.02
+_SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below, 1 - p is 1
 _PARAMETERS = "level", "slope", "shape", "spread"
 
 
@@ -56,6 +57,10 @@ class WrongTails:
         Log distances, descending.
     drift : array of shape (draws, T)
         Drift of the log of the mean chance at the grid.
+    drift_sd : float
+        Standard deviation of the drift while the log chance falls by 1.
+    seed : int
+        Seed of the drift of some of the probes.
     """
 
     lists: ProbeLists
@@ -68,6 +73,8 @@ class WrongTails:
     group_weight: FloatArray
     grid: FloatArray
     drift: FloatArray
+    drift_sd: float
+    seed: int
 
     @classmethod
     def of(
@@ -109,7 +116,6 @@ class WrongTails:
         group = _groups(lists.owner, rng)
         by_group = np.bincount(group, lists.weight)
         parameters = sample.draw(draws, rng)
-        slope = float(np.exp(hierarchy.mean[1]) * parameters[:, 1].mean())
         tails = cls(
             lists,
             location,
@@ -119,20 +125,28 @@ class WrongTails:
             np.exp(_SPREAD_SD / 2 * rng.standard_normal(draws)),
             group,
             resampled(by_group, 1 / competitor_effect, draws, rng),
-            threshold_grid(lists, slope),
+            np.zeros(1),
             np.zeros((draws, 1)),
+            drift,
+            int(rng.integers(2**31)),
         )
-        return tails._with_drift(drift, tail, rng), sample.pareto_k
+        return tails._with_drift(tail, rng), sample.pareto_k
 
-    def _with_drift(self, sd: float, tail: Tail, rng: np.random.Generator) -> Self:
-        log_level = np.column_stack([self._log_level(threshold) for threshold in self.grid])
+    def _with_drift(self, tail: Tail, rng: np.random.Generator) -> Self:
+        grid = threshold_grid(self.lists, self.slope)
+        log_level = np.column_stack([self._log_level(threshold) for threshold in grid.tolist()])
         # The mean of random weights of the classes need not fall; the tails' own does.
         log_level = np.minimum.accumulate(log_level, axis=1)
-        drift = level_drift(self.lists, self.grid, log_level, sd, rng)
+        drift = level_drift(self.lists, grid, log_level, self.drift_sd, rng)
         if tail == "pareto":
-            drift = pareto_level(self.lists, self.grid, log_level + drift, rng) - log_level
+            drift = pareto_level(self.lists, grid, log_level + drift, rng) - log_level
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return type(self)(**{**values, "drift": drift})
+        return type(self)(**{**values, "grid": grid, "drift": drift})
+
+    @property
+    def slope(self) -> float:
+        """Typical slope of the log of the chance in the log distance."""
+        return float(np.nanmedian(self.exponent) * self.parameters[:, 1].mean())
 
     @property
     def loosest(self) -> float:
@@ -170,20 +184,46 @@ class WrongTails:
         np.add.at(by_count, (self.group[~inside], column), share[~inside])
         return by_depth, by_count, counts
 
-    def _log_p(self, cells: BoolArray) -> FloatArray:
-        """Log p (draws, n_cells) at some of `DEPTHS`, without drift."""
-        level, slope, shape = self.parameters.T[:, :, None]
-        log_p = np.log(N_NEAREST / self.lists.n_rivals) + level
-        return log_p + log_survival(DEPTHS[cells], slope, shape)
+    def _log_level(self, log_threshold: float, kept: BoolArray | None = None) -> FloatArray:
+        """Log of the mean chance (draws,) of a wrong score above a threshold, without drift.
 
-    def _log_level(self, log_threshold: float) -> FloatArray:
-        """Log of the mean chance (draws,) of a wrong score above a threshold, without drift."""
-        by_depth, by_count, counts = self._cells(log_threshold, None)
+        The mean is over the probes that are `kept`.
+        """
+        by_depth, by_count, counts = self._cells(log_threshold, kept)
         used = by_depth.any(axis=0)
         chance = self.group_weight @ by_depth[:, used]
-        level = (chance * np.exp(self._log_p(used))).sum(axis=1)
+        level = (chance * np.exp(self._log_chance(DEPTHS[used]))).sum(axis=1)
         level += self.group_weight @ (by_count @ (counts / self.lists.n_rivals))
+        if kept is not None:
+            level /= self.group_weight @ np.bincount(self.group, self.share * kept)
         return np.log(np.maximum(level, np.finfo(float).tiny))
+
+    def _log_chance(self, depth: FloatArray) -> FloatArray:
+        """Log of the mean chance (draws, m) of a wrong class at depths (m,), without drift."""
+        level, slope, shape = self.parameters.T[:, :, None]
+        log_p = np.log(N_NEAREST / self.lists.n_rivals) + level
+        return log_p + log_survival(depth, slope, shape)
+
+    def _drift_at(self, log_threshold: float) -> FloatArray:
+        """Drift (draws,) of the mean over all probes; beyond the grid it stays as it is."""
+        at = np.interp(-log_threshold, -self.grid, np.arange(self.grid.size))
+        left = min(int(at), self.grid.size - 2)
+        return self.drift[:, left] + (at - left) * (self.drift[:, left + 1] - self.drift[:, left])
+
+    def _drift_of(self, kept: BoolArray, log_threshold: float) -> FloatArray:
+        """Drift (draws,) of the mean over some probes, which differ from the others."""
+        lists = self.lists.at(kept)
+        grid = threshold_grid(lists, self.slope, _COARSE_RATIO)
+        grid = np.append(grid[grid > log_threshold], log_threshold)
+        levels = [self._log_level(threshold, kept) for threshold in grid.tolist()]
+        log_level = np.minimum.accumulate(np.column_stack(levels), axis=1)
+        rng = np.random.default_rng(self.seed)
+        return level_drift(lists, grid, log_level, self.drift_sd, rng)[:, -1]
+
+    def log_tail(self, log_threshold: float) -> Callable[[FloatArray], FloatArray]:
+        """Log of the chance (draws, m) by depths (m,) of a threshold, with the drift there."""
+        drift = self._drift_at(log_threshold)[:, None]
+        return lambda depth: self._log_chance(depth) + drift
 
     def none_above(
         self, log_threshold: float, n_rivals: float, kept: BoolArray | None = None
@@ -192,13 +232,16 @@ class WrongTails:
 
         The mean is over the probes that are `kept`; others add 0.
         """
-        # Beyond the grid the drift stays as it is.
-        at = np.interp(-log_threshold, -self.grid, np.arange(self.grid.size))
-        left = min(int(at), self.grid.size - 2)
-        drift = self.drift[:, left] + (at - left) * (self.drift[:, left + 1] - self.drift[:, left])
+        if kept is None:
+            drift = self._drift_at(log_threshold)
+        elif not (self.share * kept).any():
+            return np.zeros(len(self.parameters))
+        else:
+            drift = self._drift_of(kept, log_threshold)
         by_depth, by_count, counts = self._cells(log_threshold, kept)
         used = by_depth.any(axis=0)
-        log_p = np.minimum(self._log_p(used) + drift[:, None], _LARGEST_LOG_P)
+        log_p = self._log_chance(DEPTHS[used]) + drift[:, None]
+        log_p = np.clip(log_p, _SMALLEST_LOG_P, _LARGEST_LOG_P)
         log_rate = np.log(n_rivals) + np.log(-np.log1p(-np.exp(log_p)))
         none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
         # Outside the tails the number is Poisson, with a flat prior of the log rate.
@@ -226,6 +269,8 @@ class WrongTails:
             "exponent": ("probe", self.exponent),
             "scatter": ("depth", self.scatter),
             "n_rivals": lists.n_rivals,
+            "drift_sd": self.drift_sd,
+            "seed": self.seed,
         }
         draws = {
             "group_weight": ((*SAMPLE_DIMS, "group"), self.group_weight.reshape(*shape, -1)),
@@ -264,6 +309,8 @@ class WrongTails:
             draws["group_weight"].values.reshape(size, -1),
             draws["threshold"].values,
             draws["drift"].values.reshape(size, -1),
+            float(probes["drift_sd"]),
+            int(probes["seed"]),
         )
 
 
