@@ -25,7 +25,7 @@ DEEPEST = 30.0
 EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
 # Priors c, b, xi ~ N. Exponents that grow towards the probe, as of Gaussian clouds, give xi < 0;
 # near-duplicates of some classes give xi > 0.
-_MEAN, _SCALE = np.array([0.0, 1.0, 0.0]), np.array([0.2, 0.2, 0.05])
+_MEAN, _SCALE = np.array([0.0, 1.0, -0.02]), np.array([0.2, 0.2, 0.06])
 _SMALLEST_SLOPE, _SMALLEST_SHAPE = 0.05, 1e-6
 
 

@@ -37,9 +37,9 @@ def threshold_grid(lists: ProbeLists, slope: float, ratio: float = RATIO) -> Flo
 def observed_level(lists: ProbeLists, log_threshold: float) -> tuple[float, float]:
     """Mean share of the rivals above a threshold, and how many independent pairs tell it.
 
-    Pairs share probes of one owner, and enrolled classes: with the weighted number S of pairs and
-    the sums over owners and over classes, the variance of S is the sum of squares of both, less
-    that of the pairs.
+    Pairs share probes of one owner, and enrolled classes: the variance of their weighted number is
+    the sum of squared deviations of the owners and of the classes, less the pairs, which are in
+    both.
     """
     above = lists.log_distance <= log_threshold
     pair = np.broadcast_to(lists.weight[:, None], above.shape)[above]
@@ -47,11 +47,11 @@ def observed_level(lists: ProbeLists, log_threshold: float) -> tuple[float, floa
     alone = lists.n_rivals / float((lists.weight**2).sum())
     if total == 0:
         return 0.0, alone
-    of_owner = np.bincount(lists.owner, lists.weight * above.sum(axis=1))
-    of_class = np.bincount(lists.classes[above], pair)
-    variance = (of_owner**2).sum() + (of_class**2).sum() - (pair**2).sum()
-    pairs = total * lists.n_rivals / max(float(variance), float((pair**2).sum()))
-    return total / lists.n_rivals, min(pairs, alone)
+    of_owner = np.bincount(lists.owner, lists.weight * (above.sum(axis=1) - total))
+    of_class = np.bincount(lists.classes[above], pair, lists.n_rivals) - total / lists.n_rivals
+    single = float((pair**2).sum())
+    variance = float((of_owner**2).sum() + (of_class**2).sum()) - single
+    return total / lists.n_rivals, total * lists.n_rivals / max(variance, single)
 
 
 def level_drift(

@@ -134,7 +134,7 @@ class OpenSetExtrapolator(FittedModel):
     True
     """
 
-    def __init__(self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.4) -> None:
+    def __init__(self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.35) -> None:
         self.tail = tail
         self.discrepancy = discrepancy
         self.drift = drift

@@ -16,8 +16,7 @@ _NODES = np.linspace(-9, 9, 181)
 def chance_of_none(log_rate: FloatArray, sd: FloatArray) -> FloatArray:
     r""":math:`E[e^{-\lambda F}]` for a lognormal F with mean 1 and standard deviation of its log.
 
-    Interpolated linearly in a table; the error is below 3e-4 times the smaller of the chance and
-    its complement, or below 1e-4.
+    Interpolated linearly in a table: the error is below 3e-4, and below 0.2% of the complement.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ Tail = Literal["local", "pareto"]
 DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _MOST_GROUPS = 500  # of classes that are resampled together
 _COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for some probes
-_SPREAD_SD = 0.5  # of the log of the variance between probes
+_SPREAD_SD = 0.4  # of the log of the scatter between probes
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below, 1 - p is 1
 _PARAMETERS = "level", "slope", "shape", "spread"
 
@@ -122,7 +122,7 @@ class WrongTails:
             exponent,
             hierarchy.scatter(DEPTHS),
             parameters,
-            np.exp(_SPREAD_SD / 2 * rng.standard_normal(draws)),
+            np.exp(_SPREAD_SD * rng.standard_normal(draws)),
             group,
             resampled(by_group, 1 / competitor_effect, draws, rng),
             np.zeros(1),

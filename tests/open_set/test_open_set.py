@@ -1,0 +1,363 @@
+"""Open-set identification and selective classification, in a world whose rates are known."""
+
+import pickle
+
+import numpy as np
+import pytest
+import xarray as xr
+from sklearn.base import clone
+
+import classex_bayes as cb
+
+FEW = {"draws": 250, "chains": 2, "random_seed": 1}
+SAMPLES = ["chain", "draw"]
+
+
+@pytest.fixture(scope="module")
+def pilot(world):
+    return world.task(120, random_seed=1)
+
+
+@pytest.fixture(scope="module")
+def model(pilot):
+    return cb.OpenSetExtrapolator().fit(pilot, **FEW)
+
+
+def characters(n_classes, random_seed):
+    return cb.load_glyphs().task().subsample(n_classes, random_seed=random_seed)
+
+
+# Statistical truth
+
+
+def test_intervals_hold_in_a_world_of_power_laws(world):
+    """90% intervals of many pilots, at three numbers of classes and three levels of FPIR."""
+    cells = [(k, fpir) for k in (300, 1000, 3000) for fpir in (0.1, 0.3, 0.6)]
+    at = {cell: world.threshold(*cell) for cell in cells}
+    truth = {cell: world.rates(cell[0], at[cell]) for cell in cells}
+    held = []
+    for seed in range(16):
+        fitted = cb.OpenSetExtrapolator().fit(world.task(100, seed), draws=150, random_seed=seed)
+        for (k, fpir), threshold in at.items():
+            rates = fitted.predict(k, threshold=threshold)
+            for name, expected in zip(("fnir", "fpir"), truth[k, fpir], strict=True):
+                lower, upper = rates.interval(name, 0.9, "eti").sel(k=k).values
+                held.append((name, lower <= expected <= upper))
+    for name in ("fnir", "fpir"):
+        share = np.mean([inside for rate, inside in held if rate == name])
+        # The cells of one pilot are alike: 16 pilots count as little more than 16.
+        assert 0.8 <= share <= 1
+
+
+def test_the_threshold_keeps_its_promise(world):
+    """FPIR at ten times the classes of the pilot, promised with a probability of 95%."""
+    kept = []
+    for seed in range(16):
+        fitted = cb.OpenSetExtrapolator().fit(world.task(100, seed), draws=150, random_seed=seed)
+        chosen = fitted.predict(1000, fpir=0.05)
+        assert np.quantile(chosen.fpir, 0.95) == pytest.approx(0.05, rel=0.02)
+        kept.append(world.rates(1000, float(chosen.threshold[0]))[1] <= 0.05)
+    assert np.mean(kept) >= 0.8
+
+
+def test_fnir_at_a_rank_in_a_world_of_power_laws(world, model):
+    threshold = world.threshold(1000, 0.5)
+    for rank in (1, 3, 20):
+        rates = model.predict(1000, threshold=threshold, rank=rank)
+        expected, _ = world.rates(1000, threshold, rank)
+        sd = float(rates.fnir.std())
+        assert float(rates.fnir.mean()) == pytest.approx(expected, abs=3 * sd)
+        assert rates.rank == rank
+
+
+def test_printed_characters_from_a_pilot():
+    everything = cb.load_glyphs().task()
+    fitted = cb.OpenSetExtrapolator().fit(characters(100, 1), **FEW)
+    thresholds = fitted.thresholds(1000, 8)[1:6]
+    found = fitted.predict([300, 2964], threshold=thresholds)
+    truth = cb.open_set_rates(everything, [300, 2964], thresholds)
+    for name in ("fnir", "fpir"):
+        bounds = found.interval(name, 0.99, "eti")
+        inside = (truth[name] >= bounds.sel(ci_bound="lower")) & (
+            truth[name] <= bounds.sel(ci_bound="upper")
+        )
+        assert float(inside.mean()) >= 0.8
+    # One minus (1 - FMR)^k, which takes probes for alike, is far off where FPIR is large.
+    at_2 = cb.open_set_rates(everything, 2, thresholds).fpir
+    naive = 1 - (1 - at_2.values[0] / 2) ** 2964
+    error = float(np.abs(found.fpir.mean(SAMPLES)[1] - truth.fpir[1]).max())
+    assert error < 0.1 < np.abs(naive - truth.fpir[1].values).max()
+
+
+def test_on_the_source_classes_it_agrees_with_the_pilot(pilot, model):
+    k = pilot.n_classes - 1
+    thresholds = model.thresholds(k, 10)[:6]
+    found, seen = model.predict(k, threshold=thresholds), cb.open_set_rates(pilot, k, thresholds)
+    for name in ("fnir", "fpir"):
+        rate = getattr(found, name).sel(k=k)
+        away = (rate.mean(SAMPLES) - seen[name].sel(k=k)) / rate.std(SAMPLES)
+        assert float(np.abs(away).max()) < 3
+
+
+def test_dedicated_nonmated_probes_set_fpir(world, pilot, model):
+    """Probes that are nearer to all classes by a known factor."""
+    rng = np.random.default_rng(3)
+    scores = np.exp(world.location_sd * rng.standard_normal((300, 1)))
+    scores = 0.8 * scores * rng.random((300, 120)) ** (1 / world.exponent)
+    dedicated = cb.OpenSetExtrapolator().fit(pilot, nonmated=scores, **FEW)
+    threshold = world.threshold(1000, 0.2)
+    found = dedicated.predict(1000, threshold=threshold)
+    _, expected = world.rates(1000, threshold / 0.8)
+    assert float(found.fpir.mean()) == pytest.approx(expected, abs=3 * float(found.fpir.std()))
+    same = model.predict(1000, threshold=threshold).fnir
+    np.testing.assert_array_equal(found.fnir.values, same.values)
+
+
+def test_a_pareto_tail_is_one_of_log_distances(world):
+    """In a world of one location and exponent, the tail of all pairs is exponential."""
+    alike = type(world)(location_sd=0.0, mean=-9.0)
+    fitted = cb.OpenSetExtrapolator(tail="pareto").fit(alike.task(150, 4), **FEW)
+    threshold = alike.threshold(10_000, 0.1)
+    rates = fitted.predict(10_000, threshold=threshold)
+    lower, upper = rates.interval("fpir", 0.95, "eti").values[0]
+    assert lower <= 0.1 <= upper
+    assert any("rests on the tail 'pareto'" in note for note in rates.notes)
+
+
+def test_selective_classification_of_independent_scores(world):
+    """True and wrong scores are independent given the location: both rates by simulation."""
+    big = world.task(2000, 9)
+    fitted = cb.OpenSetExtrapolator().fit(world.task(200, 5), **FEW)
+    thresholds = [world.threshold(1000, fpir) for fpir in (0.05, 0.3)]
+    found = fitted.predict_selective(1000, threshold=thresholds)
+    truth = cb.open_set_rates(big, 1000, thresholds)
+    answered = found.answered.mean(SAMPLES) - truth.answered
+    assert np.all(np.abs(answered) < 3 * found.answered.std(SAMPLES) + 0.03)
+    accuracy = found.accuracy.mean(SAMPLES) - truth.accuracy
+    assert np.all(np.abs(accuracy) < 3 * found.accuracy.std(SAMPLES))
+    # Where the true score tells nothing of the wrong ones, they decline like a power law.
+    assert float(fitted.posterior_["decline"].mean()) == pytest.approx(1, abs=0.35)
+
+
+def test_a_promised_accuracy(world):
+    easy = type(world)(mean=-12.0).task(120, 3)
+    model = cb.OpenSetExtrapolator().fit(easy, **FEW)
+    chosen = model.predict_selective([120, 1000], accuracy=0.9)
+    assert np.all(chosen.accuracy.quantile(0.05, SAMPLES) >= 0.9 - 1e-9)
+    assert float(chosen.threshold[1]) < float(chosen.threshold[0])  # distances: tighter
+
+
+# Order and coherence
+
+
+def test_rates_move_as_they_must(model):
+    thresholds = model.thresholds(500, 12)
+    rates = model.predict([50, 500, 5000], threshold=thresholds)
+    assert np.all(np.diff(thresholds) < 0)  # distances, from loose to tight
+    fpir, fnir = rates.fpir.values, rates.fnir.values
+    assert np.all(np.diff(fpir, axis=3) <= 1e-9) and np.all(np.diff(fpir, axis=2) >= -1e-9)
+    assert np.all(np.diff(fnir, axis=3) >= -1e-9) and np.all(np.diff(fnir, axis=2) >= -1e-9)
+    assert np.all((fpir >= 0) & (fpir <= 1)) and np.all((fnir >= 0) & (fnir <= 1))
+    by_rank = [model.predict(500, threshold=thresholds[3], rank=m).fnir.values for m in (1, 2, 9)]
+    assert np.all(np.diff(by_rank, axis=0) <= 1e-12)
+    selective = model.predict_selective(500, threshold=thresholds)
+    assert np.all((selective.accuracy >= 0) & (selective.accuracy <= 1))
+    assert np.all((selective.answered >= 0) & (selective.answered <= 1))
+
+
+def test_units_of_scores_do_not_matter(world):
+    """Powers and factors of the distances, and the same as similarities of lists."""
+    distances = np.asarray(world.task(80, 2).source.matrix)
+    threshold = world.threshold(500, 0.3)
+    rates = {}
+    for name, power, factor in (("plain", 1, 1), ("squared", 2, 1), ("scaled", 1, 1e-3)):
+        task = cb.SourceTask.from_scores(
+            factor * distances**power, range(80), higher_is_better=False
+        )
+        fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+        rates[name] = fitted.predict(500, threshold=factor * threshold**power)
+    order = np.argsort(distances, axis=1)
+    lists = cb.SourceTask.from_search(
+        order, range(80), n_classes=80, distances=np.take_along_axis(distances, order, axis=1)
+    )
+    rates["lists"] = cb.OpenSetExtrapolator().fit(lists, **FEW).predict(500, threshold=threshold)
+    for name in ("squared", "scaled"):
+        for rate in ("fnir", "fpir"):
+            expected = float(getattr(rates["plain"], rate).mean())
+            assert float(getattr(rates[name], rate).mean()) == pytest.approx(expected, abs=2e-3)
+    assert float(rates["lists"].fpir.mean()) == pytest.approx(
+        float(rates["plain"].fpir.mean()), abs=0.05
+    )
+
+
+def test_the_cosine_and_similarities_have_thresholds_from_below():
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(80, 10))
+    task = cb.SourceTask.from_embeddings(
+        gallery + 0.5 * rng.normal(size=gallery.shape), gallery, range(80), metric="cosine"
+    )
+    fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+    rates = fitted.predict(800, threshold=[0.6, 0.9])
+    assert np.all(rates.fpir.mean(SAMPLES).diff("threshold") < 0)
+    found = fitted.thresholds(800, 5)
+    assert np.all(np.diff(found) > 0) and found.max() <= 1
+
+
+def test_same_seed_same_rates(pilot, model):
+    again = cb.OpenSetExtrapolator().fit(pilot, **FEW)
+    threshold = model.thresholds(500, 5)[2]
+    for predict in ("predict", "predict_selective"):
+        first = getattr(model, predict)(500, threshold=threshold)
+        second = getattr(again, predict)(500, threshold=threshold)
+        for name in first.labels:
+            xr.testing.assert_equal(getattr(first, name), getattr(second, name))
+    other = cb.OpenSetExtrapolator().fit(pilot, **{**FEW, "random_seed": 2})
+    assert not np.array_equal(
+        other.predict(500, threshold=threshold).fpir, model.predict(500, threshold=threshold).fpir
+    )
+
+
+# Notes, results, files
+
+
+def test_beyond_the_best_wrong_score_a_note_says_so(world, pilot, model):
+    best = float(-pilot.nearest_classes.scores.max())
+    inside = model.predict(500, threshold=1.01 * best)
+    beyond = model.predict(500, threshold=0.9 * best)
+    assert not any("no wrong score" in note for note in inside.notes)
+    assert any("no wrong score" in note and f"{best:.6g}" in note for note in beyond.notes)
+    # Intervals widen on the scale of the logarithm.
+    spread = [float(np.log(rates.fpir).std()) for rates in (inside, beyond)]
+    assert spread[1] > spread[0]
+    with pytest.warns(cb.exceptions.ExtrapolationWarning, match="120 source classes"):
+        far = model.predict(100_000, threshold=best)
+    assert any("rests on the model" in note for note in far.notes)
+
+
+def test_results_have_tables(model):
+    thresholds = model.thresholds(500, 3)
+    one = model.predict([120, 500], threshold=thresholds[1])
+    assert one.fnir.dims == ("chain", "draw", "k") and one.threshold.dims == ("k",)
+    table = one.summary(0.9, "eti", "none")
+    assert table.columns.tolist() == ["threshold", "mean", "sd", "eti90_lb", "eti90_ub"]
+    assert table.index.tolist() == [("FNIR", 120), ("FNIR", 500), ("FPIR", 120), ("FPIR", 500)]
+    assert table.loc[("FPIR", 500), "mean"] == pytest.approx(float(one.fpir.sel(k=500).mean()))
+    several = model.predict([120, 500], threshold=thresholds)
+    assert several.fpir.dims == ("chain", "draw", "k", "threshold")
+    assert len(several.summary()) == 12
+    frame = several.to_dataframe()
+    assert {"chain", "draw", "k", "threshold", "fnir", "fpir"} <= set(frame.columns)
+    assert "FPIR at most 0.1" in repr(model.predict(500, fpir=0.1))
+    selective = model.predict_selective(500, threshold=thresholds[1])
+    assert "selective classification" in repr(selective) and "answered" in repr(selective)
+    with pytest.raises(cb.DataError, match="rate: found 'x'"):
+        one.interval("x")
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_saved_models_predict_the_same(ending, world, pilot, tmp_path):
+    rng = np.random.default_rng(0)
+    fitted = cb.OpenSetExtrapolator(drift=0.2).fit(pilot, nonmated=rng.random((40, 120)), **FEW)
+    loaded = cb.load(cb.save(fitted, tmp_path / f"pilot{ending}"))
+    assert loaded.is_fitted_to(pilot) and not loaded.is_fitted_to(world.task(120, 8))
+    assert loaded.drift == 0.2 and loaded.task is None
+    threshold = fitted.thresholds(500, 4)[1]
+    for copy in (loaded, pickle.loads(pickle.dumps(fitted))):
+        for predict in ("predict", "predict_selective"):
+            first = getattr(fitted, predict)(500, threshold=threshold)
+            second = getattr(copy, predict)(500, threshold=threshold)
+            for name in first.labels:
+                xr.testing.assert_equal(getattr(first, name), getattr(second, name))
+
+
+def test_the_model_tells_what_it_is(pilot, model):
+    assert "fitted to 120 classes" in repr(model) and "distances" in model._repr_html_()
+    assert model.scale_ == "-s" and model.pareto_k_ < 0.7
+    assert {"level", "wrong_slope", "decline"} <= set(model.posterior_)
+    assert clone(model).get_params() == {"tail": "local", "discrepancy": 0.25, "drift": 0.35}
+    assert "fnir[1200]" in model.summary().index
+    skipped = cb.compare([model, cb.ClassExReg(random_seed=1)], pilot, 500).skipped
+    assert "give a threshold" in skipped["OpenSetExtrapolator"]
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "threshold: found none; give a threshold, or fpir="),
+        ({"threshold": 0.5, "fpir": 0.1}, "threshold: found beside fpir: 0.1"),
+        ({"threshold": -1}, "threshold: found -1, expected a number between the smallest"),
+        ({"threshold": 1e9}, "threshold: found 1e.09"),
+        ({"threshold": [0.5, np.nan]}, "threshold: found nan at position 1"),
+        ({"threshold": "x"}, "threshold: expected real numbers"),
+        ({"fpir": 0}, "fpir: expected a number between 0 and 1"),
+        ({"fpir": 0.1, "prob": 1}, "prob: expected a number between 0 and 1"),
+        ({"threshold": 0.5, "rank": 0}, "rank: expected a whole number >= 1"),
+    ],
+)
+def test_bad_questions(model, arguments, message):
+    with pytest.raises(cb.DataError, match=message):
+        model.predict(500, **arguments)
+
+
+def test_an_unreachable_promise(model):
+    with pytest.raises(cb.DataError, match=r"accuracy: 0\.9999999 is promised by no threshold"):
+        model.predict_selective(10**6, accuracy=0.9999999, prob=0.999)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tail": "x"}, "tail: found 'x'"),
+        ({"drift": -1}, "drift: expected a number >= 0"),
+        ({"discrepancy": -1}, "discrepancy: expected a number >= 0"),
+    ],
+)
+def test_bad_parameters(pilot, settings, message):
+    with pytest.raises(cb.DataError, match=message):
+        cb.OpenSetExtrapolator(**settings).fit(pilot)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (np.ones((30, 7)), "nonmated: found scores of 7 classes, expected the 120"),
+        (np.full((30, 120), np.nan), "nonmated: found nan at row 0"),
+        (np.ones((3, 120)), "nonmated: found 3 probes, expected at least 20"),
+        (-np.ones((30, 120)), "nonmated: found -1, better than a perfect score"),
+    ],
+)
+def test_bad_nonmated_scores(pilot, scores, message):
+    with pytest.raises(cb.DataError, match=message):
+        cb.OpenSetExtrapolator().fit(pilot, nonmated=scores, **FEW)
+
+
+def test_scores_must_show_tails(world):
+    rng = np.random.default_rng(0)
+    ranks = cb.SourceTask.from_ranks(np.ones(30, int), range(30), n_classes=30)
+    with pytest.raises(cb.DataError, match="it was made from ranks"):
+        cb.OpenSetExtrapolator().fit(ranks)
+    right = np.where(rng.random(30) < 0.7, np.arange(30), rng.integers(0, 30, 30))
+    decisions = cb.SourceTask.from_scores(np.eye(30)[right], range(30))
+    with (
+        pytest.warns(cb.exceptions.DataWarning, match="as if they were decisions"),
+        pytest.raises(cb.DataError, match=r"scores are tied .* rates at a threshold need scores"),
+    ):
+        cb.OpenSetExtrapolator().fit(decisions)
+    with pytest.raises(cb.DataError, match="12 classes are fewer than the 20"):
+        cb.OpenSetExtrapolator().fit(world.task(12, 0))
+
+
+def test_a_threshold_beyond_the_ends_of_lists(world):
+    distances = np.asarray(world.task(80, 2).source.matrix).copy()
+    np.fill_diagonal(distances, 5 * distances.max())  # the true class is never listed
+    distances[:40, :40][np.eye(40, dtype=bool)] = 1e-3
+    order = np.argsort(distances, axis=1)[:, :20]
+    task = cb.SourceTask.from_search(
+        order, range(80), n_classes=80, distances=np.take_along_axis(distances, order, axis=1)
+    )
+    fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+    with pytest.raises(cb.DataError, match=r"threshold: the lists of .*% of the instances end"):
+        fitted.predict(500, threshold=float(np.median(np.sort(distances, axis=1)[:, 18])))

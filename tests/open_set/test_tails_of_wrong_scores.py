@@ -1,0 +1,141 @@
+"""The parts of the tails of wrong scores, against simulation, quadrature and closed forms."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import digamma, polygamma
+from scipy.stats import genpareto, norm
+
+from classex_bayes.open_set.depth_law import HeldOutDepths, log_survival
+from classex_bayes.open_set.level_drift import level_drift, observed_level, threshold_grid
+from classex_bayes.open_set.probe_tails import ProbeLists, TailHierarchy, observed_tails
+from classex_bayes.open_set.scattered_rates import chance_of_none
+
+N = 4  # nearest classes of a tail
+
+
+def power_law_lists(n, n_rivals, rng, exponent=6.0, location=0.0, length=32):
+    """Lists of probes whose wrong classes follow a power law, from order statistics."""
+    arrivals = rng.exponential(size=(n, length)).cumsum(axis=1) / n_rivals
+    log_distance = location + np.log(arrivals) / np.reshape(exponent, (-1, 1))
+    classes = np.argsort(rng.random((n, n_rivals + 1)), axis=1)[:, :length]
+    return ProbeLists(log_distance, classes, np.full(n, 1 / n), np.arange(n), n_rivals)
+
+
+@pytest.mark.parametrize("log_rate", [-20.0, -5.3, -0.21, 1.234, 4.0])
+@pytest.mark.parametrize("sd", [0.0, 0.33, 1.02, 2.5])
+def test_chance_of_none_is_the_integral_over_the_scatter(log_rate, sd):
+    def integrand(z):
+        return norm.pdf(z) * np.exp(-np.exp(log_rate + sd * z - sd**2 / 2))
+
+    expected = quad(integrand, -12, 12, limit=200)[0]
+    found = float(chance_of_none(np.array([log_rate]), np.array([sd]))[0])
+    assert found == pytest.approx(expected, abs=3e-4)
+    assert 1 - found == pytest.approx(1 - expected, rel=2e-3, abs=1e-9)
+
+
+def test_survival_is_that_of_the_generalised_pareto_law():
+    depth = np.linspace(0, 25, 60)
+    for slope, shape in [(1.0, 0.03), (0.8, 0.2), (1.3, -0.02), (1.0, 0.0), (1.0, 1e-9)]:
+        expected = genpareto.logsf(depth, shape, scale=1 / slope)
+        np.testing.assert_allclose(log_survival(depth, slope, shape), expected, rtol=2e-5)
+
+
+def test_observed_tails_are_unbiased_with_the_known_noise():
+    rng = np.random.default_rng(1)
+    found = observed_tails(power_law_lists(40_000, 500, rng).log_distance[:, :N])
+    location, log_exponent = found.T
+    # log of the rate within r_j is log gamma; 1% of each end of the exponents is cut.
+    assert (6 * location + np.log(500)).mean() == pytest.approx(digamma(N), abs=0.01)
+    assert (6 * location).var() == pytest.approx(float(polygamma(1, N)), rel=0.03)
+    assert log_exponent.mean() == pytest.approx(np.log(6), abs=0.01)
+    assert log_exponent.var() == pytest.approx(float(polygamma(1, N - 1)), rel=0.08)
+
+
+def test_rows_without_a_tail():
+    wrong = np.array([[0.0, 1.0, 2.0, np.inf], [1.0, 1.0, 1.0, 1.0], [0.0, 0.5, 1.0, 2.0]])
+    location, log_exponent = observed_tails(wrong).T
+    assert np.isnan(location).tolist() == [True, False, False]
+    assert np.isnan(log_exponent).tolist() == [True, True, False]
+
+
+def test_the_hierarchy_tells_differences_from_noise():
+    rng = np.random.default_rng(2)
+    n, n_rivals = 4000, 400
+    location = 0.5 * rng.standard_normal(n)
+    exponent = np.exp(np.log(6) + 0.6 * location + 0.2 * rng.standard_normal(n))
+    halves = []
+    for _ in range(2):
+        pair = [
+            observed_tails(
+                power_law_lists(n, n_rivals // 2, rng, exponent, location[:, None]).log_distance[
+                    :, :N
+                ]
+            )
+            for _ in range(2)
+        ]
+        halves.append(tuple(pair))
+    lists = power_law_lists(n, n_rivals, rng, exponent, location[:, None])
+    observed = observed_tails(lists.log_distance[:, :N])
+    hierarchy = TailHierarchy.of(observed, halves)
+    _, shrunk = hierarchy.shrunk(observed)
+    error = np.log(shrunk) - np.log(exponent)
+    # Better than the observed exponents, unbiased, and with the variance that it states.
+    assert error.std() < 0.5 * np.nanstd(observed[:, 1] - np.log(exponent))
+    assert error.mean() == pytest.approx(0, abs=0.02)
+    assert error.var() == pytest.approx(hierarchy.rest[1, 1], rel=0.3)
+    # Alike probes have one exponent: nothing is left of the noise.
+    alike = [tuple(observed_tails(power_law_lists(n, 200, rng).log_distance[:, :N]) for _ in "ab")]
+    flat = TailHierarchy.of(observed_tails(power_law_lists(n, 400, rng).log_distance[:, :N]), alike)
+    assert np.all(np.abs(flat.gain) < 0.1)
+
+
+@pytest.mark.parametrize("shape", [-0.02, 0.0, 0.08])
+def test_the_law_of_depths_is_found(shape):
+    rng = np.random.default_rng(3)
+    n = 6000
+    depth = genpareto.rvs(shape, scale=1 / 1.1, size=(n, 12), random_state=rng)
+    number = rng.poisson(np.exp(0.1) * rng.gamma(N, size=n))
+    depth[np.arange(12) >= number[:, None]] = -1
+    held_out = HeldOutDepths.of(depth, np.ones(n), N**-0.5)
+    sample = held_out.sample(rng)
+    assert sample.pareto_k < 0.7
+    drawn = sample.draw(2000, rng)
+    # Rates above 12 are cut, of which there are few.
+    away = (drawn.mean(axis=0) - [0.1, 1.1, shape]) / drawn.std(axis=0)
+    assert np.all(np.abs(away) < 4)
+
+
+def test_independent_pairs_are_counted():
+    rng = np.random.default_rng(4)
+    lists = power_law_lists(500, 400, rng)
+    threshold = float(np.sort(lists.log_distance.ravel())[300])
+    level, pairs = observed_level(lists, threshold)
+    assert level == pytest.approx(301 / 500 / 400)
+    # Neither owners nor classes matter: every pair is independent.
+    assert level * pairs == pytest.approx(301, rel=0.25)
+    # Two probes of each owner with the same scores are one.
+    doubled = ProbeLists(*(np.repeat(part, 2, axis=0) for part in lists[:4]), lists.n_rivals)
+    again, fewer = observed_level(doubled._replace(weight=doubled.weight / 2), threshold)
+    assert again == pytest.approx(level) and fewer == pytest.approx(pairs, rel=0.25)
+
+
+def test_the_drift_follows_the_data_and_widens_beyond_them():
+    rng = np.random.default_rng(5)
+    lists = power_law_lists(2000, 300, rng)
+    grid = threshold_grid(lists, 6.0)
+    assert np.all(np.diff(grid) < 0)
+    foretold = np.log(np.exp(6 * grid)) + 0.5  # too high by e^0.5
+    drift = level_drift(lists, grid, np.tile(foretold, (2000, 1)), 0.35, rng)
+    observed = np.array([observed_level(lists, at)[0] for at in grid])
+    many = observed * 2000 * 300 > 200
+    assert np.allclose(drift[:, many].mean(axis=0), -0.5, atol=0.2)
+    beyond = observed == 0
+    sd = drift[:, beyond].std(axis=0)
+    fall = foretold[beyond][0] - foretold[beyond]
+    # A random walk with variance 0.35^2 for each unit of the fall.
+    np.testing.assert_allclose(sd**2 - sd[0] ** 2, 0.35**2 * fall, rtol=0.15, atol=0.02)
+    # The mean chance never rises with the threshold.
+    assert np.all(np.diff(foretold + drift, axis=1) <= 1e-9)
+    fixed = level_drift(lists, grid, np.tile(foretold, (3, 1)), 0.0, rng)
+    assert np.all(np.diff(fixed, axis=1) == 0)
