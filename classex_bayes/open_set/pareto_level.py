@@ -17,6 +17,7 @@ from classex_bayes.typing import FloatArray
 _N_ABOVE = 40.0  # independent pairs above u
 _PRIOR_SHAPE_SD, _PRIOR_SCALE_SD = 0.2, 2.0
 _LOWEST = -60.0  # log of the chance
+_SMALLEST_SHAPE, _IMPOSSIBLE = -0.5, -1e10
 
 
 def pareto_level(
@@ -56,6 +57,8 @@ def _log_density(
 ) -> float:
     """Log density of the posterior at (log sigma, xi), up to a constant."""
     log_sigma, shape = parameters
+    if 1 + shape * np.exp(-log_sigma) * above.max() <= 0 or shape < _SMALLEST_SHAPE:
+        return _IMPOSSIBLE  # above the end of the law
     of_excess = -log_sigma + (1 + shape) * log_survival(above, np.exp(-log_sigma), shape)
     prior = (((parameters - centre) / scale) ** 2).sum()
     return float(weight @ of_excess - 0.5 * prior)

@@ -117,7 +117,7 @@ def test_independent_pairs_are_counted():
     # Two probes of each owner with the same scores are one.
     doubled = ProbeLists(*(np.repeat(part, 2, axis=0) for part in lists[:4]), lists.n_rivals)
     again, fewer = observed_level(doubled._replace(weight=doubled.weight / 2), threshold)
-    assert again == pytest.approx(level) and fewer == pytest.approx(pairs, rel=0.25)
+    assert again == pytest.approx(level) and 0.6 * pairs < fewer < 1.01 * pairs
 
 
 def test_the_drift_follows_the_data_and_widens_beyond_them():
