@@ -39,7 +39,6 @@ from .io.task_files import read_task as read_task
 from .open_set.observed_rates import open_set_rates as open_set_rates
 from .open_set.open_set import OpenSetExtrapolator as OpenSetExtrapolator
 from .plots.accuracy_plot import plot_accuracy as plot_accuracy
-from .plots.discriminability_plot import plot_discriminability as plot_discriminability
 from .plots.ppc_plot import plot_ppc as plot_ppc
 from .report.page import write_report as write_report
 from .results.extrapolation import Extrapolation as Extrapolation

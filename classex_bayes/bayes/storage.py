@@ -28,8 +28,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
 
     Parameters
     ----------
-    model : BayesianExtrapolator, StackedExtrapolator, BayesianRisk or ScoreInformedExtrapolator
-        A fitted model.
+    model : estimator with a posterior
+        A fitted model, such as `BayesianExtrapolator` or `OpenSetExtrapolator`.
     path : str or Path
         Ends in .nc (netCDF) or .zarr. The file appears whole or not at all. It holds no scores,
         but the names of the classes and the ranks of their instances in bins. To leave these out,
@@ -75,7 +75,7 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
 
     Returns
     -------
-    BayesianExtrapolator, StackedExtrapolator, BayesianRisk or ScoreInformedExtrapolator
+    estimator with a posterior
         Predicts like the model that was saved; its `task` is None, since scores are not stored.
 
     Raises

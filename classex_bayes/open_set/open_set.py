@@ -134,7 +134,9 @@ class OpenSetExtrapolator(FittedModel):
     True
     """
 
-    def __init__(self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.35) -> None:
+    def __init__(
+        self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.35
+    ) -> None:
         self.tail = tail
         self.discrepancy = discrepancy
         self.drift = drift
@@ -200,13 +202,7 @@ class OpenSetExtrapolator(FittedModel):
         scale, table, mode = best_scale(nearest, weight, task.n_classes, halves_rng)
         sample = tail_sample(table, mode, rng)
         halves = random_halves(task.n_classes, halves_rng)
-        lists = ProbeLists(
-            scale.log_distance(nearest.scores),
-            nearest.classes,
-            task.instance_weight,
-            task.y,
-            task.n_classes - 1,
-        )
+        lists = ProbeLists.of_task(task, nearest, scale)
         settings = size, drift, self.tail, wrong_rng
         shared = competitor_effect(task)
         wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)

@@ -17,6 +17,7 @@ from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Sampling variances of log m and of m x: those of logarithms of gamma variables.
@@ -51,6 +52,12 @@ class ProbeLists(NamedTuple):
     weight: FloatArray
     owner: IntArray
     n_rivals: int
+
+    @classmethod
+    def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
+        """Lists of the test instances, for the classes that they are not of."""
+        log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
+        return cls(log_distance, nearest.classes, task.instance_weight, task.y, rivals)
 
     @classmethod
     def of_scores(

@@ -200,7 +200,7 @@ def test_plots(model, task):
     until = model.classes_until(0.4)
     for draw, arguments in (
         (cb.plot_accuracy, ([model.predict(K)], task)),
-        (cb.plot_discriminability, (model,)),
+        (cb.plots.plot_discriminability, (model,)),
         (cb.plot_ppc, (model,)),
         (cb.plots.plot_prob_at_least, (model.predict(K), 0.4)),
         (cb.plots.plot_classes_until, (until,)),

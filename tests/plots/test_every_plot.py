@@ -95,7 +95,7 @@ PLOTS = {
         [f"near (share 0.25), {INTERVAL}", f"far (share 0.75), {INTERVAL}", f"overall, {INTERVAL}"],
     ),
     cb.plots.plot_diagnosis: (lambda i: (i["report"],), {}, None),
-    cb.plot_discriminability: (
+    cb.plots.plot_discriminability: (
         lambda i: (i["model"],), WORDS, [f"D(u), {INTERVAL}", "resolved by k1 classes"]
     ),
     cb.plots.plot_drift: (
