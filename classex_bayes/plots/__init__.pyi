@@ -6,6 +6,8 @@ from .diagnosis_plot import plot_diagnosis as plot_diagnosis
 from .discriminability_plot import plot_discriminability as plot_discriminability
 from .drift_plot import plot_drift as plot_drift
 from .groups_plot import plot_groups as plot_groups
+from .open_set_plot import plot_det as plot_det
+from .open_set_plot import plot_threshold as plot_threshold
 from .plan_plot import plot_plan as plot_plan
 from .ppc_plot import plot_ppc as plot_ppc
 from .ppc_plot import plot_prior_predictive as plot_prior_predictive

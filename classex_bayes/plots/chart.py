@@ -1,6 +1,6 @@
 """Charts: named series with their looks and labels, drawn on any of the plotting libraries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from arviz_plots import PlotCollection, visuals
 
 from classex_bayes.arguments import one_of
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.libraries import LIBRARIES, Axis, PlotLibrary, wrapped
+from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary, wrapped
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
 from classex_bayes.typing import FloatArray, NumberArray
 
@@ -226,21 +226,19 @@ class Chart:
         first = collection.data[[self._panels[0]]]
         text = library.literal(wrapped(self.title, _TITLE))
         collection.map(visuals.labelled_title, "labelled_title", data=first, text=text)
-        if self._log_x:
-            self._count_axis(collection, library, "x", [mark.x for mark in self.marks])
-        if self._log_y:
-            self._count_axis(collection, library, "y", [y for mark in self.marks for y in mark.y])
+        for panel in self._panels:
+            marks = [mark for mark in self.marks if mark.panel == panel]
+            target = collection.viz["plot"][panel].item()
+            if self._log_x:
+                library.count_axis(target, "x", *_ends(mark.x for mark in marks))
+            if self._log_y:
+                library.count_axis(target, "y", *_ends(y for mark in marks for y in mark.y))
 
-    def _count_axis(
-        self,
-        collection: PlotCollection,
-        library: PlotLibrary,
-        axis: Axis,
-        values: Sequence[NumberArray],
-    ) -> None:
-        smallest, largest = min(map(np.nanmin, values)), max(map(np.nanmax, values))
-        for target in collection.viz["plot"].dataset.values():
-            library.count_axis(target.item(), axis, float(smallest), float(largest))
+
+def _ends(values: Iterable[NumberArray]) -> tuple[float, float]:
+    """Smallest and largest of the numbers of some arrays."""
+    together = np.concatenate([np.ravel(array) for array in values])
+    return float(np.nanmin(together)), float(np.nanmax(together))
 
 
 def _draw(

@@ -21,7 +21,7 @@ _ROUNDED = 0.9  # letters fill whole pixels, so that names are wider where these
 _LETTERS = 80  # of a line in the legends of the others
 _FRAME = 320  # pixels inside the axes; the width is that of the page
 Axis = Literal["x", "y"]
-_LARGEST_COUNT = 10**7  # to here counts are written out, beyond as powers of 10
+_LARGEST_COUNT = 10**7  # to here numbers are written out, beyond as powers of 10
 
 
 class PlotLibrary:
@@ -51,7 +51,7 @@ class PlotLibrary:
         return {}
 
     def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
-        """Write the numbers of a logarithmic axis out: 1,000 instead of a power."""
+        """Write the numbers of a logarithmic axis out: 1,000 or 0.01 instead of a power."""
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
         """Add a legend with the marks as they are drawn."""
@@ -148,8 +148,9 @@ class _Plotly(PlotLibrary):
         # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
         decades = math.log10(largest / smallest) or math.inf
         ticks = "D1" if decades < 1 else "D2" if decades < 2.5 else 1
-        short = largest <= _LARGEST_COUNT
-        numbers = {"tickformat": ",d"} if short else {"exponentformat": "power"}
+        numbers = {"exponentformat": "power"}
+        if largest <= _LARGEST_COUNT:
+            numbers = {"tickformat": ",d" if smallest >= 1 else "~r"}
         update = target.update_xaxes if axis == "x" else target.update_yaxes
         update(type="log", dtick=ticks, **numbers)
 
@@ -210,11 +211,12 @@ class _Bokeh(PlotLibrary):
             from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter
 
             numbered = getattr(target, f"{axis}axis")
-            numbered.formatter = NumeralTickFormatter(format="0,0")
+            digits = "0,0" if smallest >= 1 else "0.[000000]"
+            numbered.formatter = NumeralTickFormatter(format=digits)
             numbered.major_label_policy = NoOverlap()
             if not smallest < largest < 10 * smallest:
                 # The library's own ticks may be two where the axis spans less than two decades.
-                ticks = [m * 10**power for power in range(8) for m in (1, 2, 5)]
+                ticks = [m * 10**power for power in range(-6, 8) for m in (1, 2, 5)]
                 numbered.ticker = FixedTicker(ticks=ticks)
 
     def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:

@@ -44,6 +44,7 @@ def inputs(fitted, pilot):
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     ranks = xr.Dataset({"mu": (("chain", "draw"), np.random.default_rng(2).uniform(size=(1, 50)))})
     few = pilot.task.subsample(60, random_seed=1)
+    open_set = cb.OpenSetExtrapolator().fit(pilot.task, draws=50, chains=2, random_seed=1)
     tails = cb.ScoreInformedExtrapolator().fit(few, draws=100, chains=2, random_seed=1)
     return {
         "model": fitted,
@@ -60,6 +61,7 @@ def inputs(fitted, pilot):
         "sensitivity": cb.sensitivity(fitted, k),
         "report": cb.diagnose(few, random_seed=1),
         "tails": cb.tail_checks(tails),
+        "open set": open_set,
     }
 
 
@@ -121,6 +123,22 @@ PLOTS = {
         lambda i: (i["tails"],),
         WORDS,
         ["replicated, 90% posterior predictive interval", "observed"],
+    ),
+    cb.plots.plot_det: (
+        lambda i: (i["open set"], [100, 1000]),
+        WORDS,
+        [
+            f"100 enrolled, {INTERVAL}", f"1,000 enrolled, {INTERVAL}",
+            "best wrong score of the pilot",
+        ],
+    ),
+    cb.plots.plot_threshold: (
+        lambda i: (i["open set"], [100, 1000]),
+        WORDS,
+        [
+            f"100 enrolled, {INTERVAL}", f"1,000 enrolled, {INTERVAL}",
+            "best wrong score of the pilot",
+        ],
     ),
     plot_sbc: (lambda i: (i["ranks"],), {}, None),
 }  # fmt: skip

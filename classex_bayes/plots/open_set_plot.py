@@ -1,0 +1,246 @@
+"""Rates of open-set identification: FNIR against FPIR (DET), and both against the threshold."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_plots import PlotCollection
+
+from classex_bayes.arguments import class_counts, whole_number
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.exceptions import DataError
+from classex_bayes.open_set.observed_rates import open_set_rates
+from classex_bayes.open_set.open_set import OpenSetExtrapolator
+from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
+from classex_bayes.plots.chart import INK, MUTED, Chart, Ribbon, require_type
+from classex_bayes.results import interval_label, interval_settings
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
+from classex_bayes.typing import ClassCounts, IntArray
+
+TRUTH, BEST_WRONG = "truth", "best wrong score of the pilot"
+_RATES = "fpir", "fnir"
+_N_THRESHOLDS, _N_RATES = 30, 40
+_SMALLEST = 1e-6  # rates below it are not told apart on a logarithmic axis
+
+
+def plot_det(
+    model: OpenSetExtrapolator,
+    k: ClassCounts,
+    *,
+    truth: SourceTask | None = None,
+    rank: int = 1,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw FNIR against FPIR (detection error tradeoff), a curve for each number of classes.
+
+    Each draw of the posterior is a DET curve: FNIR and FPIR of the same draw along 30 thresholds,
+    between which FNIR is interpolated linearly in log FPIR. The ribbon has mean and limits of FNIR
+    over these curves at a given FPIR, as far as the curves of the draws reach. A point on a curve
+    is where the mean FPIR is that of the best wrong score of the pilot: left of it, FPIR rests on
+    the tail and not on data.
+
+    Parameters
+    ----------
+    model : OpenSetExtrapolator
+        A fitted model.
+    k : int or array-like of int
+        Numbers of enrolled classes, 2..10^12.
+    truth : SourceTask, optional
+        Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
+        as lines, at the thresholds of the curves.
+    rank : int
+        Length of the lists of candidates that FNIR is of.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbons; ArviZ's rcParams by default.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        Another model; k or rank out of range; a truth with too few classes or without scores.
+    NotFittedError
+        The model was not fitted.
+
+    References
+    ----------
+    Martin et al., The DET curve in assessment of detection task performance, Eurospeech 1997;
+    ISO/IEC 19795-1:2021.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> gallery = rng.normal(size=(100, 8))
+    >>> probes = gallery + 0.4 * rng.normal(size=(100, 8))
+    >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
+    >>> model = OpenSetExtrapolator().fit(task, draws=100, random_seed=1)
+    >>> plot_det(model, [50, 1000], backend="none").backend
+    'none'
+    """
+    return det_chart(model, k, truth, rank, ci_prob, ci_kind).draw(backend)
+
+
+def det_chart(
+    model: OpenSetExtrapolator,
+    k: ClassCounts,
+    truth: SourceTask | None = None,
+    rank: int = 1,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+) -> Chart:
+    """Return the chart of `plot_det`: ribbons in the order of k, then the truth."""
+    counts, best = _checked(model, k, truth, rank)
+    prob, kind = interval_settings(ci_prob, ci_kind)
+    names = {size: _name(size, prob, kind) for size in counts.tolist()}
+    others = {BEST_WRONG: INK} | ({} if truth is None else {TRUTH: INK})
+    chart = Chart({**dict.fromkeys(names.values()), **others}, log_y=True)
+    exact, limit = [], best_wrong_score(model)
+    for size, name in names.items():
+        thresholds = model.thresholds(size, _N_THRESHOLDS)
+        rates = model.predict(size, threshold=thresholds, rank=best)
+        ribbon = _det_ribbon(rates, prob, kind)
+        chart.ribbon(name, ribbon)
+        fpir = model.predict(size, threshold=limit).fpir.mean().item()
+        if ribbon.x[0] <= fpir <= ribbon.x[-1]:
+            there = np.exp(np.interp(np.log(fpir), np.log(ribbon.x), np.log(ribbon.mean)))
+            chart.points(BEST_WRONG, np.array([fpir]), np.array([there]))
+        if truth is not None and size < truth.n_classes:
+            known = open_set_rates(truth, size, thresholds, rank=best).isel(k=0)
+            known = known.isel(threshold=(known.fpir >= _SMALLEST) & (known.fnir >= _SMALLEST))
+            exact.append((known.fpir.values, known.fnir.values))
+    for fpir, fnir in exact:
+        chart.line(TRUTH, fpir, fnir, linestyle="C1")
+    title = f"Detection error tradeoff, from {rates.n_classes:,} source classes"
+    return chart.labelled(title, "FPIR", _fnir(best))
+
+
+def plot_threshold(
+    model: OpenSetExtrapolator,
+    k: ClassCounts,
+    *,
+    truth: SourceTask | None = None,
+    rank: int = 1,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    backend: str | None = None,
+) -> PlotCollection:
+    """Draw FPIR and FNIR against the threshold, a curve for each number of classes.
+
+    Thresholds reach from a mean FPIR of 0.9 with the fewest classes to one of 1e-5 with the most,
+    or as far as the tails do. A vertical line is at the best wrong score of the pilot: beyond it,
+    FPIR rests on the tail and not on data. Rates below 1e-6 are drawn there.
+
+    Parameters
+    ----------
+    model : OpenSetExtrapolator
+        A fitted model.
+    k : int or array-like of int
+        Numbers of enrolled classes, 2..10^12.
+    truth : SourceTask, optional
+        Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
+        as lines.
+    rank : int
+        Length of the lists of candidates that FNIR is of.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbons; ArviZ's rcParams by default.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Plotting library; ArviZ's rcParams by default.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    DataError
+        Another model; k or rank out of range; a truth with too few classes or without scores.
+    NotFittedError
+        The model was not fitted.
+    """
+    counts, best = _checked(model, k, truth, rank)
+    prob, kind = interval_settings(ci_prob, ci_kind)
+    ends = [model.thresholds(int(size), _N_THRESHOLDS) for size in {counts.min(), counts.max()}]
+    thresholds = np.unique(np.concatenate(ends))
+    rates = model.predict(counts, threshold=thresholds, rank=best)
+    names = {size: _name(size, prob, kind) for size in counts.tolist()}
+    others = {BEST_WRONG: MUTED} | ({} if truth is None else {TRUTH: INK})
+    chart = Chart({**dict.fromkeys(names.values()), **others}, _RATES, log_x=False, log_y=True)
+    limit = best_wrong_score(model)
+    for rate in _RATES:
+        for size, name in names.items():
+            draws = np.maximum(getattr(rates, rate).sel(k=size), _SMALLEST)
+            chart.ribbon(name, Ribbon.of_draws(thresholds, draws, prob, kind), rate)
+        if truth is not None:
+            known = counts[counts < truth.n_classes]
+            exact = open_set_rates(truth, known, thresholds, rank=best)[rate]
+            for size in known:
+                values = exact.sel(k=size).values
+                seen = values >= _SMALLEST
+                chart.line(TRUTH, thresholds[seen], values[seen], rate, linestyle="C1")
+        lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
+        chart.line(BEST_WRONG, np.full(2, limit), np.array([lowest, 1.0]), rate, linestyle="C2")
+    title = f"Rates at a threshold, from {rates.n_classes:,} source classes"
+    accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
+    x_label = f"threshold: {accepted} it are accepted"
+    return chart.labelled(title, x_label, "FPIR", _fnir(best)).draw(backend)
+
+
+def best_wrong_score(model: OpenSetExtrapolator) -> float:
+    """Best score of a wrong class at the probes that FPIR is of, as a threshold of the model."""
+    tree = model.idata
+    group = "nonmated" if "nonmated" in tree.children else "wrong"
+    scale = DistanceScale(tree.attrs["scale_kind"], float(tree.attrs["scale_origin"]))
+    best = float(scale.score(tree[group]["log_distance"].values.min()))
+    return -best if tree.attrs["negated"] else best
+
+
+def _checked(
+    model: Any, k: ClassCounts, truth: SourceTask | None, rank: Any
+) -> tuple[IntArray, int]:
+    """Numbers of classes and rank, where all arguments are as they must be."""
+    require_type(model, OpenSetExtrapolator, "model")
+    counts, best = class_counts(k), whole_number(rank, "rank", 1)
+    if truth is not None:
+        source_task(truth)
+        if counts.min() >= truth.n_classes:
+            raise DataError(
+                f"truth: it has {truth.n_classes:,} classes and tells rates on at most "
+                f"{truth.n_classes - 1:,}, fewer than k = {counts.min():,}"
+            )
+    return counts, best
+
+
+def _name(size: int, prob: float, kind: str) -> str:
+    return f"{size:,} enrolled, {interval_label(prob, kind)}"
+
+
+def _fnir(rank: int) -> str:
+    return "FNIR" if rank == 1 else f"FNIR at rank {rank}"
+
+
+def _det_ribbon(rates: OpenSetPrediction, prob: float, kind: str) -> Ribbon:
+    """FNIR at given FPIR over the curves of the draws."""
+    fpir, fnir = rates.fpir.isel(k=0), rates.fnir.isel(k=0)
+    # From tight to loose thresholds, as interpolation needs it.
+    log_fpir = np.log(np.maximum(fpir.values[..., ::-1], np.finfo(float).tiny))
+    log_fpir = np.maximum.accumulate(log_fpir, axis=-1)
+    # All but a few draws reach so far in both directions.
+    lowest = np.quantile(log_fpir[..., 0], (1 + prob) / 2)
+    highest = np.quantile(log_fpir[..., -1], (1 - prob) / 2)
+    grid = np.linspace(max(lowest, np.log(_SMALLEST)), highest, _N_RATES)
+    curves = np.empty((*fpir.shape[:2], _N_RATES))
+    for place in np.ndindex(curves.shape[:2]):
+        curves[place] = np.interp(grid, log_fpir[place], fnir.values[place][::-1])
+    draws = xr.DataArray(
+        np.maximum(curves, _SMALLEST),
+        {name: fnir[name] for name in ("chain", "draw")},
+        ("chain", "draw", "fpir"),
+    )
+    return Ribbon.of_draws(np.exp(grid), draws, prob, kind)
