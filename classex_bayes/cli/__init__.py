@@ -12,6 +12,7 @@ import sys
 from classex_bayes.cli.backtest_verb import backtest
 from classex_bayes.cli.commands import app
 from classex_bayes.cli.console import BAD_INPUT, NOT_WRITTEN
+from classex_bayes.cli.identify_verb import identify
 from classex_bayes.cli.options import examples
 from classex_bayes.cli.study_verb import studies
 
@@ -21,6 +22,12 @@ app.command(
         "classex-bayes backtest everything.npz --n-source 100 --n-pilots 20 --jobs 2 --all --json",
     )
 )(backtest)
+app.command(
+    epilog=examples(
+        "classex-bayes identify scores.npz --k 1000,100000 --fpir 0.003",
+        "classex-bayes identify embeddings.h5 --embedding-metric cosine --k 5000 --threshold 0.6",
+    )
+)(identify)
 app.add_typer(studies, name="study")
 
 

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,14 +121,26 @@ def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:
     return model, ""
 
 
-def _save(model: Any, product: Product) -> tuple[dict[str, str], list[str]]:
-    """Write the posterior, somewhere; where it went, and what failed."""
+def _identification(
+    task: Any, counts: list[int], fpir: float, options: FitOptions
+) -> tuple[Any, Any]:
+    """A model of open-set identification, and its rates where FPIR is below the one wanted."""
+    from classex_bayes.open_set.open_set import OpenSetExtrapolator
+
+    model = OpenSetExtrapolator().fit(
+        task, draws=options.draws, chains=options.chains, random_seed=options.seed
+    )
+    return model, model.predict(counts, fpir=fpir)
+
+
+def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
+    """Write the posterior beside a file, or elsewhere; where it went, and what failed."""
     from classex_bayes.bayes.storage import save
 
     failures: list[str] = []
-    for place in (product.path.parent, Path(tempfile.gettempdir())):
+    for place in (path.parent, Path(tempfile.gettempdir())):
         try:
-            return {"posterior": str(save(model, place / f"{product.path.stem}.nc"))}, failures
+            return {"posterior": str(save(model, place / f"{path.stem}.nc"))}, failures
         except OSError as error:
             failures.append(f"the posterior could not be written to {place} ({error})")
     return {}, failures
@@ -173,16 +185,19 @@ def analyse(
     truth: Any = None,
     references: References = "none",
     target: float | None = None,
+    fpir: float | None = None,
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
     Draws that did not converge are shown, too, and the shell hears of them by an exit code.
     """
     with terminal.warnings_as_notes():
+        # What scores do not tell is said before the sampler begins.
+        open_set = None if fpir is None else _identification(task, counts, fpir, fit)
         with Interruptions("the posterior is being saved, please wait") as interruptions:
             model, interruption = _fit(task, terminal, fit)
             interruptions.held = True
-            files, failures = _save(model, product)
+            files, failures = save_beside(model, product.path)
         if interruptions.late and not interruption:
             interruption = "interrupted while the posterior was saved"
         from classex_bayes.report.findings import findings_of
@@ -199,6 +214,7 @@ def analyse(
                 where = files.get("posterior", "no file")
                 raise Interrupted(f"{stop or 'interrupted'}; the posterior is in {where}") from None
             findings, interruption = partial, str(stop)
+        findings = replace(findings, open_set=open_set)
         try:
             product.write(findings, product.path)
             files[product.what] = str(product.path)

@@ -29,6 +29,7 @@ from classex_bayes.cli.options import (
     Slow,
     Target,
     TaskOptions,
+    WantedFpir,
     examples,
     with_options,
 )
@@ -153,6 +154,7 @@ def compare(
 @app.command(
     epilog=examples(
         "classex-bayes report scores.npz --k 1000,10000 --target 0.9 -o report.html",
+        "classex-bayes report scores.npz --k 1000,10000 --fpir 0.003 -o report.html",
     )
 )
 @with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
@@ -162,6 +164,7 @@ def report(
     k: Counts,
     metric: Predicted = "accuracy",
     target: Target = None,
+    fpir: WantedFpir = None,
     data: TaskOptions,
     fit: FitOptions,
     out: Annotated[
@@ -177,5 +180,13 @@ def report(
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "usual" if metric == "accuracy" else "none"
     analyse(
-        task, counts, terminal, product, fit, references=references, target=target, metric=metric
+        task,
+        counts,
+        terminal,
+        product,
+        fit,
+        references=references,
+        target=target,
+        metric=metric,
+        fpir=fpir,
     )

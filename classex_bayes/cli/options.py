@@ -109,6 +109,14 @@ Predicted = Annotated[
         callback=_metric,
     ),
 ]
+WantedFpir = Annotated[
+    float | None,
+    typer.Option(
+        "--fpir",
+        help="FPIR wanted: thresholds keep below it with probability 0.95.",
+        callback=_share,
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_FIT)]
 Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
 Slow = Annotated[

@@ -15,7 +15,6 @@ from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.plots.chart import INK, MUTED, Chart, Ribbon, require_type
 from classex_bayes.results import interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray
 
 TRUTH, BEST_WRONG = "truth", "best wrong score of the pilot"
@@ -197,7 +196,7 @@ def best_wrong_score(model: OpenSetExtrapolator) -> float:
     tree = model.idata
     group = "nonmated" if "nonmated" in tree.children else "wrong"
     scale = DistanceScale(tree.attrs["scale_kind"], float(tree.attrs["scale_origin"]))
-    best = float(scale.score(tree[group]["log_distance"].values.min()))
+    best = float(scale.score(tree[group].to_dataset()["log_distance"].values.min()))
     return -best if tree.attrs["negated"] else best
 
 
@@ -208,7 +207,7 @@ def _checked(
     require_type(model, OpenSetExtrapolator, "model")
     counts, best = class_counts(k), whole_number(rank, "rank", 1)
     if truth is not None:
-        source_task(truth)
+        require_type(truth, SourceTask, "truth")
         if counts.min() >= truth.n_classes:
             raise DataError(
                 f"truth: it has {truth.n_classes:,} classes and tells rates on at most "

@@ -69,6 +69,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         },
         "left_out": comparison.skipped,
         "until": until,
+        "open_set": _open_set(numbers.get("open_set")),
         "checks": checks,
         "errors": errors_sentence(task),
         "replicates": replicates,
@@ -96,6 +97,18 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
     ]
 
 
+def _open_set(numbers: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Threshold and rates of open-set identification for each number of classes, and notes."""
+    if numbers is None:
+        return None
+    by_rate: dict[str, dict[int, Any]] = {}
+    for row in numbers["predictions"]:
+        by_rate.setdefault(row["rate"], {})[row["k"]] = row
+    fnir, fpir = by_rate["FNIR"], by_rate["FPIR"]
+    rows = [{"k": k, "fnir": fnir[k], "fpir": fpir[k]} for k in sorted(fnir)]
+    return {"description": numbers["description"], "rows": rows, "notes": numbers["notes"]}
+
+
 def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_charts.PageChart]:
     drawn = [
         page_charts.accuracy(findings, curves),
@@ -104,6 +117,8 @@ def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_c
     ]
     if findings.target is not None:
         drawn.append(page_charts.reaching(curves[0], findings.target))
+    if findings.open_set is not None:
+        drawn.append(page_charts.detection(*findings.open_set, findings.ci_prob))
     return {chart.key: chart for chart in drawn}
 
 

@@ -5,7 +5,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line starts without what a fit needs
+    from classex_bayes.bayes.fitted import FittedModel
+    from classex_bayes.open_set.open_set import OpenSetExtrapolator
+    from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
     from classex_bayes.report.findings import Findings
+    from classex_bayes.task.source_task import SourceTask
 
 
 def document(findings: "Findings") -> dict[str, Any]:
@@ -13,16 +17,8 @@ def document(findings: "Findings") -> dict[str, Any]:
     from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 
     model, comparison = findings.model, findings.comparison
-    attributes = model.idata.attrs
     numbers: dict[str, Any] = {
-        "version": attributes["modeling_interface_version"],
-        "seed": json.loads(attributes["random_seed"]),
-        "task": {
-            "task_kind": attributes["task_kind"],
-            "n_classes": int(attributes["n_classes"]),
-            "n_test": int(attributes["n_test"]),
-            "design_effect": float(attributes["design_effect"]),
-        },
+        **_facts(model),
         "metric": findings.metric,
         "ci_prob": findings.ci_prob,
         "predictions": records(_plain(comparison.table)),
@@ -38,6 +34,8 @@ def document(findings: "Findings") -> dict[str, Any]:
         "fit_gap": _fit_gap(model.fit_gap_),
         "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
     }
+    if findings.open_set is not None:
+        numbers["open_set"] = _rates(*findings.open_set, findings.ci_prob)
     if findings.target is None:
         return numbers
     reached = findings.prediction.prob_at_least(findings.target).to_dict()
@@ -55,6 +53,42 @@ def document(findings: "Findings") -> dict[str, Any]:
         "largest": until.largest,
     }
     return numbers
+
+
+def open_set_document(
+    model: "OpenSetExtrapolator", task: "SourceTask", rates: "OpenSetPrediction", ci_prob: float
+) -> dict[str, Any]:
+    """Rates of open-set identification in the types of JSON."""
+    numbers = {**_facts(model), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
+    return {**numbers, "doubts": list(task.doubts)}
+
+
+def _facts(model: "FittedModel") -> dict[str, Any]:
+    """Version, seed and task of a fit."""
+    attributes = model.idata.attrs
+    return {
+        "version": attributes["modeling_interface_version"],
+        "seed": json.loads(attributes["random_seed"]),
+        "task": {
+            "task_kind": attributes["task_kind"],
+            "n_classes": int(attributes["n_classes"]),
+            "n_test": int(attributes["n_test"]),
+            "design_effect": float(attributes["design_effect"]),
+        },
+    }
+
+
+def _rates(
+    model: "OpenSetExtrapolator", rates: "OpenSetPrediction", ci_prob: float
+) -> dict[str, Any]:
+    """FNIR and FPIR at their thresholds, with what must be known of them."""
+    return {
+        "description": rates.description,
+        "rank": rates.rank,
+        "predictions": records(_plain(rates.summary(ci_prob, round_to="none"))),
+        "pareto_k": finite(model.pareto_k_),
+        "notes": list(rates.notes),
+    }
 
 
 def _plain(table: Any) -> Any:

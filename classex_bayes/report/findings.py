@@ -15,6 +15,8 @@ from classex_bayes.estimators.estimator import Estimator, prediction_of
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
+from classex_bayes.open_set.open_set import OpenSetExtrapolator
+from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
@@ -22,13 +24,17 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Predictions of a fitted model and of references, those of the model first, and the target."""
+    """Predictions of a fitted model and of references, those of the model first, and the target.
+
+    `open_set` are a model of open-set identification and the rates that it predicts, if wanted.
+    """
 
     model: LawModel
     task: SourceTask
     comparison: Comparison
     ci_prob: float
     target: float | None
+    open_set: tuple[OpenSetExtrapolator, OpenSetPrediction] | None = None
 
     @property
     def prediction(self) -> Extrapolation:

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import write_text
+from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.report.contents import contents
 from classex_bayes.report.findings import Findings, findings_of, usual_references
 from classex_bayes.task.source_task import SourceTask
@@ -29,6 +31,8 @@ def write_report(
     task: SourceTask | None = None,
     references: Sequence[Estimator] | None = None,
     target: float | None = None,
+    open_set: OpenSetExtrapolator | None = None,
+    fpir: float = 0.003,
     ci_prob: float | None = None,
     source: str = "",
     date: datetime.date | None = None,
@@ -56,6 +60,11 @@ def write_report(
         Point estimates beside the posterior; of the accuracy ClassExReg and KDE by default.
     target : float, optional
         Accuracy wanted, in (0, 1); not beside another metric.
+    open_set : OpenSetExtrapolator, optional
+        Adds a section on open-set identification: FNIR and FPIR at the thresholds that keep FPIR
+        below `fpir`, and the DET curves. Fitted to the same task.
+    fpir : float
+        FPIR that is kept below with probability 0.95.
     ci_prob : float, optional
         Level of the intervals; ArviZ's rcParams by default.
     source : str
@@ -71,7 +80,7 @@ def write_report(
     ------
     DataError
         No fitted model of one task, or not of this one; another ending; bad k, metric, target,
-        level, references, source or date.
+        FPIR, level, references, source or date.
     NotFittedError
         The model has no draws.
     ImportError
@@ -110,6 +119,14 @@ def write_report(
         raise DataError(f"date: expected a datetime.date, found {date!r}")
     wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
+    rates = None
+    if open_set is not None:
+        if not isinstance(open_set, OpenSetExtrapolator):
+            found = type(open_set).__name__
+            raise DataError(f"open_set: expected an OpenSetExtrapolator, found {found}")
+        if not open_set.is_fitted_to(task):
+            raise DataError("open_set: it was fitted to another task or with other parameters")
+        rates = open_set, open_set.predict(counts, fpir=fpir)
     if references is None:
         # They predict accuracy alone.
         references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
@@ -127,7 +144,7 @@ def write_report(
         target=wanted,
         random_seed=seeds,
     )
-    return write_page(findings, where, source=source, date=date)
+    return write_page(replace(findings, open_set=rates), where, source=source, date=date)
 
 
 def require_libraries() -> None:

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.formatting import PERCENTAGES, brief_decimal, capitalized, exact_percent, percent
+from classex_bayes.open_set.open_set import OpenSetExtrapolator
+from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.plots.accuracy_plot import (
     OBSERVED,
     OBSERVED_METRIC,
@@ -21,6 +23,7 @@ from classex_bayes.plots.accuracy_plot import (
 )
 from classex_bayes.plots.chart import Chart, Mark
 from classex_bayes.plots.discriminability_plot import RESOLVED, discriminability_chart
+from classex_bayes.plots.open_set_plot import BEST_WRONG, det_chart
 from classex_bayes.plots.ppc_plot import ppc_chart
 from classex_bayes.plots.prob_at_least_plot import prob_at_least_chart
 from classex_bayes.report.findings import Findings
@@ -35,6 +38,7 @@ _FEWEST_DECADES = 4
 _DASHES = ("7px,3px", "2px,3px", "9px,3px,2px,3px", "12px,4px", "4px,2px")
 _TARGET_DASH = "1px,4px"
 _WIDE, _THIN = 2.5, 1.75
+_SHADE = 0.2  # of bands in the colour of their lines
 _MEAN_AND_LIMITS = "posterior mean", "lower limit", "upper limit"
 
 
@@ -296,4 +300,43 @@ def predictive(findings: Findings) -> PageChart:
         (pilot, replicates),
         (x_label, "pilot", "lower limit", "upper limit"),
         _rows(_written(points.x), *points.y, *band.y),
+    )
+
+
+def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: float) -> PageChart:
+    """DET curves: FNIR against FPIR at each number of enrolled classes."""
+    chart = det_chart(model, rates.k, rank=rates.rank, ci_prob=ci_prob)
+    traces: list[dict[str, Any]] = []
+    entries: list[LegendEntry] = []
+    rows: list[tuple[str, ...]] = []
+    for number, (k, series) in enumerate(zip(rates.k.tolist(), chart.series, strict=False)):
+        band, line, numbers = _ribbon(chart, series)
+        turn, place = divmod(number, len(_DASHES))
+        color, dash = f"--reference-{place + 1}", _DASHES[(place + turn) % len(_DASHES)]
+        # Its button shows and hides band and line.
+        entry = LegendEntry(f"enrolled-{number + 1}", f"{k:,} enrolled", color, dash=dash)
+        hover = {
+            "customdata": np.column_stack(numbers[1:]).tolist(),
+            "hovertemplate": "FPIR %{x:.2~%}: FNIR %{y:.1%} (%{customdata[0]:.1%} to "
+            "%{customdata[1]:.1%})",
+        }
+        traces += [_trace(band, entry) | {"opacity": _SHADE}, _trace(line, entry) | hover]
+        entries.append(entry)
+        rows += [(f"{k:,}", *row) for row in _rows([percent(x, 2) for x in line.x], *numbers)]
+    marks = [mark for mark in chart.marks if mark.series == BEST_WRONG]
+    if marks:
+        seen = LegendEntry("best-wrong", BEST_WRONG, "--ink", "points")
+        traces += [_trace(mark, seen) for mark in marks]
+        entries.append(seen)
+    layout = _axes(chart.x_label, *chart.y_labels, type="log", dtick=1, tickformat=".0~%")
+    layout["yaxis"] |= {"type": "log", "dtick": "D2"}
+    return PageChart(
+        "detection",
+        f"{chart.y_labels[0]} against FPIR on logarithmic axes, a curve for each number of "
+        "enrolled classes, with credible bands.",
+        traces,
+        {**layout, "hovermode": "closest"},
+        tuple(entries),
+        ("classes", "FPIR", *_MEAN_AND_LIMITS),
+        rows,
     )

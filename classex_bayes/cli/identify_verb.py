@@ -1,0 +1,109 @@
+"""`classex-bayes identify`: open-set identification at a threshold."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from classex_bayes.cli.analysis import name_of, read, save_beside
+from classex_bayes.cli.console import (
+    NOT_CONVERGED,
+    NOT_WRITTEN,
+    Terminal,
+    parse_counts,
+    ready_folder,
+    warn_of_thousands,
+)
+from classex_bayes.cli.options import (
+    RESULTS,
+    Counts,
+    DataOptions,
+    Files,
+    FitOptions,
+    Out,
+    OutputOptions,
+    WantedFpir,
+    with_options,
+)
+from classex_bayes.exceptions import DataError
+from classex_bayes.report.document import open_set_document
+
+
+@with_options(data=DataOptions(), fit=FitOptions(), output=OutputOptions())
+def identify(
+    *,
+    files: Files,
+    k: Counts,
+    fpir: WantedFpir = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Instead of --fpir: scores are accepted from it on, or distances to it."),
+    ] = None,
+    rank: Annotated[
+        int, typer.Option(min=1, help="Length of the lists of candidates that FNIR is of.")
+    ] = 1,
+    data: DataOptions,
+    fit: FitOptions,
+    out: Out = RESULTS,
+    output: OutputOptions,
+) -> None:
+    """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps FPIR low."""
+    if (fpir is None) == (threshold is None):
+        found = "neither" if fpir is None else "both"
+        raise DataError(f"--fpir, --threshold: expected one of them, found {found}")
+    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
+    try:
+        ready_folder(out)
+    except (PermissionError, DataError) as error:
+        terminal.error(f"{error}; the answer goes to standard output")
+    task = read(files, terminal, data)
+    warn_of_thousands(k, counts, task.n_classes, terminal)
+    from classex_bayes.open_set.open_set import OpenSetExtrapolator
+    from classex_bayes.results import interval_settings
+
+    level, _ = interval_settings(fit.ci_prob, None)
+    figure = out / f"{name_of(files)}-det.png"
+    with terminal.warnings_as_notes():
+        model = OpenSetExtrapolator().fit(
+            task, draws=fit.draws, chains=fit.chains, random_seed=fit.seed
+        )
+        rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
+        written, failures = save_beside(model, figure)
+        try:
+            from classex_bayes.plots.open_set_plot import plot_det
+
+            plot = plot_det(model, counts, rank=rank, ci_prob=level, backend="matplotlib")
+            plot.savefig(figure)
+            written["figure"] = str(figure)
+        except Exception as error:
+            failures.append(f"the figure could not be written ({error})")
+    for note in rates.notes:
+        if note not in task.doubts:  # told when the file was read
+            terminal.aside(f"note: {note}")
+    terminal.result(
+        _table(rates, level),
+        [f"{what} written to {where}" for what, where in written.items()],
+        {**open_set_document(model, task, rates, level), "files": written},
+    )
+    for failure in failures:
+        terminal.error(failure)
+    if failures:
+        raise typer.Exit(NOT_WRITTEN)
+    if model.diagnosis_.problems:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _table(rates: Any, ci_prob: float) -> Table:
+    from classex_bayes.results import interval_name
+
+    title = f"{rates.description}, from {rates.n_classes:,} source classes"
+    table = Table(title=title[:1].upper() + title[1:], title_justify="left")
+    table.add_column("rate")
+    for name in ("k", "threshold", "mean"):
+        table.add_column(name, justify="right")
+    table.add_column(interval_name(ci_prob))
+    for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
+        rate, k, threshold, mean, _, lower, upper = row
+        cells = f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", f"{lower:.3g} to {upper:.3g}"
+        table.add_row(rate, *cells)
+    return table
