@@ -196,6 +196,8 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         exact=formatting.exact_percent,
         span=numerals.span,
         digits=numerals.digits,
+        percent=formatting.percent,
+        percent_digits=formatting.percent_decimals,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )

@@ -328,7 +328,7 @@ def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: flo
         seen = LegendEntry("best-wrong", BEST_WRONG, "--ink", "points")
         traces += [_trace(mark, seen) for mark in marks]
         entries.append(seen)
-    layout = _axes(chart.x_label, *chart.y_labels, type="log", dtick=1, tickformat=".0~%")
+    layout = _axes(chart.x_label, *chart.y_labels, type="log", dtick=1, tickformat=".4~%")
     layout["yaxis"] |= {"type": "log", "dtick": "D2"}
     return PageChart(
         "detection",

@@ -1,0 +1,87 @@
+"""The part of the report on open-set identification."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.open_set_plot import det_chart
+
+K = [1000, 199]
+
+
+@pytest.fixture(scope="module")
+def open_set(pilot):
+    return cb.OpenSetExtrapolator().fit(pilot.task, draws=100, chains=2, random_seed=1)
+
+
+@pytest.fixture(scope="module")
+def text(fitted, open_set, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    given = {"references": [], "open_set": open_set, "fpir": 0.05, "ci_prob": 0.8}
+    return cb.write_report(fitted, K, path, **given).read_text("utf-8")
+
+
+def script(text, name):
+    """JSON of a script of the page."""
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+def test_numbers_are_those_of_the_model(text, open_set):
+    rates = open_set.predict(K, fpir=0.05)
+    stated = script(text, "numbers")["open_set"]
+    assert stated["description"] == rates.description and stated["notes"] == list(rates.notes)
+    rows = {(row["rate"], row["k"]): row for row in stated["predictions"]}
+    for name, draws in rates.rates.items():
+        lower, upper = rates.interval(name.lower(), 0.8, "eti").transpose("ci_bound", "k").values
+        for place, k in enumerate(K):
+            row = rows[name, k]
+            assert row["mean"] == pytest.approx(draws.mean(["chain", "draw"])[place].item())
+            assert (row["lower"], row["upper"]) == pytest.approx((lower[place], upper[place]))
+            assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item())
+    table = re.search(r'<table id="rates">(.*?)</table>', text, re.S)[1]
+    cells = [float(value) for value in re.findall(r'<data value="([^"]+)"', table)]
+    columns = ("mean", "lower", "upper")
+    expected = [
+        value
+        for k in sorted(K)
+        for value in (
+            k,
+            rows["FNIR", k]["threshold"],
+            *(rows[rate, k][column] for rate in ("FNIR", "FPIR") for column in columns),
+        )
+    ]
+    assert cells == pytest.approx(expected)
+    assert "FPIR at most 0.05 with probability 0.95" in text
+
+
+def test_curves_are_those_of_the_plot(text, open_set):
+    figure = script(text, "figures")["detection"]
+    chart = det_chart(open_set, K, ci_prob=0.8)
+    lines = [trace for trace in figure["traces"] if "hovertemplate" in trace]
+    marks = [mark for mark in chart.marks if mark.kind == "line"]
+    assert len(lines) == len(marks) == 2
+    for trace, mark in zip(lines, marks, strict=True):
+        np.testing.assert_allclose([trace["x"], trace["y"]], [mark.x, mark.y[0]])
+    assert figure["layout"]["xaxis"]["type"] == figure["layout"]["yaxis"]["type"] == "log"
+
+
+def test_a_page_without_it_does_not_mention_it(written):
+    text = written.read_text("utf-8")
+    assert "open_set" not in script(text, "numbers") and 'id="identification"' not in text
+
+
+def test_what_is_refused(fitted, open_set, pilot, tmp_path):
+    path = tmp_path / "page.html"
+    with pytest.raises(DataError, match="open_set: expected an OpenSetExtrapolator, found Baye"):
+        cb.write_report(fitted, K, path, open_set=fitted)
+    other = cb.OpenSetExtrapolator().fit(pilot.task.subsample(60, random_seed=1), draws=20)
+    with pytest.raises(DataError, match="open_set: it was fitted to another task"):
+        cb.write_report(fitted, K, path, open_set=other)
+    with pytest.raises(DataError, match="fpir: "):
+        cb.write_report(fitted, K, path, open_set=open_set, fpir=2)
+    assert not path.exists()
