@@ -103,11 +103,12 @@ def det_chart(
     exact, limit = [], best_wrong_score(model)
     for size, name in names.items():
         thresholds = model.thresholds(size, _N_THRESHOLDS)
-        rates = model.predict(size, threshold=thresholds, rank=best)
+        at = np.clip(limit, thresholds.min(), thresholds.max())
+        rates = model.predict(size, threshold=[*thresholds, at], rank=best)
         ribbon = _det_ribbon(rates, prob, kind)
         chart.ribbon(name, ribbon)
-        fpir = model.predict(size, threshold=limit).fpir.mean().item()
-        if ribbon.x[0] <= fpir <= ribbon.x[-1]:
+        fpir = rates.fpir[..., -1].mean().item()
+        if at == limit and ribbon.x[0] <= fpir <= ribbon.x[-1]:
             there = np.exp(np.interp(np.log(fpir), np.log(ribbon.x), np.log(ribbon.mean)))
             chart.points(BEST_WRONG, np.array([fpir]), np.array([there]))
         if truth is not None and size < truth.n_classes:
@@ -226,9 +227,10 @@ def _fnir(rank: int) -> str:
 
 def _det_ribbon(rates: OpenSetPrediction, prob: float, kind: str) -> Ribbon:
     """FNIR at given FPIR over the curves of the draws."""
-    fpir, fnir = rates.fpir.isel(k=0), rates.fnir.isel(k=0)
     # From tight to loose thresholds, as interpolation needs it.
-    log_fpir = np.log(np.maximum(fpir.values[..., ::-1], np.finfo(float).tiny))
+    order = np.argsort(rates.fpir.mean(["chain", "draw", "k"]).values)
+    fpir, fnir = (rate.isel(k=0, threshold=order) for rate in (rates.fpir, rates.fnir))
+    log_fpir = np.log(np.maximum(fpir.values, np.finfo(float).tiny))
     log_fpir = np.maximum.accumulate(log_fpir, axis=-1)
     # All but a few draws reach so far in both directions.
     lowest = np.quantile(log_fpir[..., 0], (1 + prob) / 2)
@@ -236,7 +238,7 @@ def _det_ribbon(rates: OpenSetPrediction, prob: float, kind: str) -> Ribbon:
     grid = np.linspace(max(lowest, np.log(_SMALLEST)), highest, _N_RATES)
     curves = np.empty((*fpir.shape[:2], _N_RATES))
     for place in np.ndindex(curves.shape[:2]):
-        curves[place] = np.interp(grid, log_fpir[place], fnir.values[place][::-1])
+        curves[place] = np.interp(grid, log_fpir[place], fnir.values[place])
     draws = xr.DataArray(
         np.maximum(curves, _SMALLEST),
         {name: fnir[name] for name in ("chain", "draw")},
