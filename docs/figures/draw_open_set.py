@@ -1,0 +1,35 @@
+"""Draws the figures of docs/open_set.md and prints the numbers of its tables.
+
+Run from the root of the repository: `python docs/figures/draw_open_set.py`.
+"""
+
+from pathlib import Path
+
+import classex_bayes as cb
+
+HERE = Path(__file__).parent
+K = [300, 2964, 100_000]
+
+
+def main() -> None:
+    """Answer the questions of the page in its order."""
+    everything = cb.load_glyphs().task()
+    pilot = everything.subsample(300, random_seed=1)
+    model = cb.OpenSetExtrapolator().fit(pilot, random_seed=1)
+    rates = model.predict(K, fpir=0.01)
+    print(rates)
+    for k in K[:2]:
+        exact = cb.open_set_rates(everything, k, rates.threshold.sel(k=k).item())
+        print(k, exact["fnir"].item(), exact["fpir"].item())
+    cb.plots.plot_det(model, K, truth=everything).savefig(HERE / "det.png")
+    cb.plots.plot_threshold(model, K, truth=everything).savefig(HERE / "thresholds.png")
+
+    selective = model.predict_selective(K[:2], accuracy=0.9)
+    print(selective)
+    for k in K[:2]:
+        exact = cb.open_set_rates(everything, k, selective.threshold.sel(k=k).item())
+        print(k, exact["accuracy"].item(), exact["answered"].item())
+
+
+if __name__ == "__main__":
+    main()
