@@ -95,6 +95,13 @@ def test_probes_of_no_class_have_their_own_best_wrong_score(scores, pilot):
     others = distances[~half[y]][:, half]
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, draws=100, chains=2, random_seed=1)
     assert best_wrong_score(model) == pytest.approx(others.min(), rel=1e-9)
+    assert BEST_WRONG in [mark.series for mark in det_chart(model, 500).marks]
+    # One that is nearer than all that a curve shows is not on it.
+    others[0, 0] = 1e-9
+    model.fit(task, nonmated=others, draws=100, chains=2, random_seed=1)
+    assert best_wrong_score(model) == pytest.approx(1e-9)
+    chart = det_chart(model, 500, ci_prob=0.1)
+    assert BEST_WRONG not in [mark.series for mark in chart.marks]
 
 
 @pytest.mark.parametrize("backend", ["matplotlib", "plotly", "bokeh"])
