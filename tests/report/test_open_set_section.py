@@ -43,7 +43,7 @@ def test_numbers_are_those_of_the_model(text, open_set):
             assert row["mean"] == pytest.approx(draws.mean(["chain", "draw"])[place].item())
             assert (row["lower"], row["upper"]) == pytest.approx((lower[place], upper[place]))
             assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item())
-    table = re.search(r'<table id="rates">(.*?)</table>', text, re.S)[1]
+    table = re.search(r'<table id="rates"[^>]*>(.*?)</table>', text, re.S)[1]
     cells = [float(value) for value in re.findall(r'<data value="([^"]+)"', table)]
     columns = ("mean", "lower", "upper")
     expected = [
