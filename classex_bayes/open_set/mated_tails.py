@@ -14,15 +14,19 @@ import numpy as np
 import xarray as xr
 from scipy.special import bdtr, expit, logit
 
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
+from classex_bayes.bayes.tails.scale_choice import loss_bounds
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
     split_linearly,
     tail_law_with_error,
 )
-from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _LOG_P = np.linspace(-60.0, -1e-3, 6000)
@@ -70,6 +74,32 @@ class MatedTails:
     share: FloatArray
     group: IntArray
     group_weight: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        task: SourceTask,
+        nearest: NearestClasses,
+        scale: DistanceScale,
+        parameters: FloatArray,
+        wrong: WrongTails,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Tails of the true classes, resampled together with the wrong ones."""
+        log_true, depth = scale.log_distance(nearest.true), depths_of(nearest, scale)
+        effect = max(task.design_effect(), 1.0)
+        return cls(
+            task.n_classes,
+            log_true,
+            depth,
+            np.array(loss_bounds(task)),
+            parameters,
+            wrong.exponent,
+            _decline(wrong, log_true, depth > 0, effect, len(parameters), rng),
+            wrong.share,
+            wrong.group,
+            wrong.group_weight,
+        )
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
@@ -196,10 +226,9 @@ class MatedTails:
         )
 
 
-def draw_decline(
-    lists: ProbeLists,
+def _decline(
+    wrong: WrongTails,
     log_true: FloatArray,
-    exponent: FloatArray,
     in_tail: BoolArray,
     design_effect: float,
     draws: int,
@@ -211,7 +240,8 @@ def draw_decline(
     the true one at d. Under the law :math:`(t / d)^{r m}` the depths
     :math:`m \log(d / d_l)` are exponential with rate r. Those of one instance count once.
     """
-    inwards = exponent[:, None] * (log_true[:, None] - lists.log_distance)
+    lists = wrong.lists
+    inwards = wrong.exponent[:, None] * (log_true[:, None] - lists.log_distance)
     nearer = (inwards > 0) & np.isfinite(inwards) & in_tail[:, None]
     number = nearer.sum(axis=1)
     lost = number > 0

@@ -106,14 +106,16 @@ def open_set_rates(
             lambda values, part: top_accuracy_given_losses(values, k1, part, best),
             losses, counts, weight * accepted,
         )  # fmt: skip
-        none = weighted_over_losses(
-            lambda values, part: accuracy_given_losses(values, k1, part), number, counts + 1, weight
-        )
         silent = weighted_over_losses(
             lambda values, part: accuracy_given_losses(values, k1, part),
             number, counts, weight * ~accepted,
         )  # fmt: skip
-        fnir[:, column], fpir[:, column], answered[:, column] = 1 - found, 1 - none, 1 - silent
+        fnir[:, column], answered[:, column] = 1 - found, 1 - silent
+        # Sums of chances stay exactly 0 where no wrong score reaches the threshold.
+        fpir[:, column] = weighted_over_losses(
+            lambda values, part: 1 - accuracy_given_losses(values, k1, part),
+            number, counts + 1, weight,
+        )  # fmt: skip
     first = fnir if best == 1 else open_set_rates(task, counts, thresholds).fnir.values
     right = 1 - first
     accuracy = np.divide(right, answered, out=np.ones(shape), where=answered > 0)

@@ -26,17 +26,16 @@ from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
-from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import (
+    LARGEST_SLOPE,
     best_scale,
     competitor_effect,
-    loss_bounds,
     why_no_tails,
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves, tail_sample
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
-from classex_bayes.open_set.mated_tails import MatedTails, draw_decline
+from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
@@ -49,8 +48,6 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DET_ENDS = 0.9, 1e-5
 _ROUNDING = 1e-9
-# Slopes of real populations lie below it, but for one, which tails predict badly.
-LARGEST_SLOPE = 1.25
 _MOST_UNKNOWN = 0.01  # share of the true classes of which a threshold does not tell
 _USUAL_FPIR = 0.01  # at k1, of the rates in a summary
 _WRONG, _NONMATED = "wrong", "nonmated"
@@ -69,9 +66,9 @@ class OpenSetExtrapolator(FittedModel):
         FPIR(k, t) &= 1 - E\bigl[(1 - p_t)^k\bigr].
 
     Every test instance is a mated probe, and a non-mated one for the classes that it is not of.
-    Both chances follow from local tails: among the j = 4 nearest wrong classes, the logarithm of
-    the chance falls with the depth :math:`q = m \log(r_j / d)` of a distance d. For true classes,
-    the calibration is that of `ScoreInformedExtrapolator`. For thresholds,
+    Both chances fall with the depth :math:`q = m \log(r_j / d)` of a distance d in the local tail
+    of the j = 4 nearest wrong classes. For true classes, the calibration is that of
+    `ScoreInformedExtrapolator`. For thresholds,
 
     .. math:: p_t = \frac{j}{n}\, e^c S(q)\, F e^{\delta(t)}
 
@@ -101,6 +98,8 @@ class OpenSetExtrapolator(FittedModel):
         Scale of the scores s on which they are taken for distances.
     pareto_k_ : float
         Largest tail index of the importance weights behind the draws; above 0.7 they are uncertain.
+    best_wrong_score_ : float
+        Best score of a non-mated probe, beyond which FPIR has no data.
     idata : DataTree
         Groups posterior, observed_data, mated, wrong, wrong_draws, and those of non-mated probes.
     task : SourceTask or None
@@ -206,19 +205,8 @@ class OpenSetExtrapolator(FittedModel):
         settings = size, drift, self.tail, wrong_rng
         shared = competitor_effect(task)
         wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
-        depth, log_true = depths_of(nearest, scale), scale.log_distance(nearest.true)
-        mated = MatedTails(
-            task.n_classes,
-            log_true,
-            depth,
-            np.array(loss_bounds(task)),
-            np.column_stack([sample.draw(size, rng), discrepancy * rng.standard_normal(size)]),
-            wrong.exponent,
-            draw_decline(lists, log_true, wrong.exponent, depth > 0, effect, size, rng),
-            wrong.share,
-            wrong.group,
-            wrong.group_weight,
-        )
+        parameters = [sample.draw(size, rng), discrepancy * rng.standard_normal(size)]
+        mated = MatedTails.of(task, nearest, scale, np.column_stack(parameters), wrong, rng)
         tree = xr.DataTree(xr.Dataset())
         tree.attrs.update(task_size(task))
         posterior, instances = mated.groups(shape)
@@ -319,6 +307,15 @@ class OpenSetExtrapolator(FittedModel):
     def pareto_k_(self) -> float:
         """Largest tail index of the importance weights."""
         return float(self._require("_tree").attrs["pareto_k"])
+
+    @property
+    def best_wrong_score_(self) -> float:
+        """Best score, or smallest distance, of a non-mated probe: FPIR has no data beyond it."""
+        return float(self._score(self._require("_rates").nonmated.tightest))
+
+    def _score(self, log_distance: Any) -> FloatArray:
+        """Scores, or distances, at log distances."""
+        return self._sign * self._scale.score(np.asarray(log_distance))
 
     def _doubt_of_weights(self) -> str:
         return (
@@ -501,7 +498,7 @@ class OpenSetExtrapolator(FittedModel):
         ends = [self._rates.loosest_fpir(limit, size) for limit in _DET_ENDS]
         tightest, _ = self._rates.known_range
         loose, tight = (tightest if end is None else max(end, tightest) for end in ends)
-        return self._sign * self._scale.score(np.linspace(loose, tight, many))
+        return self._score(np.linspace(loose, tight, many))
 
     def _given(self, threshold: Any, counts: IntArray, other: str) -> FloatArray:
         """Log distances (n_k, n_thresholds) of thresholds given as scores or distances."""
@@ -514,7 +511,7 @@ class OpenSetExtrapolator(FittedModel):
         rounding = _ROUNDING * (loose - tight)
         outside = (log_distance > loose + rounding) | (log_distance < tight - rounding)
         if outside.any():
-            ends = np.sort(self._sign * self._scale.score(np.array([tight, loose])))
+            ends = np.sort(self._score([tight, loose]))
             raise DataError(
                 f"threshold: found {given[np.argmax(outside)]:g}, expected a number between the "
                 f"smallest and the largest of the {kind} of the pilot that are known, "
@@ -552,18 +549,15 @@ class OpenSetExtrapolator(FittedModel):
         threshold: Any,
     ) -> dict[str, Any]:
         """Draws of rates (chain, draw, k), and threshold if several were given."""
-        sizes = self.posterior_.sizes
-        dims, coords = (*SAMPLE_DIMS, "k", "threshold"), {"k": counts}
+        sample = {dim: self.posterior_[dim].values for dim in SAMPLE_DIMS}
+        shape = [values.size for values in sample.values()]
+        dims, coords = (*SAMPLE_DIMS, "k", "threshold"), {**sample, "k": counts}
         arrays = {}
         for name, rate in rates.items():
             rows = zip(chosen, counts.tolist(), strict=True)
-            draws = [[rate(at, k) for at in row] for row, k in rows]
-            values = np.moveaxis(np.array(draws), -1, 0).reshape(
-                *(sizes[dim] for dim in SAMPLE_DIMS), *chosen.shape
-            )
-            for dim in SAMPLE_DIMS:
-                coords[dim] = self.posterior_[dim].values
-            array = xr.DataArray(values, dims=dims, coords=coords, name=name)
+            draws = np.array([[rate(at, k) for at in row] for row, k in rows])
+            values = np.moveaxis(draws, -1, 0).reshape(*shape, *chosen.shape)
+            array = xr.DataArray(values, coords, dims, name)
             if np.ndim(threshold) == 0:
                 array = array.isel(threshold=0)
             else:
@@ -576,8 +570,8 @@ class OpenSetExtrapolator(FittedModel):
         if np.ndim(threshold):
             values = np.asarray(threshold, dtype=float)
             return xr.DataArray(values, {"threshold": values}, "threshold", "threshold")
-        scores = self._sign * self._scale.score(chosen[:, 0])
-        return xr.DataArray(scores, {"k": counts}, "k", "threshold")
+        scores = self._score(chosen[:, 0]) if threshold is None else np.full(counts.size, threshold)
+        return xr.DataArray(scores.astype(float), {"k": counts}, "k", "threshold")
 
     def _notes(self, chosen: FloatArray, counts: IntArray, tails: WrongTails) -> tuple[str, ...]:
         notes = [*self._data_notes]
@@ -589,12 +583,10 @@ class OpenSetExtrapolator(FittedModel):
                 f"losses fall {slope:.2f} times as fast as the tails of the distances, which may "
                 "mislead FNIR; compare its loosest value with BayesianExtrapolator"
             )
-        best = float(tails.lists.log_distance[:, 0].min())
-        if chosen.min() < best:
-            score = self._sign * float(self._scale.score(np.array(best)))
+        if chosen.min() < tails.tightest:
             notes.append(
                 f"no wrong score of the pilot reaches some of these thresholds (the best one is "
-                f"{score:.6g}): what is said of wrong scores there rests on the tail "
-                f"{self._fitted_parameters['tail']!r}, not on data"
+                f"{self._score(tails.tightest):.6g}): what is said of wrong scores there rests on "
+                f"the tail {self._fitted_parameters['tail']!r}, not on data"
             )
         return (*notes, *far_beyond(int(counts.max()), self._n_classes))

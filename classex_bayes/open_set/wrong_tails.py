@@ -155,6 +155,11 @@ class WrongTails:
         return float(self.lists.log_distance[finite].max())
 
     @property
+    def tightest(self) -> float:
+        """Log distance of the nearest wrong class of any probe."""
+        return float(self.lists.log_distance[:, 0].min())
+
+    @property
     def share(self) -> FloatArray:
         """Share (n,) of the weight of its group that a probe has."""
         total = np.bincount(self.group, self.lists.weight)[self.group]

@@ -7,7 +7,6 @@ import xarray as xr
 from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import class_counts, whole_number
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
@@ -100,7 +99,7 @@ def det_chart(
     names = {size: _name(size, prob, kind) for size in counts.tolist()}
     others = {BEST_WRONG: INK} | ({} if truth is None else {TRUTH: INK})
     chart = Chart({**dict.fromkeys(names.values()), **others}, log_y=True)
-    exact, limit = [], best_wrong_score(model)
+    exact, limit = [], model.best_wrong_score_
     for size, name in names.items():
         thresholds = model.thresholds(size, _N_THRESHOLDS)
         at = np.clip(limit, thresholds.min(), thresholds.max())
@@ -172,7 +171,7 @@ def plot_threshold(
     names = {size: _name(size, prob, kind) for size in counts.tolist()}
     others = {BEST_WRONG: MUTED} | ({} if truth is None else {TRUTH: INK})
     chart = Chart({**dict.fromkeys(names.values()), **others}, _RATES, log_x=False, log_y=True)
-    limit = best_wrong_score(model)
+    limit = model.best_wrong_score_
     for rate in _RATES:
         for size, name in names.items():
             draws = np.maximum(getattr(rates, rate).sel(k=size), _SMALLEST)
@@ -190,15 +189,6 @@ def plot_threshold(
     accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     return chart.labelled(title, x_label, "FPIR", _fnir(best)).draw(backend)
-
-
-def best_wrong_score(model: OpenSetExtrapolator) -> float:
-    """Best score of a wrong class at the probes that FPIR is of, as a threshold of the model."""
-    tree = model.idata
-    group = "nonmated" if "nonmated" in tree.children else "wrong"
-    scale = DistanceScale(tree.attrs["scale_kind"], float(tree.attrs["scale_origin"]))
-    best = float(scale.score(tree[group].to_dataset()["log_distance"].values.min()))
-    return -best if tree.attrs["negated"] else best
 
 
 def _checked(

@@ -18,6 +18,7 @@ from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import (
+    LARGEST_SLOPE,
     best_scale,
     competitor_effect,
     loss_bounds,
@@ -35,9 +36,6 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import RandomSeed
 
-# Slopes of the populations of `classex_bayes.studies.corpus` lie below it, but for one, which
-# tails predict worse than ranks.
-_LARGEST_SLOPE = 1.25
 # What makes a contradiction: so many standard deviations, and so much that it matters.
 _CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.02
 HELD_OUT = "held_out_losses"  # its group in `idata`
@@ -184,7 +182,7 @@ class ScoreInformedExtrapolator(LawModel):
         posterior = tail_sample(table, mode, rng)
         number_of_draws = settings.chains * settings.draws
         parameters = posterior.draw(number_of_draws, rng)
-        if (slope := float(parameters[:, 1].mean())) > _LARGEST_SLOPE:
+        if (slope := float(parameters[:, 1].mean())) > LARGEST_SLOPE:
             why = f"losses fall {slope:.2f} times as fast as the tails of the distances"
             return self._fit_ranks(task, settings, seeds, why)
         tail_error = discrepancy * rng.standard_normal(number_of_draws)

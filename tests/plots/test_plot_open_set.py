@@ -5,7 +5,7 @@ import pytest
 
 import classex_bayes as cb
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.open_set_plot import BEST_WRONG, TRUTH, best_wrong_score, det_chart
+from classex_bayes.plots.open_set_plot import BEST_WRONG, TRUTH, det_chart
 
 K = [100, 5000]
 
@@ -75,7 +75,7 @@ def test_rates_against_the_threshold(scores, higher_is_better):
             drawn = getattr(model.predict(K, threshold=x), rate).sel(k=k)
             np.testing.assert_allclose(mean, np.maximum(drawn, 1e-6).mean(["chain", "draw"]))
     wrong = np.ma.masked_array(distances, np.eye(200, dtype=bool)[y])
-    assert best_wrong_score(model) == pytest.approx(sign * wrong.min(), rel=1e-9)
+    assert model.best_wrong_score_ == pytest.approx(sign * wrong.min(), rel=1e-9)
     best, _ = line(plot, f"line fpir {BEST_WRONG}", "fpir")
     assert best == pytest.approx([sign * wrong.min()] * 2, rel=1e-9)
     label = "scores from it" if higher_is_better else "distances up to it"
@@ -94,12 +94,12 @@ def test_probes_of_no_class_have_their_own_best_wrong_score(scores, pilot):
     )
     others = distances[~half[y]][:, half]
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, draws=100, chains=2, random_seed=1)
-    assert best_wrong_score(model) == pytest.approx(others.min(), rel=1e-9)
+    assert model.best_wrong_score_ == pytest.approx(others.min(), rel=1e-9)
     assert BEST_WRONG in [mark.series for mark in det_chart(model, 500).marks]
     # One that is nearer than all that a curve shows is not on it.
     others[0, 0] = 1e-9
     model.fit(task, nonmated=others, draws=100, chains=2, random_seed=1)
-    assert best_wrong_score(model) == pytest.approx(1e-9)
+    assert model.best_wrong_score_ == pytest.approx(1e-9)
     chart = det_chart(model, 500, ci_prob=0.1)
     assert BEST_WRONG not in [mark.series for mark in chart.marks]
 
