@@ -246,7 +246,7 @@ def _decline(
     number = nearer.sum(axis=1)
     lost = number > 0
     mean = np.where(nearer, inwards, 0.0).sum(axis=1)[lost] / number[lost]
-    weight = lists.weight[lost] / (lists.weight**2).sum() / design_effect
+    weight = lists.independent(design_effect)[lost]
     shape = _PRIOR_SHAPE + weight.sum()
     rate = _PRIOR_SHAPE / _PRIOR_MEAN + float(weight @ mean)
     return rng.gamma(shape, 1 / rate, draws)

@@ -96,6 +96,13 @@ class ProbeLists(NamedTuple):
         weight = weight[kept] / weight[kept].sum()
         return type(self)(log_distance[kept], classes[kept], weight, owner[kept], n_rivals)
 
+    def independent(self, design_effect: float) -> FloatArray:
+        """Weights (n,) that sum to the number of independent probes.
+
+        The design effect is that of dependence and of unequal weights together.
+        """
+        return self.weight * (len(self.weight) / design_effect)
+
     def above(self, log_threshold: float) -> IntArray:
         """Number (n,) of listed classes within a distance."""
         return (self.log_distance <= log_threshold).sum(axis=1)

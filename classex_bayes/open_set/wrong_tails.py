@@ -105,8 +105,7 @@ class WrongTails:
             ]
         )
         # All halves together count a probe once; those of one owner are alike.
-        independent = lists.weight / (lists.weight**2).sum() / design_effect
-        weight = np.tile(independent / len(halves), len(halves))
+        weight = np.tile(lists.independent(design_effect) / len(halves), len(halves))
         has_tail = ~np.isnan(np.concatenate(observed)[:, 0])
         held_out = HeldOutDepths.of(
             depths[has_tail], weight[has_tail], float(hierarchy.scatter(np.zeros(1))[0])

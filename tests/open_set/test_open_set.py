@@ -99,6 +99,20 @@ def test_on_the_source_classes_it_agrees_with_the_pilot(pilot, model):
         assert float(np.abs(away).max()) < 3
 
 
+def test_unequal_weights_leave_fewer_independent_probes(world):
+    """The information on the slope, less that of its prior, is in proportion to their number."""
+    weight = np.where(np.arange(200) < 180, 1.0, 20.0)
+    information, number = [], []
+    for class_weight in (np.full(200, 1 / 200), weight / weight.sum()):
+        task = world.task(200, 6, class_weight=class_weight)
+        slope = cb.OpenSetExtrapolator().fit(task, **FEW).posterior_["wrong_slope"]
+        information.append(float(slope.var()) ** -1 - 0.2**-2)
+        number.append(task.n_test / task.design_effect())
+    assert number[1] < 0.3 * number[0]
+    ratio = information[1] / information[0]
+    assert ratio == pytest.approx(number[1] / number[0], rel=0.4)
+
+
 def test_dedicated_nonmated_probes_set_fpir(world, pilot, model):
     """Probes that are nearer to all classes by a known factor."""
     rng = np.random.default_rng(3)
