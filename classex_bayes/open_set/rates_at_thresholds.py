@@ -71,21 +71,6 @@ class RatesAtThresholds:
         # Both are estimates, and a right answer is an answer.
         return np.where(answered > 0, right / np.maximum(answered, np.maximum(right, _TINY)), 1.0)
 
-    def loosest(self, holds: Callable[[float], bool], tightest: float) -> float | None:
-        """Log distance of the loosest threshold at which something holds; None if at none.
-
-        It is sought down to `tightest`, among 40 thresholds and between two of them.
-        """
-        scanned = np.linspace(self.nonmated.loosest, tightest, _SCANNED)
-        place = next((place for place, at in enumerate(scanned) if holds(float(at))), None)
-        if place is None or place == 0:
-            return None if place is None else float(scanned[0])
-        loose, tight = float(scanned[place - 1]), float(scanned[place])
-        for _ in range(_BISECTIONS):
-            middle = (loose + tight) / 2
-            loose, tight = (loose, middle) if holds(middle) else (middle, tight)
-        return tight
-
     def loosest_fpir(self, limit: float, k: int, level: float | None = None) -> float | None:
         """Log distance of the loosest threshold whose FPIR is at most `limit`.
 
@@ -96,13 +81,31 @@ class RatesAtThresholds:
             draws = self.fpir(at, k)
             return bool((draws.mean() if level is None else np.quantile(draws, level)) <= limit)
 
-        return self.loosest(holds, float(self.nonmated.grid[-1]))
+        return _loosest(holds, self.nonmated.loosest, float(self.nonmated.grid[-1]))
 
     def loosest_accuracy(self, limit: float, k: int, level: float) -> float | None:
         """Log distance of the loosest threshold with an accuracy of at least `limit`.
 
         That is a quantile of its draws at a level. None if there is no such threshold.
         """
-        return self.loosest(
-            lambda at: bool(np.quantile(self.accuracy(at, k), level) >= limit), self.known_range[0]
-        )
+
+        def holds(at: float) -> bool:
+            return bool(np.quantile(self.accuracy(at, k), level) >= limit)
+
+        return _loosest(holds, self.wrong.loosest, self.known_range[0])
+
+
+def _loosest(holds: Callable[[float], bool], loose: float, tight: float) -> float | None:
+    """Loosest threshold between two at which something holds, or None if it holds at none.
+
+    It is sought among 40 thresholds, then between two of them.
+    """
+    scanned = np.linspace(loose, tight, _SCANNED).tolist()
+    place = next((place for place, at in enumerate(scanned) if holds(at)), None)
+    if place is None or place == 0:
+        return None if place is None else scanned[0]
+    loose, tight = scanned[place - 1 : place + 1]
+    for _ in range(_BISECTIONS):
+        middle = (loose + tight) / 2
+        loose, tight = (loose, middle) if holds(middle) else (middle, tight)
+    return tight

@@ -125,6 +125,10 @@ def test_dedicated_nonmated_probes_set_fpir(world, pilot, model):
     assert float(found.fpir.mean()) == pytest.approx(expected, abs=3 * float(found.fpir.std()))
     same = model.predict(1000, threshold=threshold).fnir
     np.testing.assert_array_equal(found.fnir.values, same.values)
+    # A classifier that abstains meets no strangers, however near they are.
+    near = cb.OpenSetExtrapolator().fit(pilot, nonmated=0.01 * scores, **FEW)
+    chosen = [each.predict_selective(1000, accuracy=0.2) for each in (near, model)]
+    xr.testing.assert_equal(chosen[0].threshold, chosen[1].threshold)
 
 
 def test_a_pareto_tail_is_one_of_log_distances(world):
