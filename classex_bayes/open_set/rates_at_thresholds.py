@@ -10,6 +10,7 @@ from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.typing import FloatArray
 
 _SCANNED, _BISECTIONS = 40, 10
+_MOST_KEPT = 8  # numbers of classes and ranks whose chances are kept
 _TINY = 1e-300
 
 
@@ -30,7 +31,7 @@ class RatesAtThresholds:
     mated: MatedTails
     wrong: WrongTails
     nonmated: WrongTails
-    # Chances of a rank are the same at all thresholds.
+    # Chances of a rank are the same at all thresholds; megabytes each.
     _found: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @property
@@ -53,6 +54,8 @@ class RatesAtThresholds:
     def fnir(self, log_threshold: float, k: int, rank: int = 1) -> FloatArray:
         """FNIR with k enrolled classes and lists of `rank` candidates: shape (draws,)."""
         if (k, rank) not in self._found:
+            if len(self._found) == _MOST_KEPT:
+                self._found.pop(next(iter(self._found)))
             self._found[k, rank] = self.mated.found_given(k, rank)
         return 1 - self.mated.identified(log_threshold, self._found[k, rank])
 
