@@ -20,7 +20,7 @@ from classex_bayes.bayes.tails.scale_choice import loss_bounds
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
-    split_linearly,
+    on_grid_by_row,
     tail_law_with_error,
 )
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -133,15 +133,13 @@ class MatedTails:
         """Chance (draws,) that the true class is found (`found_given`) above a threshold."""
         by_depth, outside = found
         share = self.share * self.accepted(log_threshold)
-        inside = self.depth > 0
-        shape = self.group_weight.shape[1], DEPTHS.size
-        cells = np.zeros(shape)
-        for column, part in split_linearly(self.depth[inside], DEPTHS):
-            place = self.group[inside] * DEPTHS.size + column
-            cells += np.bincount(place, part * share[inside], cells.size).reshape(shape)
+        inside, n_groups = self.has_depth, self.group_weight.shape[1]
+        cells = on_grid_by_row(
+            self.group[inside], n_groups, self.depth[inside], share[inside], DEPTHS
+        )
         used = cells.any(axis=0)
         total = ((self.group_weight @ cells[:, used]) * by_depth[:, used]).sum(axis=1)
-        total += self.group_weight @ np.bincount(self.group, share * outside, shape[0])
+        total += self.group_weight @ np.bincount(self.group, share * outside, n_groups)
         return np.clip(total, 0.0, 1.0)
 
     @cached_property

@@ -15,7 +15,7 @@ import xarray as xr
 
 from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
-from classex_bayes.bayes.tails.tail_calibration import split_linearly
+from classex_bayes.bayes.tails.tail_calibration import on_grid_by_row
 from classex_bayes.open_set.depth_law import DEEPEST, HeldOutDepths, log_survival
 from classex_bayes.open_set.level_drift import level_drift, threshold_grid
 from classex_bayes.open_set.pareto_level import pareto_level
@@ -178,13 +178,12 @@ class WrongTails:
         share = self.share if kept is None else self.share * kept
         depth = self.depth(log_threshold)
         inside = depth > 0
-        shape = self.group_weight.shape[1], DEPTHS.size
-        by_depth = np.zeros(shape)
-        for column, part in split_linearly(depth[inside], DEPTHS):
-            place = self.group[inside] * DEPTHS.size + column
-            by_depth += np.bincount(place, part * share[inside], by_depth.size).reshape(shape)
+        n_groups = self.group_weight.shape[1]
+        by_depth = on_grid_by_row(
+            self.group[inside], n_groups, depth[inside], share[inside], DEPTHS
+        )
         counts, column = np.unique(self.lists.above(log_threshold)[~inside], return_inverse=True)
-        by_count = np.zeros((shape[0], counts.size))
+        by_count = np.zeros((n_groups, counts.size))
         np.add.at(by_count, (self.group[~inside], column), share[~inside])
         return by_depth, by_count, counts
 

@@ -78,9 +78,7 @@ class HeldOutTable:
         share = np.tile(weight, len(depths)) / len(depths)
         inside = depth > 0
         values, row = np.unique(lost[inside], return_inverse=True)
-        table = np.zeros((values.size, DEPTHS.size))
-        for column, part in split_linearly(depth[inside], DEPTHS):
-            np.add.at(table, (row, column), part * share[inside])
+        table = on_grid_by_row(row, values.size, depth[inside], share[inside], DEPTHS)
         return cls(values, table, (halves[0].size - 1) / 2)
 
     def group(self) -> xr.Dataset:
@@ -128,10 +126,21 @@ def split_linearly(values: FloatArray, grid: FloatArray) -> list[tuple[IntArray,
 
 def on_grid(values: FloatArray, weight: FloatArray | float, grid: FloatArray) -> FloatArray:
     """Weight of the values at each point of an even grid, split linearly."""
-    total = np.zeros(grid.size)
-    for place, part in split_linearly(values, grid):
-        total += np.bincount(place, part * weight, grid.size)
-    return total
+    return on_grid_by_row(0, 1, values, weight, grid)[0]
+
+
+def on_grid_by_row(
+    row: IntArray | int,
+    n_rows: int,
+    values: FloatArray,
+    weight: FloatArray | float,
+    grid: FloatArray,
+) -> FloatArray:
+    """As `on_grid`, apart for the values of each row: shape (n_rows, m)."""
+    total = np.zeros(n_rows * grid.size)
+    for column, part in split_linearly(values, grid):
+        total += np.bincount(row * grid.size + column, part * weight, total.size)
+    return total.reshape(n_rows, grid.size)
 
 
 def tail_law(
