@@ -104,7 +104,7 @@ class MatedTails:
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
         """Distinct bounds (2, m) of losses without a depth, and the place of each instance."""
-        bounds, place = np.unique(self.bounds[:, self.depth <= 0], axis=1, return_inverse=True)
+        bounds, place = np.unique(self.bounds[:, ~self.has_depth], axis=1, return_inverse=True)
         return bounds, place.ravel()
 
     def accepted(self, log_threshold: float) -> BoolArray:
@@ -118,15 +118,12 @@ class MatedTails:
         without a depth, 0 for the others.
         """
         chance = bdtr(rank - 1, k - 1, np.exp(_LOG_P))
-        by_depth = np.empty((len(self.parameters), DEPTHS.size))
-        for row, point in enumerate(self.parameters):
-            log_p, weight = tail_law_with_error(point[:3], point[3], self.n_classes - 1)
-            by_depth[row] = np.interp(log_p, _LOG_P, chance) @ weight
+        by_depth = self._mean_by_depth(lambda log_p: np.interp(log_p, _LOG_P, chance))
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
         laws = [law_outside(low, high, self.n_classes) for low, high in bounds.T]
         values = [np.interp(log_p, _LOG_P, chance) @ weight for log_p, weight in laws]
-        outside[self.depth <= 0] = np.array(values)[place] if values else 0.0
+        outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
 
     def identified(self, log_threshold: float, found: tuple[FloatArray, FloatArray]) -> FloatArray:
@@ -142,14 +139,18 @@ class MatedTails:
         total += self.group_weight @ np.bincount(self.group, share * outside, n_groups)
         return np.clip(total, 0.0, 1.0)
 
-    @cached_property
-    def _laws(self) -> FloatArray:
-        """Log of the mean chance (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
+    def _mean_by_depth(self, of_log_p: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Mean (draws, 151) of a function of log p at `DEPTHS`."""
         means = np.empty((len(self.parameters), DEPTHS.size))
         for row, point in enumerate(self.parameters):
             log_p, weight = tail_law_with_error(point[:3], point[3], self.n_classes - 1)
-            means[row] = np.exp(log_p) @ weight
-        return np.log(means)
+            means[row] = of_log_p(log_p) @ weight
+        return means
+
+    @cached_property
+    def _log_nearer(self) -> FloatArray:
+        """Log of the mean chance (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
+        return np.log(self._mean_by_depth(np.exp))
 
     @property
     def has_depth(self) -> BoolArray:
@@ -175,7 +176,7 @@ class MatedTails:
         cells, cell = np.unique(place, axis=1, return_inverse=True)
         depth, further = cells * _COARSE
         columns = np.rint(depth / (DEPTHS[1] - DEPTHS[0])).astype(int)
-        log_p = self._laws[:, columns] - self.decline[:, None] * further
+        log_p = self._log_nearer[:, columns] - self.decline[:, None] * further
         log_p = np.minimum(log_p, log_tail(depth + further))
         none = np.exp(n_rivals * np.log1p(-np.exp(np.minimum(log_p, _LOG_P[-1]))))
         n_groups, n_cells = self.group_weight.shape[1], depth.size
