@@ -14,7 +14,7 @@ from scipy.special import digamma, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, nearest_in_half
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -109,8 +109,7 @@ class ProbeLists(NamedTuple):
 
     def nearest_in(self, in_half: BoolArray) -> tuple[FloatArray, BoolArray]:
         """Log distances (n, j) of the j nearest classes of a half, and which entries are in it."""
-        here = in_half[self.classes] & (self.classes >= 0)
-        places = np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]
+        here, places = nearest_in_half(self.classes, in_half)
         wrong = np.take_along_axis(self.log_distance, places, axis=1)
         return np.where(np.take_along_axis(here, places, axis=1), wrong, np.inf), here
 

@@ -93,12 +93,19 @@ def held_out_losses(
 
     The depth is negative, too, where fewer than j classes of the half are listed.
     """
-    listed = nearest.classes >= 0
-    here = listed & in_half[nearest.classes]
-    places = np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]
+    here, places = nearest_in_half(nearest.classes, in_half)
     wrong = scale.log_distance(np.take_along_axis(nearest.scores, places, axis=1))
     enough = np.take_along_axis(here, places[:, -1:], axis=1)[:, 0]
     depth = np.full(nearest.true.size, OUTSIDE)
     depth[enough] = tail_depths(wrong[enough], scale.log_distance(nearest.true[enough]))
     nearer = nearest.scores > nearest.true[:, None]
-    return depth, (nearer & listed & ~here).sum(axis=1)
+    return depth, (nearer & (nearest.classes >= 0) & ~here).sum(axis=1)
+
+
+def nearest_in_half(classes: IntArray, in_half: BoolArray) -> tuple[BoolArray, IntArray]:
+    """Which of the listed classes (n, M) are in a half (k1,), and places (n, j) of the nearest.
+
+    If fewer than j are in it, places of others follow.
+    """
+    here = (classes >= 0) & in_half[classes]
+    return here, np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]
