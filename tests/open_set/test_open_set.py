@@ -23,6 +23,16 @@ def model(pilot):
     return cb.OpenSetExtrapolator().fit(pilot, **FEW)
 
 
+@pytest.fixture(scope="module")
+def many(world):
+    """Models of 16 pilots."""
+    tasks = (world.task(100, seed) for seed in range(16))
+    return [
+        cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)
+        for seed, task in enumerate(tasks)
+    ]
+
+
 def characters(n_classes, random_seed):
     return cb.load_glyphs().task().subsample(n_classes, random_seed=random_seed)
 
@@ -30,14 +40,13 @@ def characters(n_classes, random_seed):
 # Statistical truth
 
 
-def test_intervals_hold_in_a_world_of_power_laws(world):
+def test_intervals_hold_in_a_world_of_power_laws(world, many):
     """90% intervals of many pilots, at three numbers of classes and three levels of FPIR."""
     cells = [(k, fpir) for k in (300, 1000, 3000) for fpir in (0.1, 0.3, 0.6)]
     at = {cell: world.threshold(*cell) for cell in cells}
     truth = {cell: world.rates(cell[0], at[cell]) for cell in cells}
     held = []
-    for seed in range(16):
-        fitted = cb.OpenSetExtrapolator().fit(world.task(100, seed), draws=150, random_seed=seed)
+    for fitted in many:
         for (k, fpir), threshold in at.items():
             rates = fitted.predict(k, threshold=threshold)
             for name, expected in zip(("fnir", "fpir"), truth[k, fpir], strict=True):
@@ -49,11 +58,10 @@ def test_intervals_hold_in_a_world_of_power_laws(world):
         assert 0.8 <= share <= 1
 
 
-def test_the_threshold_keeps_its_promise(world):
+def test_the_threshold_keeps_its_promise(world, many):
     """FPIR at ten times the classes of the pilot, promised with a probability of 95%."""
     kept = []
-    for seed in range(16):
-        fitted = cb.OpenSetExtrapolator().fit(world.task(100, seed), draws=150, random_seed=seed)
+    for fitted in many:
         chosen = fitted.predict(1000, fpir=0.05)
         assert np.quantile(chosen.fpir, 0.95) == pytest.approx(0.05, rel=0.02)
         kept.append(world.rates(1000, float(chosen.threshold[0]))[1] <= 0.05)
