@@ -8,6 +8,7 @@ import pandas as pd
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.arrays import readable
+from classex_bayes.task.retrieval_runs import ENTRY_COLUMNS
 
 _COLUMNS = {
     "qrels": ("query_id", "iteration", "doc_id", "relevance"),
@@ -20,7 +21,7 @@ def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
 
     The columns are separated by blanks or tabs. Ranks of a run are ignored, as by trec_eval.
     """
-    names, number = _COLUMNS[kind], {"qrels": "relevance", "run": "score"}[kind]
+    names, wanted = _COLUMNS[kind], ENTRY_COLUMNS[kind]
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     with readable(path):
@@ -33,5 +34,5 @@ def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
             found = " ".join(table.iloc[row]).strip()
             raise DataError(f"{kind}: found {found!r} in row {row}, expected {' '.join(names)}")
         table.columns = names
-        table[number] = table[number].astype(float)
-    return table[["query_id", "doc_id", number]]
+        table[wanted[2]] = table[wanted[2]].astype(float)
+    return table[list(wanted)]

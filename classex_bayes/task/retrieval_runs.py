@@ -13,7 +13,11 @@ from classex_bayes.task.search_results import SearchResults, search_results
 from classex_bayes.typing import FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
-_NUMBER = {"qrels": "relevance", "run": "score"}
+# Columns of judgements and of runs: query, document and number.
+ENTRY_COLUMNS = {
+    "qrels": ("query_id", "doc_id", "relevance"),
+    "run": ("query_id", "doc_id", "score"),
+}
 
 
 class _Entries(NamedTuple):
@@ -128,7 +132,7 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
 
 def _read_entries(values: Any, name: str) -> _NamedEntries:
     """Queries and documents with their numbers, of mappings or a frame."""
-    columns = ("query_id", "doc_id", _NUMBER[name])
+    columns = ENTRY_COLUMNS[name]
     if is_frame(values):
         lacking = [column for column in columns if column not in values.columns]
         if lacking:
@@ -176,9 +180,10 @@ def _refuse_bad(entries: _NamedEntries, name: str) -> None:
         bad = ~np.isfinite(entries.number.astype(np.float32))
     if bad.any():
         row = int(np.argmax(bad))
+        what = ENTRY_COLUMNS[name][2]
         raise DataError(
-            f"{name}: found {_NUMBER[name]} {entries.number[row]} of {_place(entries, row)}, "
-            "expected a finite number in single precision"
+            f"{name}: found {what} {entries.number[row]} of {_place(entries, row)}, expected a "
+            "finite number in single precision"
         )
     twice = pd.MultiIndex.from_arrays([entries.query, entries.document]).duplicated()
     if twice.any():
