@@ -121,16 +121,13 @@ def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:
     return model, ""
 
 
-def _identification(
-    task: Any, counts: list[int], fpir: float, options: FitOptions
-) -> tuple[Any, Any]:
-    """A model of open-set identification, and its rates where FPIR is below the one wanted."""
+def identification(task: Any, options: FitOptions) -> Any:
+    """A fitted model of open-set identification."""
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
-    model = OpenSetExtrapolator().fit(
+    return OpenSetExtrapolator().fit(
         task, draws=options.draws, chains=options.chains, random_seed=options.seed
     )
-    return model, model.predict(counts, fpir=fpir)
 
 
 def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
@@ -193,7 +190,10 @@ def analyse(
     """
     with terminal.warnings_as_notes():
         # What scores do not tell is said before the sampler begins.
-        open_set = None if fpir is None else _identification(task, counts, fpir, fit)
+        open_set = None
+        if fpir is not None:
+            identified = identification(task, fit)
+            open_set = identified, identified.predict(counts, fpir=fpir)
         with Interruptions("the posterior is being saved, please wait") as interruptions:
             model, interruption = _fit(task, terminal, fit)
             interruptions.held = True

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.analysis import name_of, read, save_beside
+from classex_bayes.cli.analysis import identification, name_of, read, save_beside
 from classex_bayes.cli.console import (
     NOT_CONVERGED,
     NOT_WRITTEN,
@@ -58,15 +58,12 @@ def identify(
         terminal.error(f"{error}; the answer goes to standard output")
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
-    from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.results import interval_settings
 
     level, _ = interval_settings(fit.ci_prob, None)
     figure = out / f"{name_of(files)}-det.png"
     with terminal.warnings_as_notes():
-        model = OpenSetExtrapolator().fit(
-            task, draws=fit.draws, chains=fit.chains, random_seed=fit.seed
-        )
+        model = identification(task, fit)
         rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
         written, failures = save_beside(model, figure)
         try:
@@ -94,10 +91,11 @@ def identify(
 
 
 def _table(rates: Any, ci_prob: float) -> Table:
+    from classex_bayes.formatting import capitalized
     from classex_bayes.results import interval_name
 
-    title = f"{rates.description}, from {rates.n_classes:,} source classes"
-    table = Table(title=title[:1].upper() + title[1:], title_justify="left")
+    title = f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes"
+    table = Table(title=title, title_justify="left")
     table.add_column("rate")
     for name in ("k", "threshold", "mean"):
         table.add_column(name, justify="right")

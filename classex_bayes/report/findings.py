@@ -77,9 +77,8 @@ def findings_of(
 ) -> Findings:
     """Predict with a fitted model, and with references fitted to its task.
 
-    Arguments are those of `compare`; `target` is the accuracy wanted, of
-    no other metric. The `partial` of an
-    `Interrupted` are the findings without the references that were not fitted yet.
+    Arguments are those of `compare`; `target` is the accuracy wanted, of no other metric. The
+    `partial` of an `Interrupted` are the findings without the references that were not fitted yet.
     """
     level, _ = interval_settings(ci_prob, None)
     accuracy_target(target, metric)
