@@ -42,7 +42,7 @@ def setting(name, n_source):
     wrong = -everything.nearest_classes.scores[:, :8]
     candidates = np.quantile(wrong, np.geomspace(1e-4, 0.99, 150))
     at_ten = min(10 * n_source, largest)
-    known = cb.open_set_rates(everything, at_ten, candidates).fpir.values[0]
+    known = cb.open_set_rates(everything, at_ten, candidates)["fpir"].values[0]
     thresholds = np.interp(FPIR, known, candidates)
     return everything, k, at_ten, thresholds, cb.open_set_rates(everything, k, thresholds)
 
@@ -76,7 +76,7 @@ def pilot(name, n_source, seed, tail, stated):
                 chosen = float(model.predict(at_ten, fpir=limit).threshold[0])
             except cb.DataError:
                 continue
-            reached = float(cb.open_set_rates(everything, at_ten, chosen).fpir[0, 0])
+            reached = float(cb.open_set_rates(everything, at_ten, chosen)["fpir"][0, 0])
             promises.append((name, n_source, tail, limit, reached <= limit))
     return rows, promises
 
