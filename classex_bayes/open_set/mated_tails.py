@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 import xarray as xr
-from scipy.special import bdtr, expit, logit
+from scipy.special import betaincc, expit, logit
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
@@ -117,7 +117,8 @@ class MatedTails:
         The first (draws, 151) are those at the depths `DEPTHS`, the second (n,) those of instances
         without a depth, 0 for the others.
         """
-        chance = bdtr(rank - 1, k - 1, np.exp(_LOG_P))
+        # P(Bin(k - 1, p) < rank) as an incomplete beta function, which takes any k.
+        chance = betaincc(rank, k - rank, np.exp(_LOG_P)) if rank < k else np.ones(_LOG_P.size)
         by_depth = self._mean_by_depth(lambda log_p: np.interp(log_p, _LOG_P, chance))
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
@@ -240,7 +241,8 @@ def _decline(
     :math:`m \log(d / d_l)` are exponential with rate r. Those of one instance count once.
     """
     lists = wrong.lists
-    inwards = wrong.exponent[:, None] * (log_true[:, None] - lists.log_distance)
+    with np.errstate(invalid="ignore"):  # both are infinite where they are ruled out
+        inwards = wrong.exponent[:, None] * (log_true[:, None] - lists.log_distance)
     nearer = (inwards > 0) & np.isfinite(inwards) & in_tail[:, None]
     number = nearer.sum(axis=1)
     lost = number > 0

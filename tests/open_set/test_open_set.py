@@ -173,6 +173,24 @@ def test_a_promised_accuracy(world):
     assert float(chosen.threshold[1]) < float(chosen.threshold[0])  # distances: tighter
 
 
+def test_every_accepted_true_class_is_in_a_list_of_all_classes(model):
+    threshold = float(np.median(model.idata["observed_data"]["true_score"]))
+    rates = model.predict([2, 20], threshold=-threshold, rank=20)
+    loose, tight = rates.fnir.transpose("k", ...).values
+    np.testing.assert_allclose(loose, tight)
+    assert loose.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_rates_with_very_many_classes(world, model):
+    threshold = world.threshold(1000, 0.5)
+    many = [10**9, 10**10, 10**12]
+    with pytest.warns(cb.exceptions.ExtrapolationWarning):
+        rates = model.predict(many, threshold=threshold, rank=3)
+    fnir, fpir = (rate.mean(SAMPLES).values for rate in (rates.fnir, rates.fpir))
+    assert np.all(np.diff(fnir) >= 0) and np.all(fnir > 0.7) and np.all(fnir <= 1)
+    assert np.all(np.diff(fpir) >= 0) and np.all(fpir > 0.99) and np.all(fpir <= 1)
+
+
 # Order and coherence
 
 
@@ -387,3 +405,11 @@ def test_a_threshold_beyond_the_ends_of_lists(world):
     fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
     with pytest.raises(cb.DataError, match=r"threshold: the lists of .*% of the instances end"):
         fitted.predict(500, threshold=float(np.median(np.sort(distances, axis=1)[:, 18])))
+
+
+def test_an_instance_without_any_score_is_never_identified(world):
+    scores = -np.asarray(world.task(80, 2).source.matrix)
+    scores[5] = -np.inf
+    task = cb.SourceTask.from_scores(scores, range(80))
+    rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(80, threshold=scores[0].min())
+    assert np.isfinite(rates.fpir).all() and float(rates.fnir.mean()) > 1 / 80
