@@ -14,7 +14,13 @@ from scipy.special import digamma, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, nearest_in_half
+from classex_bayes.bayes.tails.local_tails import (
+    LARGEST_DEPTH,
+    N_NEAREST,
+    nearest_in_half,
+    share_tied,
+)
+from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -88,6 +94,14 @@ class ProbeLists(NamedTuple):
         order = np.argsort(-values, axis=1, kind="stable")
         log_distance = scale.log_distance(np.take_along_axis(values, order, axis=1))
         classes = np.take_along_axis(best, order, axis=1)
+        # Scores beyond the origin of the scale have one distance, too.
+        tied = share_tied(NearestClasses(classes, -log_distance, np.full(n, -np.inf)))
+        if tied > LARGEST_TIED_SHARE:
+            raise DataError(
+                f"nonmated: the {N_NEAREST} best classes of {tied:.0%} of the probes have one "
+                "score, or one better than those of the task can be; expected scores of the kind "
+                "of the task, with all their digits"
+            )
         return cls(log_distance, classes, np.full(n, 1 / n), np.arange(n), n_classes)
 
     def at(self, kept: BoolArray) -> Self:

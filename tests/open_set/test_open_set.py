@@ -371,6 +371,8 @@ def test_bad_parameters(pilot, settings, message):
         (np.full((30, 120), np.nan), "nonmated: found nan at row 0"),
         (np.ones((3, 120)), "nonmated: found 3 probes, expected at least 20"),
         (-np.ones((30, 120)), "nonmated: found -1, better than a perfect score"),
+        (np.ones((30, 120)), "nonmated: the 4 best classes of 100% of the probes have one score"),
+        (np.zeros((30, 120)), "nonmated: the 4 best classes of 100% of the probes have one score"),
     ],
 )
 def test_bad_nonmated_scores(pilot, scores, message):
@@ -413,3 +415,12 @@ def test_an_instance_without_any_score_is_never_identified(world):
     task = cb.SourceTask.from_scores(scores, range(80))
     rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(80, threshold=scores[0].min())
     assert np.isfinite(rates.fpir).all() and float(rates.fnir.mean()) > 1 / 80
+
+
+def test_nonmated_scores_of_another_scale_are_refused():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(60, 60)) + 3 * np.eye(60)
+    with pytest.raises(cb.DataError, match="one better than those of the task can be"):
+        cb.OpenSetExtrapolator().fit(
+            cb.SourceTask.from_scores(scores, range(60)), nonmated=scores * 1000, **FEW
+        )

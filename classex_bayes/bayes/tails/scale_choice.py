@@ -13,7 +13,7 @@ from classex_bayes.typing import FloatArray, IntArray
 # Below, halves of the classes are too small for tails; and classes whose weights are so unequal
 # that few of them count do not tell how classes differ.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
-_LARGEST_TIED_SHARE = 0.05
+LARGEST_TIED_SHARE = 0.05
 # Slopes of the populations of `classex_bayes.studies.corpus` lie below it, but for one, which
 # tails predict worse than ranks.
 LARGEST_SLOPE = 1.25
@@ -37,7 +37,7 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
     if not np.isfinite(nearest.true).any():
         return "no true class is in its list, so that none has a score"
     tied = share_tied(nearest)
-    if task.kind == "decisions" or tied > _LARGEST_TIED_SHARE:
+    if task.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
             f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
             "have one score, or all behind the best few), so they tell no distances"
