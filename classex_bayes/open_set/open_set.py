@@ -379,8 +379,8 @@ class OpenSetExtrapolator(FittedModel):
         NotFittedError
             Before `fit`.
         DataError
-            Neither or both of threshold and fpir; thresholds outside the scores of the pilot; an
-            `fpir` that no threshold reaches; numbers out of range.
+            Neither or both of threshold and fpir; thresholds outside the scores of the pilot, or so
+            loose that lists end before; an unreachable `fpir`; numbers out of range.
 
         Warns
         -----
@@ -391,7 +391,7 @@ class OpenSetExtrapolator(FittedModel):
         counts, best = class_counts(k), whole_number(rank, "rank", 1)
         level = probability(prob, "prob")
         if fpir is None:
-            chosen, promise = self._given(threshold, counts, "fpir"), ""
+            chosen, promise = self._given(threshold, counts, "fpir", self._rates.nonmated), ""
         else:
             find = partial(self._rates.loosest_fpir, probability(fpir, "fpir"), level=level)
             chosen = self._sought(threshold, counts, f"fpir: {fpir}", find)
@@ -460,7 +460,7 @@ class OpenSetExtrapolator(FittedModel):
         self._require("_tree")
         counts, level = class_counts(k), probability(prob, "prob")
         if accuracy is None:
-            chosen, promise = self._given(threshold, counts, "accuracy"), ""
+            chosen, promise = self._given(threshold, counts, "accuracy", self._rates.wrong), ""
         else:
             wanted = probability(accuracy, "accuracy")
             find = partial(self._rates.loosest_accuracy, wanted, level=1 - level)
@@ -500,7 +500,7 @@ class OpenSetExtrapolator(FittedModel):
         loose, tight = (tightest if end is None else max(end, tightest) for end in ends)
         return self._score(np.linspace(loose, tight, many))
 
-    def _given(self, threshold: Any, counts: IntArray, other: str) -> FloatArray:
+    def _given(self, threshold: Any, counts: IntArray, other: str, tails: WrongTails) -> FloatArray:
         """Log distances (n_k, n_thresholds) of thresholds given as scores or distances."""
         if threshold is None:
             raise DataError(f"threshold: found none; give a threshold, or {other}=")
@@ -517,10 +517,16 @@ class OpenSetExtrapolator(FittedModel):
                 f"smallest and the largest of the {kind} of the pilot that are known, "
                 f"{ends[0]:.6g} and {ends[1]:.6g}"
             )
-        if (share := self._rates.unknown(float(log_distance.max()))) > _MOST_UNKNOWN:
+        loosest, fewest = float(log_distance.max()), int(counts.min())
+        if (share := self._rates.unknown(loosest)) > _MOST_UNKNOWN:
             raise DataError(
                 f"threshold: the lists of {share:.0%} of the instances end before it, and the true "
                 "class is not in them; use a tighter threshold or longer lists"
+            )
+        if tails.unlisted(loosest, fewest) > _MOST_UNKNOWN:
+            raise DataError(
+                "threshold: wrong classes reach it beyond the ends of lists, which tells little of "
+                f"{fewest:,} enrolled ones; use a tighter threshold, or open_set_rates"
             )
         return np.broadcast_to(log_distance, (counts.size, log_distance.size))
 

@@ -30,6 +30,7 @@ _MOST_GROUPS = 500  # of classes that are resampled together
 _COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for some probes
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below, 1 - p is 1
+_ENDED = 0.01  # share of the lists that may end before a threshold that is sought
 _PARAMETERS = "level", "slope", "shape", "spread"
 
 
@@ -149,9 +150,21 @@ class WrongTails:
 
     @property
     def loosest(self) -> float:
-        """Log distance of the farthest listed class."""
-        finite = np.isfinite(self.lists.log_distance)
-        return float(self.lists.log_distance[finite].max())
+        """Log distance that all lists but a few reach; beyond it, more classes may be nearer."""
+        finite = self.lists.log_distance[np.isfinite(self.lists.log_distance)]
+        ends = np.sort(self._ends)
+        return float(min(finite.max(), np.nextafter(ends[int(_ENDED * ends.size)], -np.inf)))
+
+    @property
+    def _ends(self) -> FloatArray:
+        """Log distances (n,) beyond which classes are not listed; infinite where all are listed."""
+        complete = self.lists.log_distance.shape[1] == self.lists.n_rivals
+        return self.lists.log_distance[:, -1] + (np.inf if complete else 0.0)
+
+    def unlisted(self, log_threshold: float, n_rivals: int) -> float:
+        """Share of the probes of which lists that end do not tell whether a class reaches it."""
+        none_listed = (1 + n_rivals / self.lists.n_rivals) ** -self.lists.log_distance.shape[1]
+        return float(self.lists.weight @ (self._ends <= log_threshold)) * none_listed
 
     @property
     def tightest(self) -> float:
@@ -208,7 +221,11 @@ class WrongTails:
         return log_p + log_survival(depth, slope, shape)
 
     def _drift_at(self, log_threshold: float) -> FloatArray:
-        """Drift (draws,) of the mean over all probes; beyond the grid it stays as it is."""
+        """Drift (draws,) of the mean over all probes; beyond the tight end it stays as it is."""
+        if log_threshold > self.grid[0]:
+            every = np.ones(len(self.lists.weight), dtype=bool)
+            moved = self._drift_of(every, log_threshold) - self._drift_of(every, self.grid[0])
+            return self.drift[:, 0] + moved
         at = np.interp(-log_threshold, -self.grid, np.arange(self.grid.size))
         left = min(int(at), self.grid.size - 2)
         return self.drift[:, left] + (at - left) * (self.drift[:, left + 1] - self.drift[:, left])
