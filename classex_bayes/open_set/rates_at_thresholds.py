@@ -9,7 +9,7 @@ from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.typing import FloatArray
 
-_SCANNED, _BISECTIONS = 40, 10
+_SCANNED, _BISECTIONS = 40, 16
 _MOST_KEPT = 8  # numbers of classes and ranks whose chances are kept
 _TINY = 1e-300
 
@@ -84,7 +84,8 @@ class RatesAtThresholds:
             draws = self.fpir(at, k)
             return bool((draws.mean() if level is None else np.quantile(draws, level)) <= limit)
 
-        return _loosest(holds, self.nonmated.loosest, float(self.nonmated.grid[-1]))
+        # FPIR falls all the way, so that the ends of the range are scanned alone.
+        return _loosest(holds, self.nonmated.loosest, float(self.nonmated.grid[-1]), 2)
 
     def loosest_accuracy(self, limit: float, k: int, level: float) -> float | None:
         """Log distance of the loosest threshold with an accuracy of at least `limit`.
@@ -95,15 +96,17 @@ class RatesAtThresholds:
         def holds(at: float) -> bool:
             return bool(np.quantile(self.accuracy(at, k), level) >= limit)
 
-        return _loosest(holds, self.wrong.loosest, self.known_range[0])
+        return _loosest(holds, self.wrong.loosest, self.known_range[0], _SCANNED)
 
 
-def _loosest(holds: Callable[[float], bool], loose: float, tight: float) -> float | None:
+def _loosest(
+    holds: Callable[[float], bool], loose: float, tight: float, n_scanned: int
+) -> float | None:
     """Loosest threshold between two at which something holds, or None if it holds at none.
 
-    It is sought among 40 thresholds, then between two of them.
+    It is sought among so many thresholds, then between two of them.
     """
-    scanned = np.linspace(loose, tight, _SCANNED).tolist()
+    scanned = np.linspace(loose, tight, n_scanned).tolist()
     place = next((place for place, at in enumerate(scanned) if holds(at)), None)
     if place is None or place == 0:
         return None if place is None else scanned[0]

@@ -18,10 +18,10 @@ from classex_bayes.exceptions import DataWarning, ExtrapolationWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 FPIR = 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9  # at 10 k1, of the thresholds
-LIMITS = 0.003, 0.01, 0.05, 0.2
+LIMITS = 0.003, 0.01, 0.1
 FACTORS = 3, 10, 30
 LEVEL = 0.9
-POPULATIONS = "characters", "Gaussian, 10 dimensions", "Gaussian, 3 dimensions"
+POPULATIONS = "characters", "Gaussian, 10 dimensions"
 RATES = "fnir", "fpir", "answered", "accuracy"
 
 
@@ -29,8 +29,7 @@ def population(name):
     """Task of all classes."""
     if name == "characters":
         return cb.load_glyphs().task()
-    dim, noise = (10, 0.2) if "10" in name else (3, 0.05)
-    law = GaussianNearestNeighbor(dim=dim, noise_variance=noise)
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     return cb.SourceTask.from_embeddings(*law.sample(9100, random_seed=5))
 
 
@@ -55,7 +54,7 @@ def pilot(name, n_source, seed, tail, stated):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         warnings.simplefilter("ignore", ExtrapolationWarning)
-        model = cb.OpenSetExtrapolator(tail=tail).fit(task, draws=250, random_seed=seed)
+        model = cb.OpenSetExtrapolator(tail=tail).fit(task, draws=150, random_seed=seed)
         for level, threshold in zip(FPIR, thresholds, strict=True):
             try:
                 found = [model.predict(k, threshold=threshold)]
