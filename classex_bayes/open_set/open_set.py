@@ -47,7 +47,6 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DET_ENDS = 0.9, 1e-5
-_ROUNDING = 1e-9
 _MOST_UNKNOWN = 0.01  # share of the true classes of which a threshold does not tell
 _USUAL_FPIR = 0.01  # at k1, of the rates in a summary
 _WRONG, _NONMATED = "wrong", "nonmated"
@@ -56,13 +55,13 @@ _WRONG, _NONMATED = "wrong", "nonmated"
 class OpenSetExtrapolator(FittedModel):
     r"""Posterior of FNIR and FPIR with more enrolled classes, from the scores of one pilot.
 
-    A system with k enrolled classes returns the best m candidates whose scores reach the threshold
+    A system with k enrolled classes returns the best R candidates whose scores reach the threshold
     t. With p the chance that a random wrong class scores better than the true one of a mated probe,
     and :math:`p_t` the chance that a random class reaches t at a non-mated probe,
 
     .. math::
 
-        FNIR(k, t) &= 1 - E\bigl[1\{s \ge t\}\, P(Bin(k - 1, p) < m)\bigr], \\
+        FNIR(k, t) &= 1 - E\bigl[1\{s \ge t\}\, P(Bin(k - 1, p) < R)\bigr], \\
         FPIR(k, t) &= 1 - E\bigl[(1 - p_t)^k\bigr].
 
     Every test instance is a mated probe, and a non-mated one for the classes that it is not of.
@@ -70,7 +69,7 @@ class OpenSetExtrapolator(FittedModel):
     of the j = 4 nearest wrong classes. For true classes, the calibration is that of
     `ScoreInformedExtrapolator`. For thresholds,
 
-    .. math:: p_t = \frac{j}{n}\, e^c S(q)\, F e^{\delta(t)}
+    .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
 
     has a generalised Pareto survival function S of depths, calibrated by the wrong classes of
     held-out halves, and a lognormal scatter F between probes, estimated by the covariance of their
@@ -364,7 +363,7 @@ class OpenSetExtrapolator(FittedModel):
             Instead of a threshold: the largest FPIR wanted. For each k the loosest threshold is
             sought at which :math:`P(FPIR(k, t) \le fpir) \ge prob`.
         rank : int
-            m, the length of the list of candidates that a mated probe must be in.
+            R, the length of the list of candidates that a mated probe must be in.
         prob : float
             Posterior probability with which FPIR keeps below `fpir`.
 
@@ -507,15 +506,14 @@ class OpenSetExtrapolator(FittedModel):
         kind = "distances" if self._sign < 0 else "scores"
         given = numbers(threshold, "threshold", kind, lambda values: values == values)
         log_distance = self._scale.log_distance(self._sign * given)
-        tight, loose = self._rates.known_range
-        rounding = _ROUNDING * (loose - tight)
-        outside = (log_distance > loose + rounding) | (log_distance < tight - rounding)
+        # Tighter than all scores there is no data, but thresholds that were sought may lie there.
+        tight, loose = float(self._rates.nonmated.grid[-1]), self._rates.known_range[1]
+        outside = (log_distance > loose) | (log_distance < tight)
         if outside.any():
             ends = np.sort(self._score([tight, loose]))
             raise DataError(
-                f"threshold: found {given[np.argmax(outside)]:g}, expected a number between the "
-                f"smallest and the largest of the {kind} of the pilot that are known, "
-                f"{ends[0]:.6g} and {ends[1]:.6g}"
+                f"threshold: found {given[np.argmax(outside)]:g}, expected a number between "
+                f"{ends[0]:.6g} and {ends[1]:.6g}, where the {kind} of the pilot and their tail lie"
             )
         loosest, fewest = float(log_distance.max()), int(counts.min())
         if (share := self._rates.unknown(loosest)) > _MOST_UNKNOWN:

@@ -153,7 +153,7 @@ class TailHierarchy:
     those in the other half, whose noise is independent. Given the observed tail of a probe, its
     location and exponent are their posterior means, and log p at the depth q has the variance
 
-    .. math:: v(q) = m^2 R_{11} - 2 m q R_{12} + q^2 R_{22},
+    .. math:: v(q) = m^2 R_{11} + 2 m q R_{12} + q^2 R_{22},
 
     R being their posterior covariance.
 
@@ -192,7 +192,7 @@ class TailHierarchy:
     def scatter(self, depth: FloatArray) -> FloatArray:
         """Standard deviation of log p at depths, given the observed tail."""
         exponent = float(np.exp(self.mean[1]))
-        variance = exponent**2 * self.rest[0, 0] - 2 * exponent * depth * self.rest[0, 1]
+        variance = exponent**2 * self.rest[0, 0] + 2 * exponent * depth * self.rest[0, 1]
         return np.sqrt(np.maximum(variance + depth**2 * self.rest[1, 1], _SMALLEST_VARIANCE))
 
 

@@ -78,12 +78,17 @@ def test_the_hierarchy_tells_differences_from_noise():
     lists = power_law_lists(n, n_rivals, rng, exponent, location[:, None])
     observed = observed_tails(lists.log_distance[:, :N])
     hierarchy = TailHierarchy.of(observed, halves)
-    _, shrunk = hierarchy.shrunk(observed)
+    centre, shrunk = hierarchy.shrunk(observed)
     error = np.log(shrunk) - np.log(exponent)
     # Better than the observed exponents, unbiased, and with the variance that it states.
     assert error.std() < 0.5 * np.nanstd(observed[:, 1] - np.log(exponent))
     assert error.mean() == pytest.approx(0, abs=0.02)
     assert error.var() == pytest.approx(hierarchy.rest[1, 1], rel=0.3)
+    # So has log p at every depth, in which errors of locations and of exponents add up.
+    for depth in (1.0, 4.0):
+        log_p = exponent * (centre - depth / shrunk - location)
+        stated = float(hierarchy.scatter(np.array(depth)))
+        assert (log_p + depth).std() == pytest.approx(stated, rel=0.08)
     # Alike probes have one exponent: nothing is left of the noise.
     alike = [tuple(observed_tails(power_law_lists(n, 200, rng).log_distance[:, :N]) for _ in "ab")]
     flat = TailHierarchy.of(observed_tails(power_law_lists(n, 400, rng).log_distance[:, :N]), alike)
