@@ -269,8 +269,8 @@ def test_the_cosine_and_similarities_have_thresholds_from_below():
 
 def test_sought_thresholds_can_be_given(model):
     """Also far beyond the scores of the pilot, where nobody is found."""
-    sought = model.predict([500, 50_000], fpir=0.001)
-    for row, k in enumerate((500, 50_000)):
+    sought = model.predict([500, 10_000], fpir=0.001)
+    for row, k in enumerate((500, 10_000)):
         again = model.predict(k, threshold=float(sought.threshold[row]))
         np.testing.assert_allclose(again.fpir[..., 0], sought.fpir[..., row], atol=1e-6)
         assert float(again.threshold[0]) == float(sought.threshold[row])
@@ -361,7 +361,10 @@ def test_the_model_tells_what_it_is(pilot, model):
     [
         ({}, "threshold: found none; give a threshold, or fpir="),
         ({"threshold": 0.5, "fpir": 0.1}, "threshold: found beside fpir: 0.1"),
-        ({"threshold": -1}, "threshold: found -1, expected a number between .* where the distances of the pilot"),
+        (
+            {"threshold": -1},
+            "threshold: found -1, expected a number between",
+        ),
         ({"threshold": 1e9}, "threshold: found 1e.09"),
         ({"threshold": [0.5, np.nan]}, "threshold: found nan at position 1"),
         ({"threshold": "x"}, "threshold: expected real numbers"),
