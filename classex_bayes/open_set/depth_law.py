@@ -9,7 +9,7 @@ mean 1. The calibration allows for another number and for another law:
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
@@ -26,7 +26,7 @@ EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
 # Priors c, b, xi ~ N. Exponents that grow towards the probe, as of Gaussian clouds, give xi < 0;
 # near-duplicates of some classes give xi > 0.
 _MEAN, _SCALE = np.array([0.0, 1.0, -0.02]), np.array([0.2, 0.2, 0.06])
-_SMALLEST_SLOPE, _SMALLEST_SHAPE = 0.05, 1e-6
+_SMALLEST_SLOPE, _SMALLEST_SHAPE, _IMPOSSIBLE = 0.05, 1e-6, -1e10
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ class HeldOutDepths:
         )
         return cls(by_depth, number, np.bincount(place, weight), scatter)
 
+    @cached_property
+    def _deepest(self) -> float:
+        """Largest depth that occurs."""
+        return float(EVENT_DEPTHS[self.depths > 0].max(initial=0.0))
+
     def log_density(self, parameters: FloatArray) -> float:
         """Log density of the posterior at (c, b, xi), up to a constant.
 
@@ -72,8 +77,8 @@ class HeldOutDepths:
         that of the scatter.
         """
         level, slope, shape = parameters
-        if slope <= _SMALLEST_SLOPE:
-            return -1e10
+        if slope <= _SMALLEST_SLOPE or 1 + shape * slope * self._deepest <= 0:
+            return _IMPOSSIBLE  # a depth lies beyond the end of the law
         rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2
         of_count = gammaln(self.counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
         of_count += self.counts * np.log(rate) - (self.counts + gamma) * np.log(rate + gamma)

@@ -111,6 +111,16 @@ def test_the_law_of_depths_is_found(shape):
     assert np.all(np.abs(away) < 4)
 
 
+def test_the_law_of_depths_ends_beyond_all_of_them():
+    """Shapes near -1 would have a flat density that no depth lies beyond."""
+    rng = np.random.default_rng(6)
+    depth = np.where(rng.random((400, 6)) < 0.6, rng.exponential(size=(400, 6)), -1.0)
+    held_out = HeldOutDepths.of(depth, np.ones(400), N**-0.5)
+    assert all(held_out.log_density(np.array([0.0, 1.0, x])) < -1e9 for x in (-0.5, -0.9, -0.999))
+    drawn = held_out.sample(rng).draw(500, rng)
+    assert np.all(1 + drawn[:, 2] * drawn[:, 1] * depth.max() > 0)
+
+
 def test_independent_pairs_are_counted():
     rng = np.random.default_rng(4)
     lists = power_law_lists(500, 400, rng)

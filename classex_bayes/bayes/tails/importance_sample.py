@@ -13,6 +13,7 @@ from classex_bayes.typing import FloatArray
 LARGEST_PARETO_K = 0.7
 _DIFFERENCE = 0.3  # of the Hessian, in units of the prior
 _FREEDOM, _N_PROPOSALS = 3.0, 1000
+_SMALLEST_VARIANCE = 1e-9  # in units of the prior
 
 LogDensity = Callable[[FloatArray], float]
 
@@ -62,7 +63,8 @@ class ImportanceSample:
             weight /= weight.sum()
             centre = weight @ proposals
             away = (proposals - centre) / scale * np.sqrt(weight)[:, None]
-            precision = np.linalg.inv(away.T @ away)
+            # A single proposal with all the weight has no spread; its Pareto k tells.
+            precision = np.linalg.inv(away.T @ away + _SMALLEST_VARIANCE * np.eye(mode.size))
         return cls(proposals, weight, float(pareto_k))
 
     def draw(self, number: int, rng: np.random.Generator) -> FloatArray:
