@@ -1,4 +1,4 @@
-r"""Chance that the true class is found: among the m best of k classes, and above a threshold.
+r"""Chance that the true class is found: among the R best of k classes, and above a threshold.
 
 A wrong class beats the true one with a probability p that follows from the depth of the true class
 in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`), or from the losses

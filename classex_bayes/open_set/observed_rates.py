@@ -31,7 +31,7 @@ def open_set_rates(
     .. math::
 
         FNIR(k, t) &= 1 - \sum_i \omega_i\, 1\{s_i \ge t\}
-                      P(H(k_1 - 1, L_i, k - 1) < m), \\
+                      P(H(k_1 - 1, L_i, k - 1) < R), \\
         FPIR(k, t) &= 1 - \sum_i \omega_i \binom{k_1 - 1 - N_i}{k} \Big/ \binom{k_1 - 1}{k},
 
     H being hypergeometric. Both are unbiased for the rates on k random classes.
@@ -46,7 +46,7 @@ def open_set_rates(
     threshold : float or array-like of float
         Scores that are accepted from there on, or distances up to there if the task has distances.
     rank : int
-        m, the length of the lists of candidates.
+        R, the length of the lists of candidates.
 
     Returns
     -------

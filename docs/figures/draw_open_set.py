@@ -24,6 +24,12 @@ def main() -> None:
     cb.plots.plot_det(model, K, truth=everything).savefig(HERE / "det.png")
     cb.plots.plot_threshold(model, K, truth=everything).savefig(HERE / "thresholds.png")
 
+    # What all probes alike would give: the false match rate is half of FPIR at 2.
+    loose = model.predict(K[1], threshold=0.7)
+    false_match = cb.open_set_rates(everything, 2, 0.7)["fpir"].item() / 2
+    exact = cb.open_set_rates(everything, K[1], 0.7)["fpir"].item()
+    print(loose, "truth", exact, "rule", 1 - (1 - false_match) ** K[1])
+
     selective = model.predict_selective(K[:2], accuracy=0.9)
     print(selective)
     for k in K[:2]:
