@@ -121,7 +121,8 @@ def test_classes_less_alike_than_chance_are_unusual(fitted):
     ranks = np.repeat(np.where(np.arange(200) % 4 == 0, 4, 1), 4)
     task = SourceTask.from_ranks(ranks, np.repeat(np.arange(200), 4), n_classes=200)
     found = posterior_checks(fitted, task)
-    assert found.table.loc["classes: sd of accuracy", "p_value"] == 0
+    # A replicate or two of all draws may be as extreme, as processors round in other ways.
+    assert found.table.loc["classes: sd of accuracy", "p_value"] < 0.005
     assert "classes: sd of accuracy" in found.unusual
 
 
