@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.optimize import brentq
 from sklearn.base import clone
 
 import classex_bayes as cb
@@ -165,6 +166,29 @@ def test_a_pareto_tail_is_one_of_log_distances(world):
     lower, upper = rates.interval("fpir", 0.95, "eti").values[0]
     assert lower <= 0.1 <= upper
     assert any("rests on the tail 'pareto'" in note for note in rates.notes)
+
+
+def test_exponents_that_differ_between_probes_keep_some_from_false_positives():
+    """Without the scatter between probes FPIR of 0.6 is predicted as 0.72."""
+    nodes, weight = np.polynomial.hermite_e.hermegauss(101)
+
+    def fpir(threshold):
+        log_chance = np.minimum(6 * np.exp(0.4 * nodes) * np.log(threshold), -1e-12)
+        return 1 - weight @ np.exp(3000 * np.log1p(-np.exp(log_chance))) / weight.sum()
+
+    threshold = brentq(lambda at: fpir(at) - 0.6, 1e-3, 0.9)
+    means = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        exponent = 6 * np.exp(0.4 * rng.standard_normal((150, 1)))
+        log_p = np.log(rng.random((150, 150)))
+        np.fill_diagonal(log_p, np.minimum(-7 + 2 * rng.standard_normal(150), -1e-3))
+        task = cb.SourceTask.from_scores(
+            np.exp(log_p / exponent), range(150), higher_is_better=False
+        )
+        fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+        means.append(float(fitted.predict(3000, threshold=threshold).fpir.mean()))
+    assert np.mean(means) == pytest.approx(0.6, abs=0.06)
 
 
 def test_selective_classification_of_independent_scores(world):
