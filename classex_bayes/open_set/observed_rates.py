@@ -12,12 +12,12 @@ from classex_bayes.core.subsets import (
     top_accuracy_given_losses,
     weighted_over_losses,
 )
-from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_ranks, source_task
-from classex_bayes.typing import ClassCounts
+from classex_bayes.task.validation import require_scores, source_task
+from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 _BLOCK = 2**22
+_RATES = "fnir", "fpir", "answered", "accuracy"
 
 
 def open_set_rates(
@@ -72,13 +72,8 @@ def open_set_rates(
     counts = class_counts(k, largest=task.n_classes - 1)
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
-    require_ranks(task, "rates at a threshold")
-    if task.source is None:
-        raise DataError(
-            f"task: it was made from {task.kind} and has no scores; make it with from_scores or "
-            "from_embeddings"
-        )
-    source, y, k1 = task.source, task.y, task.n_classes
+    source = require_scores(task, "open_set_rates")
+    y, k1 = task.y, task.n_classes
     # Thresholds and scores as larger is better; a class is accepted at the threshold itself.
     sign = -1 if source.perfect == 0 else 1
     order = np.argsort(sign * thresholds)
@@ -96,31 +91,29 @@ def open_set_rates(
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
         table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
         above[np.ix_(rows, order)] = table[:, 1:]
-    weight, losses = task.instance_weight, task.evidence.losses
-    shape = counts.size, thresholds.size
-    fnir, fpir, answered = (np.empty(shape) for _ in range(3))
-    for column, level in enumerate(sign * thresholds):
-        accepted = true >= level
-        number = above[:, column]
-        found = weighted_over_losses(
-            lambda values, part: top_accuracy_given_losses(values, k1, part, best),
+    losses, weight = task.evidence.losses, task.instance_weight
+
+    def found_within(length: int, accepted: BoolArray) -> FloatArray:
+        return weighted_over_losses(
+            lambda values, part: top_accuracy_given_losses(values, k1, part, length),
             losses, counts, weight * accepted,
         )  # fmt: skip
-        silent = weighted_over_losses(
-            lambda values, part: accuracy_given_losses(values, k1, part),
-            number, counts, weight * ~accepted,
-        )  # fmt: skip
-        fnir[:, column], answered[:, column] = 1 - found, 1 - silent
-        # Sums of chances stay exactly 0 where no wrong score reaches the threshold.
-        fpir[:, column] = weighted_over_losses(
-            lambda values, part: 1 - accuracy_given_losses(values, k1, part),
-            number, counts + 1, weight,
-        )  # fmt: skip
-    first = fnir if best == 1 else open_set_rates(task, counts, thresholds).fnir.values
-    right = 1 - first
-    accuracy = np.divide(right, answered, out=np.ones(shape), where=answered > 0)
-    rates = {"fnir": fnir, "fpir": fpir, "answered": answered, "accuracy": accuracy}
+
+    def some_above(losses: IntArray, part: IntArray) -> FloatArray:
+        return 1 - accuracy_given_losses(losses, k1, part)
+
+    rates: dict[str, list[FloatArray]] = {name: [] for name in _RATES}
+    for number, accepted in zip(above.T, true >= sign * thresholds[:, None], strict=True):
+        right = found_within(1, accepted)
+        others = weighted_over_losses(some_above, number, counts, weight * ~accepted)
+        answered = float(weight @ accepted) + others
+        rates["fnir"].append(1 - (right if best == 1 else found_within(best, accepted)))
+        # Sums of chances are exactly 0 where no wrong score reaches the threshold.
+        rates["fpir"].append(weighted_over_losses(some_above, number, counts + 1, weight))
+        rates["answered"].append(answered)
+        accuracy = np.divide(right, answered, out=np.ones(counts.size), where=answered > 0)
+        rates["accuracy"].append(accuracy)
     return xr.Dataset(
-        {name: (("k", "threshold"), np.clip(values, 0, 1)) for name, values in rates.items()},
+        {name: (("threshold", "k"), np.clip(values, 0, 1)) for name, values in rates.items()},
         {"k": counts, "threshold": thresholds},
-    )
+    ).transpose("k", "threshold")

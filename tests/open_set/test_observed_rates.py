@@ -84,5 +84,5 @@ def test_bad_arguments(arguments, message):
 
 def test_scores_are_needed():
     task = cb.SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3)
-    with pytest.raises(cb.DataError, match="it was made from ranks and has no scores"):
+    with pytest.raises(cb.DataError, match="ranks and has no scores, which open_set_rates"):
         cb.open_set_rates(task, 2, 0.5)
