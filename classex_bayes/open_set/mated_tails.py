@@ -42,8 +42,8 @@ class MatedTails:
 
     Attributes
     ----------
-    n_classes : int
-        k1.
+    wrong : WrongTails
+        Wrong scores of the same instances: their exponents and the resampled classes.
     log_distance : array of shape (n,)
         Log distance of the true class; infinite if it has no score.
     depth : array of shape (n,)
@@ -52,28 +52,16 @@ class MatedTails:
         Smallest and largest losses.
     parameters : array of shape (draws, 4)
         Level, slope, log odds of look-alikes, and error of the tail.
-    exponent : array of shape (n,)
-        Exponents of the local tails.
     decline : array of shape (draws,)
         How many times as fast as a power law wrong classes thin out from the true class inwards.
-    share : array of shape (n,)
-        Share of the weight of its group that an instance has.
-    group : int array of shape (n,)
-        Groups of classes that are resampled together.
-    group_weight : array of shape (draws, n_groups)
-        Weights of the groups.
     """
 
-    n_classes: int
+    wrong: WrongTails
     log_distance: FloatArray
     depth: FloatArray
     bounds: IntArray
     parameters: FloatArray
-    exponent: FloatArray
     decline: FloatArray
-    share: FloatArray
-    group: IntArray
-    group_weight: FloatArray
 
     @classmethod
     def of(
@@ -88,18 +76,9 @@ class MatedTails:
         """Tails of the true classes, resampled together with the wrong ones."""
         log_true, depth = scale.log_distance(nearest.true), depths_of(nearest, scale)
         effect = max(task.design_effect(), 1.0)
-        return cls(
-            task.n_classes,
-            log_true,
-            depth,
-            np.array(loss_bounds(task)),
-            parameters,
-            wrong.exponent,
-            _decline(wrong, log_true, depth > 0, effect, len(parameters), rng),
-            wrong.share,
-            wrong.group,
-            wrong.group_weight,
-        )
+        decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
+        bounds = np.array(loss_bounds(task))
+        return cls(wrong, log_true, depth, bounds, parameters, decline)
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
@@ -122,7 +101,8 @@ class MatedTails:
         by_depth = self._mean_by_depth(lambda log_p: np.interp(log_p, _LOG_P, chance))
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
-        laws = [law_outside(low, high, self.n_classes) for low, high in bounds.T]
+        k1 = self.wrong.lists.n_rivals + 1
+        laws = [law_outside(low, high, k1) for low, high in bounds.T]
         values = [np.interp(log_p, _LOG_P, chance) @ weight for log_p, weight in laws]
         outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
@@ -130,21 +110,20 @@ class MatedTails:
     def identified(self, log_threshold: float, found: tuple[FloatArray, FloatArray]) -> FloatArray:
         """Chance (draws,) that the true class is found (`found_given`) above a threshold."""
         by_depth, outside = found
-        share = self.share * self.accepted(log_threshold)
-        inside, n_groups = self.has_depth, self.group_weight.shape[1]
+        wrong, inside = self.wrong, self.has_depth
+        share, n_groups = wrong.share * self.accepted(log_threshold), wrong.group_weight.shape[1]
         cells = on_grid_by_row(
-            self.group[inside], n_groups, self.depth[inside], share[inside], DEPTHS
+            wrong.group[inside], n_groups, self.depth[inside], share[inside], DEPTHS
         )
         used = cells.any(axis=0)
-        total = ((self.group_weight @ cells[:, used]) * by_depth[:, used]).sum(axis=1)
-        total += self.group_weight @ np.bincount(self.group, share * outside, n_groups)
-        return np.clip(total, 0.0, 1.0)
+        without_depth = wrong.group_weight @ np.bincount(wrong.group, share * outside, n_groups)
+        return np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
 
     def _mean_by_depth(self, of_log_p: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Mean (draws, 151) of a function of log p at `DEPTHS`."""
         means = np.empty((len(self.parameters), DEPTHS.size))
         for row, point in enumerate(self.parameters):
-            log_p, weight = tail_law_with_error(point[:3], point[3], self.n_classes - 1)
+            log_p, weight = tail_law_with_error(point[:3], point[3], self.wrong.lists.n_rivals)
             means[row] = of_log_p(log_p) @ weight
         return means
 
@@ -170,8 +149,9 @@ class MatedTails:
         inwards, the chance falls like :math:`(t / d)^{r m}` with the `decline` r. It is at most
         that of the tail, `log_tail` (draws, m) at depths (m,).
         """
-        kept = self.has_depth & ~self.accepted(log_threshold) & (self.share > 0)
-        inwards = self.exponent[kept] * (self.log_distance[kept] - log_threshold)
+        wrong = self.wrong
+        kept = self.has_depth & ~self.accepted(log_threshold) & (wrong.share > 0)
+        inwards = wrong.exponent[kept] * (self.log_distance[kept] - log_threshold)
         # Instances with about the same depths share a cell.
         place = np.rint([self.depth[kept] / _COARSE, np.minimum(inwards, LARGEST_DEPTH) / _COARSE])
         cells, cell = np.unique(place, axis=1, return_inverse=True)
@@ -180,10 +160,10 @@ class MatedTails:
         log_p = self._log_nearer[:, columns] - self.decline[:, None] * further
         log_p = np.minimum(log_p, log_tail(depth + further))
         none = np.exp(n_rivals * np.log1p(-np.exp(np.minimum(log_p, _LOG_P[-1]))))
-        n_groups, n_cells = self.group_weight.shape[1], depth.size
-        joint = self.group[kept] * n_cells + cell.ravel()
-        share = np.bincount(joint, self.share[kept], n_groups * n_cells).reshape(n_groups, n_cells)
-        return ((self.group_weight @ share) * none).sum(axis=1)
+        shape = wrong.group_weight.shape[1], depth.size
+        joint = wrong.group[kept] * depth.size + cell.ravel()
+        share = np.bincount(joint, wrong.share[kept], shape[0] * shape[1]).reshape(shape)
+        return wrong.mean(share, none)
 
     def groups(self, shape: tuple[int, int]) -> tuple[xr.Dataset, xr.Dataset]:
         """Groups of `idata`: parameters (chain, draw), and instances."""
@@ -194,35 +174,22 @@ class MatedTails:
             "log_distance": ("instance", self.log_distance),
             "depth": ("instance", self.depth),
             "losses": (("bound", "instance"), self.bounds),
-            "share": ("instance", self.share),
         }
         drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
         return xr.Dataset(drawn), xr.Dataset(instances)
 
     @classmethod
-    def of_groups(
-        cls,
-        drawn: xr.Dataset,
-        instances: xr.Dataset,
-        n_classes: int,
-        exponent: FloatArray,
-        group: IntArray,
-        group_weight: FloatArray,
-    ) -> Self:
-        """Inverse of `groups`; exponents and groups of classes are those of the wrong scores."""
+    def of_groups(cls, drawn: xr.Dataset, instances: xr.Dataset, wrong: WrongTails) -> Self:
+        """Inverse of `groups`."""
         columns = {name: drawn[name].values.ravel() for name in _NAMES}
         columns["look_alikes"] = logit(columns["look_alikes"])
         return cls(
-            n_classes,
+            wrong,
             instances["log_distance"].values,
             instances["depth"].values,
             instances["losses"].values,
             np.column_stack(list(columns.values())),
-            exponent,
             drawn["decline"].values.ravel(),
-            instances["share"].values,
-            group,
-            group_weight,
         )
 
 

@@ -25,7 +25,7 @@ from classex_bayes.bayes.idata import task_size
 from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
+from classex_bayes.bayes.tails.importance_sample import doubt_of_weights
 from classex_bayes.bayes.tails.scale_choice import (
     LARGEST_SLOPE,
     best_scale,
@@ -223,14 +223,13 @@ class OpenSetExtrapolator(FittedModel):
         tree.attrs.update(provenance(type(self).__name__, None, seeds))
         tree.attrs.update(
             parameters=json.dumps(self.get_params(), default=float),
-            scale_kind=scale.kind,
-            scale_origin=scale.origin,
+            **scale.attributes,
             negated=int(nearest.negated),
             pareto_k=max(pareto),
         )
         self._keep(tree, (task,))
-        if self.pareto_k_ > LARGEST_PARETO_K:
-            warn(self._doubt_of_weights(), ConvergenceWarning)
+        if doubt := doubt_of_weights(self.pareto_k_):
+            warn(doubt, ConvergenceWarning)
         conclude(self, None)
         return self
 
@@ -239,15 +238,9 @@ class OpenSetExtrapolator(FittedModel):
         wrong = nonmated = WrongTails.stored(tree, _WRONG)
         if _NONMATED in tree.children:
             nonmated = WrongTails.stored(tree, _NONMATED)
-        mated = MatedTails.of_groups(
-            tree["posterior"].to_dataset(),
-            tree["mated"].to_dataset(),
-            self._n_classes,
-            wrong.exponent,
-            wrong.group,
-            wrong.group_weight,
-        )
-        self._rates = RatesAtThresholds(mated, wrong, nonmated)
+        instances = tree["mated"].to_dataset()
+        mated = MatedTails.of_groups(tree["posterior"].to_dataset(), instances, wrong)
+        self._rates = RatesAtThresholds(mated, nonmated)
 
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
@@ -284,8 +277,7 @@ class OpenSetExtrapolator(FittedModel):
 
     @property
     def _scale(self) -> DistanceScale:
-        attributes = self._require("_tree").attrs
-        return DistanceScale(attributes["scale_kind"], float(attributes["scale_origin"]))
+        return DistanceScale.of_attributes(self._require("_tree").attrs)
 
     @property
     def _sign(self) -> int:
@@ -315,12 +307,6 @@ class OpenSetExtrapolator(FittedModel):
     def _score(self, log_distance: Any) -> FloatArray:
         """Scores, or distances, at log distances."""
         return self._sign * self._scale.score(np.asarray(log_distance))
-
-    def _doubt_of_weights(self) -> str:
-        return (
-            f"the importance weights of the calibration have a Pareto k of {self.pareto_k_:.2f}, "
-            f"above {LARGEST_PARETO_K}"
-        )
 
     @property
     def diagnosis_(self) -> Any:
@@ -502,7 +488,9 @@ class OpenSetExtrapolator(FittedModel):
     def _given(self, threshold: Any, counts: IntArray, other: str, tails: WrongTails) -> FloatArray:
         """Log distances (n_k, n_thresholds) of thresholds given as scores or distances."""
         if threshold is None:
-            raise DataError(f"threshold: found none; give a threshold, or {other}=")
+            raise DataError(
+                f"threshold: found none; rates are those at a threshold: give one, or {other}="
+            )
         kind = "distances" if self._sign < 0 else "scores"
         given = numbers(threshold, "threshold", kind, lambda values: values == values)
         log_distance = self._scale.log_distance(self._sign * given)
@@ -579,8 +567,8 @@ class OpenSetExtrapolator(FittedModel):
 
     def _notes(self, chosen: FloatArray, counts: IntArray, tails: WrongTails) -> tuple[str, ...]:
         notes = [*self._data_notes]
-        if self.pareto_k_ > LARGEST_PARETO_K:
-            notes.append(self._doubt_of_weights())
+        if doubt := doubt_of_weights(self.pareto_k_):
+            notes.append(doubt)
         slope = float(self.posterior_["slope"].mean())
         if slope > LARGEST_SLOPE:
             notes.append(

@@ -21,18 +21,20 @@ class RatesAtThresholds:
     Attributes
     ----------
     mated : MatedTails
-        Where the true classes of the test instances are.
-    wrong : WrongTails
-        Wrong scores of the test instances.
+        Where the true classes of the test instances are, and their wrong scores.
     nonmated : WrongTails
         Wrong scores of the non-mated probes, which may be the same.
     """
 
     mated: MatedTails
-    wrong: WrongTails
     nonmated: WrongTails
     # Chances of a rank are the same at all thresholds; megabytes each.
     _found: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> WrongTails:
+        """Wrong scores of the test instances."""
+        return self.mated.wrong
 
     @property
     def known_range(self) -> tuple[float, float]:

@@ -7,7 +7,7 @@ differs between probes, and a calibration in halves of the enrolled classes how 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -140,8 +140,7 @@ class WrongTails:
         drift = level_drift(self.lists, grid, log_level, self.drift_sd, rng)
         if tail == "pareto":
             drift = pareto_level(self.lists, grid, log_level + drift, rng) - log_level
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return type(self)(**{**values, "grid": grid, "drift": drift})
+        return replace(self, grid=grid, drift=drift)
 
     @property
     def slope(self) -> float:
@@ -177,6 +176,10 @@ class WrongTails:
         total = np.bincount(self.group, self.lists.weight)[self.group]
         return np.divide(self.lists.weight, total, out=np.zeros(total.size), where=total > 0)
 
+    def mean(self, cells: FloatArray, values: FloatArray) -> FloatArray:
+        """Mean (draws,) of values (draws, m), or (m,), over shares of the groups (n_groups, m)."""
+        return ((self.group_weight @ cells) * values).sum(axis=1)
+
     def depth(self, log_threshold: float) -> FloatArray:
         """Depths (n,) of a threshold; negative, or NaN, where it is no tail."""
         return np.minimum(self.exponent * (self.location - log_threshold), DEEPEST)
@@ -207,9 +210,8 @@ class WrongTails:
         """
         by_depth, by_count, counts = self._cells(log_threshold, kept)
         used = by_depth.any(axis=0)
-        chance = self.group_weight @ by_depth[:, used]
-        level = (chance * np.exp(self._log_chance(DEPTHS[used]))).sum(axis=1)
-        level += self.group_weight @ (by_count @ (counts / self.lists.n_rivals))
+        level = self.mean(by_depth[:, used], np.exp(self._log_chance(DEPTHS[used])))
+        level += self.mean(by_count, counts / self.lists.n_rivals)
         if kept is not None:
             level /= self.group_weight @ np.bincount(self.group, self.share * kept)
         return np.log(np.maximum(level, np.finfo(float).tiny))
@@ -267,9 +269,7 @@ class WrongTails:
         # Outside the tails the number is Poisson, with a flat prior of the log rate.
         rate = n_rivals / self.lists.n_rivals * np.exp(drift)
         outside = (1 + rate[:, None]) ** -(counts + 0.5)
-        total = ((self.group_weight @ by_depth[:, used]) * none).sum(axis=1)
-        total += ((self.group_weight @ by_count) * outside).sum(axis=1)
-        return np.clip(total, 0.0, 1.0)
+        return np.clip(self.mean(by_depth[:, used], none) + self.mean(by_count, outside), 0.0, 1.0)
 
     def store(
         self, tree: xr.DataTree, name: str, shape: tuple[int, int]

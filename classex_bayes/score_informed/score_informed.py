@@ -15,7 +15,7 @@ from classex_bayes.bayes.idata import task_groups
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
+from classex_bayes.bayes.tails.importance_sample import doubt_of_weights
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import (
     LARGEST_SLOPE,
@@ -207,14 +207,12 @@ class ScoreInformedExtrapolator(LawModel):
         drawn = xr.Dataset({name: (SAMPLE_DIMS, x.reshape(shape)) for name, x in values.items()})
         _, tree = task_groups(task, law.basis, "auto")
         tree[HELD_OUT] = xr.DataTree(table.group())
-        tree.attrs.update(
-            scale_kind=scale.kind, scale_origin=scale.origin, pareto_k=posterior.pareto_k
-        )
+        tree.attrs.update(pareto_k=posterior.pareto_k, **scale.attributes)
         tree["observed_data"] = xr.DataTree(_with_depths(tree, nearest, scale))
         tree.attrs["score_notes"] = json.dumps(_contradiction(task, law))
         self._keep_law(task, law, seeds, drawn, tree)
-        if posterior.pareto_k > LARGEST_PARETO_K:
-            warn(f"{self._doubt_of_weights()}. Use BayesianExtrapolator", ConvergenceWarning)
+        if doubt := doubt_of_weights(posterior.pareto_k):
+            warn(f"{doubt}. Use BayesianExtrapolator", ConvergenceWarning)
         return self
 
     def _fit_ranks(
@@ -240,17 +238,12 @@ class ScoreInformedExtrapolator(LawModel):
         attributes = self._require("_tree").attrs
         if "scale_kind" not in attributes:
             return None
-        return DistanceScale(attributes["scale_kind"], float(attributes["scale_origin"]))
-
-    def _doubt_of_weights(self) -> str:
-        return (
-            f"the importance weights of the calibration have a Pareto k of {self.pareto_k_:.2f}, "
-            f"above {LARGEST_PARETO_K}"
-        )
+        return DistanceScale.of_attributes(attributes)
 
     def _model_notes(self) -> list[Note]:
         notes = json.loads(self._tree.attrs["score_notes"])
-        return [*notes, self._doubt_of_weights()] if self.pareto_k_ > LARGEST_PARETO_K else notes
+        doubt = doubt_of_weights(self.pareto_k_)
+        return [*notes, doubt] if doubt else notes
 
     def _convergence(self) -> str:
         if self.scale_ is None:

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binomtest
 
 import classex_bayes as cb
+from classex_bayes.bayes.tails import importance_sample
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
-from classex_bayes.score_informed import score_informed
 from classex_bayes.score_informed.tail_checks import tail_checks
 from classex_bayes.simulate import GaussianNearestNeighbor
 
@@ -254,7 +254,7 @@ def test_extreme_pilots_have_finite_answers():
 
 
 def test_uncertain_weights_are_told(monkeypatch):
-    monkeypatch.setattr(score_informed, "LARGEST_PARETO_K", -1.0)
+    monkeypatch.setattr(importance_sample, "LARGEST_PARETO_K", -1.0)
     with pytest.warns(ConvergenceWarning, match=r"Pareto k of .*, above -1\.0\. Use Bayes"):
         doubted = cb.ScoreInformedExtrapolator().fit(task_of(), **FEW)
     assert any("importance weights" in note for note in doubted.predict([500]).notes)

@@ -1,7 +1,8 @@
 """Scales on which a score is the logarithm of a distance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,6 +32,16 @@ class DistanceScale:
 
     kind: str
     origin: float = np.inf
+
+    @classmethod
+    def of_attributes(cls, attributes: Mapping[Any, Any]) -> Self:
+        """Scale that a fitted model keeps; the inverse of `attributes`."""
+        return cls(attributes["scale_kind"], float(attributes["scale_origin"]))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The scale as attributes of a fitted model."""
+        return {"scale_kind": self.kind, "scale_origin": self.origin}
 
     def log_distance(self, scores: FloatArray) -> FloatArray:
         """Log distances, infinite where a score is the origin or is ruled out."""
