@@ -206,6 +206,28 @@ def test_selective_classification_of_independent_scores(world):
     assert float(fitted.posterior_["decline"].mean()) == pytest.approx(1, abs=0.35)
 
 
+def test_poor_probes_are_far_from_all_classes():
+    """A part of the distance is the probe's own: without its decline the accuracy is 0.77."""
+
+    def task(n_classes, seed):
+        rng = np.random.default_rng(seed)
+        gallery = rng.normal(size=(n_classes, 6))
+        probes = gallery + 0.25 * rng.normal(size=gallery.shape)
+        poor = 0.8 * np.exp(0.7 * rng.standard_normal(n_classes))
+        distances = ((probes[:, None] - gallery) ** 2).sum(axis=-1) + poor[:, None] ** 2
+        return cb.SourceTask.from_scores(distances, range(n_classes), higher_is_better=False)
+
+    truth = cb.open_set_rates(task(2500, 99), 1500, 0.5)
+    means = []
+    for seed in range(4):
+        fitted = cb.OpenSetExtrapolator().fit(task(150, seed), **FEW)
+        found = fitted.predict_selective(1500, threshold=0.5)
+        means.append([float(found.accuracy.mean()), float(found.answered.mean())])
+    accuracy, answered = np.mean(means, axis=0)
+    assert accuracy == pytest.approx(float(truth.accuracy[0, 0]), abs=0.07)
+    assert answered == pytest.approx(float(truth.answered[0, 0]), abs=0.05)
+
+
 def test_a_promised_accuracy(world):
     easy = type(world)(mean=-12.0).task(120, 3)
     model = cb.OpenSetExtrapolator().fit(easy, **FEW)
@@ -374,7 +396,7 @@ def test_the_model_tells_what_it_is(pilot, model):
     assert clone(model).get_params() == {"tail": "local", "discrepancy": 0.25, "drift": 0.35}
     assert "fnir[1200]" in model.summary().index
     skipped = cb.compare([model, cb.ClassExReg(random_seed=1)], pilot, 500).skipped
-    assert "give a threshold" in skipped["OpenSetExtrapolator"]
+    assert "rates are those at a threshold" in skipped["OpenSetExtrapolator"]
 
 
 # Errors
@@ -383,7 +405,7 @@ def test_the_model_tells_what_it_is(pilot, model):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "threshold: found none; give a threshold, or fpir="),
+        ({}, "threshold: found none; rates are those at a threshold: give one, or fpir="),
         ({"threshold": 0.5, "fpir": 0.1}, "threshold: found beside fpir: 0.1"),
         (
             {"threshold": -1},
