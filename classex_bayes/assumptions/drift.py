@@ -53,7 +53,7 @@ class DriftPrior:
 
     References
     ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.2 (marginal classifiers) and Table 3.
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers) and Table 3.
     """
 
     slope: float = 0.1
@@ -319,7 +319,7 @@ def measure_drift(
 
     References
     ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.2 (marginal classifiers) and
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers) and
     Table 3 (Telugu: classifiers trained on 20, 100 and 400 classes).
 
     Examples

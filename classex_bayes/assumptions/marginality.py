@@ -59,7 +59,7 @@ def check_marginality(
 
     References
     ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.2 (marginal classifiers).
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers).
     Hoeffding (1948), variance of U-statistics.
 
     Examples

@@ -49,7 +49,7 @@ class RadialBasis:
         r"""Probability (n_bins, m) of each bin of losses for each basis element: Bernstein moments.
 
         Given U* = u the losses are Binomial(k1 - 1, 1 - u), so :math:`P(L \le v) = E[1 - h_l(X)]`
-        with X ~ Beta(k1 - 1 - v, v + 1) (Zheng and Benjamini, draft, 2016, section 4). The
+        with X ~ Beta(k1 - 1 - v, v + 1) (Zheng, Achanta and Benjamini, draft, 2016, section 4). The
         expectation is taken over the quantiles of X, where the integrand stays smooth for every k1;
         the absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12. `last_loss`
         (n_bins,) is the largest loss of each bin, increasing, the last one k1 - 1.

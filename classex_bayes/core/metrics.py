@@ -363,7 +363,7 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), section 4 (the cumulative form gamma_m).
+    Zheng, Achanta and Benjamini, draft (2016), section 4 (the cumulative form gamma_m).
 
     Examples
     --------

@@ -61,8 +61,8 @@ class HighDimensional(PointEstimator):
 
     References
     ----------
-    Zheng and Benjamini, nips2016, section 4.3; Zheng, thesis (2017), section 5.4. The former prints
-    :math:`\pi_K(\frac12 (\pi_k^{-1}(1 - p_k))^2)`; both sides have the same argument.
+    Zheng, Achanta and Benjamini, nips2016, section 4.3; Zheng, thesis (2017), section 5.4. The
+    former prints :math:`\pi_K(\frac12 (\pi_k^{-1}(1 - p_k))^2)`; both sides have the same argument.
 
     Examples
     --------

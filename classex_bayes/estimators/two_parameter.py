@@ -74,8 +74,8 @@ class TwoParameter(LawEstimator):
 
     References
     ----------
-    Zheng, thesis (2017), section 5.3, Lemma 1; the pseudolikelihood is that of Zheng and Benjamini,
-    nips2016, section 4.2, with k - 1 competitors.
+    Zheng, thesis (2017), section 5.3, Lemma 1; the pseudolikelihood is that of Zheng, Achanta and
+    Benjamini, nips2016, section 4.2, with k - 1 competitors.
 
     Examples
     --------

@@ -54,8 +54,8 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), section 3.1.2, (4) and (5); Zheng, thesis (2017), (2.4) and
-    (2.5), with the number of subsets corrected.
+    Zheng, Achanta and Benjamini, draft (2016), section 3.1.2, (4) and (5); Zheng, thesis (2017),
+    (2.4) and (2.5), with the number of subsets corrected.
 
     Examples
     --------

@@ -78,7 +78,8 @@ class BayesianRisk(SampledModel):
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), sections 3.2 and 3.5; Zheng, thesis (2017), section 3.3.
+    Zheng, Achanta and Benjamini, draft (2016), sections 3.2 and 3.5; Zheng, thesis (2017), section
+    3.3.
 
     Examples
     --------

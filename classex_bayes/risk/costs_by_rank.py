@@ -76,9 +76,9 @@ def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
     r"""Chance (n_rank, n_k) that the wrong class at a rank is the best of those in a random subset.
 
     :math:`q_j(k) = \binom{k_1 - 2 - j}{k - 2} / \binom{k_1 - 1}{k - 1}` for a subset of k of the
-    k1 classes that holds the true one (Zheng and Benjamini, draft, 2016, (4)-(5), with the count of
-    better classes corrected). Columns sum to 1 over all ranks 0..k1 - 2. The relative error is that
-    of `accuracy_given_losses`.
+    k1 classes that holds the true one (Zheng, Achanta and Benjamini, draft, 2016, (4)-(5), with the
+    count of better classes corrected). Columns sum to 1 over all ranks 0..k1 - 2. The relative
+    error is that of `accuracy_given_losses`.
 
     >>> chance_of_rank(np.arange(3), 4, np.array([2, 3, 4])).round(3).T.tolist()
     [[0.333, 0.333, 0.333], [0.667, 0.333, 0.0], [1.0, 0.0, 0.0]]

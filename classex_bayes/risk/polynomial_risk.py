@@ -118,7 +118,7 @@ class PolynomialRisk(LinearRisk):
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), sections 3.3 and 3.4, appendix A.1.
+    Zheng, Achanta and Benjamini, draft (2016), sections 3.3 and 3.4, appendix A.1.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def noise_amplification(n_classes: int, k: ClassCounts, degree: int) -> FloatArr
 
     References
     ----------
-    Zheng and Benjamini, draft (2016), section 3.4, with W corrected.
+    Zheng, Achanta and Benjamini, draft (2016), section 3.4, with W corrected.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class GaussianClasses:
 
     References
     ----------
-    Zheng and Benjamini, "Performance extrapolation" (2016), section 2: generative classifiers.
+    Zheng, Achanta and Benjamini, nips2016, section 2.1: generative classifiers.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def qda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
 
     References
     ----------
-    Zheng and Benjamini, "Performance extrapolation" (2016), section 2.
+    Zheng, Achanta and Benjamini, nips2016, section 2.1.
 
     Examples
     --------

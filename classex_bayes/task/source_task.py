@@ -61,7 +61,7 @@ class SourceTask(TaskStatistics):
     Notes
     -----
     The scores must be *marginal*: the score of a class may not depend on which other classes are
-    present (jmlr2018, section 2.2). Softmax outputs of fixed logits keep the ranking and are fine.
+    present (jmlr2018, section 2.1). Softmax outputs of fixed logits keep the ranking and are fine.
     """
 
     @classmethod

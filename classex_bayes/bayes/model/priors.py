@@ -216,9 +216,9 @@ class MixturePrior(_OnKnots):
 
     References
     ----------
-    Zheng, thesis (2017), Lemma 1 (two-parameter family); Zheng, Achanta and Benjamini, NIPS draft
-    (2016), Theorem 3.4 (monotone density); Yeo and Johnson, Biometrika 87, 2000 (T); Riutort-Mayol
-    et al., Statistics and Computing 33, 2023 (Gaussian processes in sine functions).
+    Zheng, thesis (2017), Lemma 1 (two-parameter family); Zheng, Achanta and Benjamini,
+    nips2016, Theorem 3.4 (monotone density); Yeo and Johnson, Biometrika 87, 2000 (T);
+    Riutort-Mayol et al., Statistics and Computing 33, 2023 (Gaussian processes in sine functions).
 
     Examples
     --------
