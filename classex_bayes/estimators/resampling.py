@@ -33,30 +33,58 @@ def subtasks(
 ) -> list[SourceTask]:
     """Tasks on some of the classes, each given by their positions, with ranks alone.
 
-    Without scores, `rng` thins the losses (`SourceTask.subsample`).
+    A class whose position is repeated competes with copies of itself. Copies have the same scores,
+    and breaking ties at random puts the c copies in some order, by which an instance of theirs is
+    ranked below 0, 1, ..., c - 1 of them: one each, as there is a copy of the instance for each.
+
+    Without scores, `rng` thins the losses (`SourceTask.subsample`); among classes that were drawn
+    with replacement a loser of L out of k1 - 1 loses to each with the chance L / (k1 - 1).
     """
     if task.source is None:
-        return [task.select(kept, rng) for kept in subsets]
+        return [_thinned(task, kept, rng) for kept in subsets]
     subsets = list(subsets)
-    member = np.zeros((task.n_classes, len(subsets)), dtype=bool)
-    for column, kept in enumerate(subsets):
-        member[kept, column] = True
-    losses = losses_among(task, member)
+    copies = np.array([np.bincount(kept, minlength=task.n_classes) for kept in subsets])
+    losses = losses_among(task, copies.T)
     return [_subtask(task, kept, losses[:, column]) for column, kept in enumerate(subsets)]
 
 
+def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> SourceTask:
+    copies = np.bincount(kept, minlength=task.n_classes)
+    if copies.max() == 1:
+        return task.select(kept, rng)
+    others = np.maximum(kept.size - copies[task.y], 0)
+    return _subtask(task, kept, rng.binomial(others, (task.ranks - 1) / (task.n_classes - 1)))
+
+
 def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
-    new_position = np.full(task.n_classes, -1)
-    new_position[kept] = np.arange(kept.size)
-    y = new_position[task.y]
-    rows = np.flatnonzero(y >= 0)
+    rows, place = _instances_of(task, kept)
+    in_order = np.argsort(rows, kind="stable")
+    rows, place = rows[in_order], place[in_order]
     return SourceTask.from_ranks(
-        losses[rows] + 1,
-        y[rows],
+        losses[rows] + _earlier_copies(kept)[place] + 1,
+        place,
         n_classes=kept.size,
         class_weight=task.class_weight[kept],
         untested="competitors",
     )
+
+
+def _earlier_copies(kept: IntArray) -> IntArray:
+    """How often each position stands before: [4, 7, 4, 4] gives [0, 0, 1, 2]."""
+    order = np.argsort(kept, kind="stable")
+    earlier = np.empty_like(kept)
+    earlier[order] = np.arange(kept.size) - np.searchsorted(kept[order], kept[order])
+    return earlier
+
+
+def _instances_of(task: SourceTask, drawn: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows of the instances of drawn classes, with the place of the class among the drawn."""
+    repeats = np.bincount(task.y, minlength=task.n_classes)
+    first = np.cumsum(repeats) - repeats
+    sizes = repeats[drawn]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.argsort(task.y, kind="stable")[np.repeat(first[drawn], sizes) + within]
+    return rows, np.repeat(np.arange(drawn.size), sizes)
 
 
 def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
@@ -70,14 +98,10 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     drawn = tested[:1]
     while np.unique(drawn).size < 2:
         drawn = rng.choice(tested, tested.size)
-    repeats = np.bincount(task.y, minlength=task.n_classes)
-    first = np.cumsum(repeats) - repeats
-    sizes = repeats[drawn]
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.argsort(task.y, kind="stable")[np.repeat(first[drawn], sizes) + within]
+    rows, place = _instances_of(task, drawn)
     return SourceTask.from_ranks(
         task.ranks[rows],
-        np.repeat(tested, sizes),
+        tested[place],
         n_classes=task.n_classes,
         untested="competitors",
     )

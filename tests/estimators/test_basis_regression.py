@@ -4,24 +4,40 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.classexreg.basis_regression import (
     basis_accuracy,
     design,
     least_squares,
+    paper_knots,
     regular_knots,
     response_map,
 )
 
 
 def test_matrices_are_kept_and_cannot_be_changed():
-    matrix = basis_accuracy(20, 0.5, (2, 3, 20))
-    assert matrix is basis_accuracy(20, 0.5, (2, 3, 20))
-    expected = RadialBasis(regular_knots(20, 0.5), 0.5).accuracy(np.array([2, 3, 20]))
+    knots = tuple(regular_knots(20, 0.5).tolist())
+    matrix = basis_accuracy(knots, 0.5, (2, 3, 20))
+    assert matrix is basis_accuracy(knots, 0.5, (2, 3, 20))
+    expected = RadialBasis(np.array(knots), 0.5).accuracy(np.array([2, 3, 20]))
     np.testing.assert_array_equal(matrix, expected)
     with pytest.raises(ValueError, match="read-only"):
         matrix[0, 0] = 0.0
+
+
+@pytest.mark.parametrize("repeats", [1, 50])
+@pytest.mark.parametrize("bandwidth", [0.1, 0.35, 1.0])
+def test_knots_of_the_paper(repeats, bandwidth):
+    """JMLR 2018, section 4: the largest of absolute value Phi^-1(1 - 1/(r k1^2)), h/2 apart."""
+    k1 = 100
+    knots = paper_knots(repeats * k1 * k1, bandwidth)
+    spacing = np.diff(knots)
+    largest = norm.ppf(1 - 1 / (repeats * k1**2))
+    np.testing.assert_allclose(knots[[0, -1]], [-largest, largest], rtol=1e-9)
+    np.testing.assert_allclose(spacing, spacing[0], rtol=1e-9)
+    assert spacing[0] >= bandwidth / 2 > 2 * largest / knots.size
 
 
 @settings(max_examples=30, deadline=None)
@@ -45,7 +61,8 @@ def test_normal_equations(seed, m):
 def test_map_is_the_derivative_of_nonnegative_least_squares():
     """Small changes of the response move the positive coefficients as the map says."""
     k = np.arange(2, 61)
-    columns = design(basis_accuracy(60, 0.5, tuple(k.tolist())), 1)
+    knots = tuple(regular_knots(60, 0.5).tolist())
+    columns = design(basis_accuracy(knots, 0.5, tuple(k.tolist())), 1)
     values, weight = 0.3 + 0.7 * k**-0.2, 1.0 / k
     coef = least_squares(columns, values, weight, nonnegative=True)
     active = coef > 0

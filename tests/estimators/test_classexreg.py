@@ -8,6 +8,7 @@ from helpers import few_errors, random_scores, score_task, unsound_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
+from scipy.stats import norm
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators import training_curve as training
@@ -204,6 +205,60 @@ def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(constants):
         assert curve.k.size < 300 and curve.weight.sum() == pytest.approx(1499)
         fewer = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
         np.testing.assert_allclose(fewer, every, atol=2e-4)
+
+
+# The paper's choices
+
+
+def paper_design(task, bandwidth, k):
+    """Moments of 1 - D in the basis of JMLR 2018, section 4, with its constant element."""
+    largest = norm.ppf(1 - 1 / (task.n_test * task.n_classes))
+    knots = np.linspace(-largest, largest, int(4 * largest / bandwidth) + 1)
+    return np.column_stack([1 - RadialBasis(knots, bandwidth).accuracy(k), np.ones(len(k))])
+
+
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_as_printed_is_the_regression_of_errors_without_constraint(repeats):
+    task, k = score_task(k1=20, repeats=repeats), np.arange(2, 21)
+    model = ClassExReg.as_printed(bandwidth=0.8).fit(task)
+    columns = paper_design(task, 0.8, np.append(k, 30))
+    coef = np.linalg.lstsq(columns[:-1], 1 - task.accuracy(k))[0]
+    expected = 1 - columns @ coef
+    # Collinear columns magnify rounding beyond k1.
+    np.testing.assert_allclose(model.predict(np.append(k, 30)).mean, expected, rtol=1e-4)
+    np.testing.assert_allclose(model.predict(k).mean, task.accuracy(k), atol=1e-7)
+    assert model.coef_.min() < 0 and model.knots_.size == columns.shape[1] - 1
+    assert model.name == "ClassExReg(0.8, paper, atom=0, unconstrained)"
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_as_printed_chooses_by_classes_drawn_with_replacement(nonnegative):
+    """Section 3.4, replayed with solvers of other packages."""
+    task = few_errors(12)
+    subsets = np.array([[0, 0, 3, 5, 7, 9], [1, 2, 2, 2, 8, 4], [6, 6, 10, 10, 11, 0]])
+    model = ClassExReg.as_printed(random_seed=3).set_params(nonnegative=nonnegative)
+    model.set_params(subsets=subsets)
+    k, errors = np.append(np.arange(2, 7), 12), []
+    # The losses of this task are thinned, by the generator of the seed.
+    for half in halve(task, 3, subsets, 3, replace=True):
+        solve = nnls if nonnegative else np.linalg.lstsq
+        row = []
+        for bandwidth in BANDWIDTHS:
+            columns = paper_design(task, bandwidth, k)
+            coef = solve(columns[:-1], 1 - half.accuracy(k[:-1]))[0]
+            row.append(1 - columns[-1] @ coef - task.accuracy(12)[0])
+        errors.append(row)
+    assert model.fit(task).bandwidth_ == BANDWIDTHS[np.argmin(np.square(errors).sum(axis=0))]
+    with pytest.raises(DataError, match="row 0 must hold different"):
+        ClassExReg(subsets=subsets).fit(task)
+
+
+def test_the_package_is_the_default():
+    task = few_errors(30)
+    first, second = (ClassExReg(random_seed=2, **v).fit(task) for v in ({}, {"variant": "package"}))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    with pytest.raises(DataError, match="variant"):
+        ClassExReg(variant="print").fit(task)
 
 
 # Weights

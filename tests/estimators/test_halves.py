@@ -48,6 +48,20 @@ def test_given_subsets():
         np.testing.assert_array_equal(half.y, TASK.select(kept).y)
 
 
+def test_halves_with_replacement_hold_copies():
+    """Of draws as many as half of the classes, 1 - e^(-1/2) of the classes are different ones."""
+    task = SourceTask.from_ranks(np.ones(400, int), np.arange(400), n_classes=400)
+    halves = halve(task, 100, random_seed=1, replace=True)
+    share = [half.accuracy(200)[0] for half in halves]
+    expected = 400 * (1 - (1 - 1 / 400) ** 200) / 200
+    assert expected == pytest.approx(2 * (1 - np.exp(-0.5)), abs=1e-3)
+    assert np.mean(share) == pytest.approx(expected, abs=4 * np.std(share) / 10)
+    with pytest.raises(DataError, match="row 0 must hold whole numbers"):
+        halve(TASK, subsets=[[0, 1, 0.5]], replace=True)
+    with pytest.raises(DataError, match="row 0 has fewer than 2 tested classes"):
+        halve(TASK, subsets=[[4, 4, 4]], replace=True)
+
+
 @pytest.mark.parametrize(
     ("subsets", "message"),
     [

@@ -75,6 +75,47 @@ def test_unknown_scores_are_thinned():
         losses_among(task, np.ones((10, 1)))
 
 
+def test_copies_of_a_class_break_their_ties_at_random():
+    """With two copies at most, the mean over the orders is that of the first and the last."""
+    rng = np.random.default_rng(3)
+    scores, y, task = score_task(rng, 12, rng.integers(1, 4, 12))
+    kept = np.array([1, 4, 4, 7, 2, 11, 2])
+    (part,) = subtasks(task, [kept], rng)
+    rows = [np.flatnonzero(y == drawn) for drawn in kept]
+    places = np.repeat(np.arange(kept.size), [row.size for row in rows])
+    columns = scores[np.concatenate(rows)][:, kept]
+    k = np.arange(2, kept.size + 1)
+    ends = [
+        SourceTask.from_scores(columns, places, ties=ties).accuracy(k)
+        for ties in ("optimistic", "pessimistic")
+    ]
+    np.testing.assert_allclose(part.accuracy(k), np.mean(ends, axis=0), rtol=1e-12)
+    assert np.abs(ends[0] - ends[1]).max() > 0.05
+
+
+def test_one_of_many_copies_is_right():
+    """A perfect classifier on copies is as right as there are different classes among them."""
+    kept = np.array([3, 0, 3, 5, 3, 0, 8])
+    scored = SourceTask.from_scores(
+        np.eye(10) + 0.1 * np.random.default_rng(0).random((10, 10)), np.arange(10)
+    )
+    ranked = SourceTask.from_ranks(np.ones(10, int), np.arange(10), n_classes=10)
+    for task in (scored, ranked):
+        (part,) = subtasks(task, [kept], np.random.default_rng(1))
+        assert part.accuracy(7)[0] == pytest.approx(4 / 7)
+        assert np.sort(part.ranks).tolist() == [1, 1, 1, 1, 2, 2, 3]
+
+
+def test_unknown_scores_among_copies_lose_to_each_with_their_chance():
+    task = SourceTask.from_ranks(np.full(40, 11), np.arange(40), n_classes=40)
+    kept = np.repeat(np.arange(20), 2)
+    rng = np.random.default_rng(2)
+    losses = [subtasks(task, [kept], rng)[0].ranks - 1 for _ in range(200)]
+    # 38 others lose with the chance 10/39, and half of the instances to their own copy.
+    expected, variance = 38 * 10 / 39 + 0.5, 38 * 10 / 39 * 29 / 39
+    assert np.mean(losses) == pytest.approx(expected, abs=4 * np.sqrt(variance / (200 * 40)))
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 12))
 def test_redrawn_classes_keep_their_instances(seed, k1):

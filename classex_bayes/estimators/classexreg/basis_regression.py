@@ -16,6 +16,7 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.typing import BoolArray, FloatArray
 
 Atom = Literal[0, 1] | None
+Variant = Literal["package", "paper"]
 
 
 def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
@@ -29,15 +30,33 @@ def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
     return np.concatenate([-positive[:0:-1], positive])
 
 
+def paper_knots(n_ranks: int, bandwidth: float) -> FloatArray:
+    r"""Knots of jmlr2018, section 4, for n k1 ranks (of n instances among k1 classes), (m,).
+
+    The finest equally spaced values from :math:`-T` to :math:`T = \Phi^{-1}(1 - 1/(n k_1))` that
+    are at least h/2 apart, for bandwidth h. With r instances a class n = r k1.
+    """
+    largest = -ndtri(1 / n_ranks)
+    spaces = max(1, int(np.floor(2 * largest / (bandwidth / 2))))
+    return np.linspace(-largest, largest, spaces + 1)
+
+
+def knots_of(n_classes: int, n_test: int, bandwidth: float, variant: Variant) -> FloatArray:
+    """Knots of the R package or of the paper."""
+    if variant == "package":
+        return regular_knots(n_classes, bandwidth)
+    return paper_knots(n_test * n_classes, bandwidth)
+
+
 # Resampling and back-tests come back to the same few matrices hundreds of times.
 @lru_cache(maxsize=32)
-def basis_accuracy(n_classes: int, bandwidth: float, k: tuple[int, ...]) -> FloatArray:
+def basis_accuracy(knots: tuple[float, ...], bandwidth: float, k: tuple[int, ...]) -> FloatArray:
     r"""Accuracy of each basis element, :math:`A_l(k) = E[\Phi(t_l + h \varepsilon)^{k-1}]`.
 
-    The knots are those of k1 classes. The array, of shape (n_k, m), is read-only, as it is kept for
-    the next call with the same arguments.
+    The array, of shape (n_k, m), is read-only, as it is kept for the next call with the same
+    arguments.
     """
-    accuracy = RadialBasis(regular_knots(n_classes, bandwidth), bandwidth).accuracy(np.array(k))
+    accuracy = RadialBasis(np.array(knots), bandwidth).accuracy(np.array(k))
     accuracy.flags.writeable = False
     return accuracy
 

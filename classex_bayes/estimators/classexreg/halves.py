@@ -8,8 +8,10 @@ import numpy as np
 from classex_bayes.arguments import as_numeric, how_many, seed_sequence
 from classex_bayes.estimators.classexreg.basis_regression import (
     Atom,
+    Variant,
     basis_accuracy,
     design,
+    knots_of,
     least_squares,
     response,
 )
@@ -24,23 +26,30 @@ BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 
 
 def halve(
-    task: SourceTask, n_resamples: int = 25, subsets: Any = None, random_seed: RandomSeed = None
+    task: SourceTask,
+    n_resamples: int = 25,
+    subsets: Any = None,
+    random_seed: RandomSeed = None,
+    replace: bool = False,
 ) -> list[SourceTask]:
     """`n_resamples` tasks on random halves of the classes, or on given `subsets`, with ranks alone.
 
     A half has half of the classes, rounded down but at least 3, and is drawn again if fewer than
-    two of them were tested. `subsets` (n_resamples, k0) holds positions of classes,
-    3 <= k0 < k1. The seed also thins ranks whose scores are unknown.
+    two of them were tested; with `replace`, classes may be drawn several times
+    (`classex_bayes.estimators.resampling.subtasks`). `subsets` (n_resamples, k0) holds positions
+    of classes, 3 <= k0 < k1. The seed also thins ranks whose scores are unknown.
     """
     n_halves = how_many(n_resamples, "n_resamples")
     require_ranks(task, "the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
     if subsets is None:
-        return subtasks(task, _random_halves(task, n_halves, rng), rng)
-    return subtasks(task, _checked_subsets(task, subsets), rng)
+        return subtasks(task, _random_halves(task, n_halves, replace, rng), rng)
+    return subtasks(task, _checked_subsets(task, subsets, replace), rng)
 
 
-def _random_halves(task: SourceTask, n_halves: int, rng: np.random.Generator) -> Iterator[IntArray]:
+def _random_halves(
+    task: SourceTask, n_halves: int, replace: bool, rng: np.random.Generator
+) -> Iterator[IntArray]:
     size = max(FEWEST_CLASSES, task.n_classes // 2)
     if size == task.n_classes:
         raise DataError(
@@ -49,12 +58,12 @@ def _random_halves(task: SourceTask, n_halves: int, rng: np.random.Generator) ->
         )
     for _ in range(n_halves):
         kept = np.empty(0, dtype=np.int64)
-        while np.count_nonzero(task.class_weight[kept]) < 2:
-            kept = np.sort(rng.choice(task.n_classes, size, replace=False))
+        while np.count_nonzero(task.class_weight[np.unique(kept)]) < 2:
+            kept = np.sort(rng.choice(task.n_classes, size, replace=replace))
         yield kept
 
 
-def _checked_subsets(task: SourceTask, subsets: Any) -> IntArray:
+def _checked_subsets(task: SourceTask, subsets: Any, replace: bool) -> IntArray:
     array = as_numeric(subsets, "subsets")
     last = task.n_classes - 1
     if array.ndim != 2 or not (array.shape[0] and FEWEST_CLASSES <= array.shape[1] <= last):
@@ -64,12 +73,13 @@ def _checked_subsets(task: SourceTask, subsets: Any) -> IntArray:
         )
     for row, subset in enumerate(array):
         inside = (subset >= 0) & (subset <= last) & (subset == np.floor(subset))
-        if not inside.all() or np.unique(subset).size < subset.size:
+        distinct = np.unique(subset)
+        if not inside.all() or (distinct.size < subset.size and not replace):
             raise DataError(
-                f"subsets: row {row} must hold different whole numbers in 0..{last}, found "
-                f"{subset.tolist()}"
+                f"subsets: row {row} must hold {'' if replace else 'different '}whole numbers in "
+                f"0..{last}, found {subset.tolist()}"
             )
-        if np.count_nonzero(task.class_weight[subset.astype(np.int64)]) < 2:
+        if np.count_nonzero(task.class_weight[distinct.astype(np.int64)]) < 2:
             raise DataError(f"subsets: row {row} has fewer than 2 tested classes with weight")
     return array.astype(np.int64)
 
@@ -81,13 +91,15 @@ def choose_bandwidth(
     k: IntArray | None = None,
     atom: Atom = 1,
     weights: FloatArray | None = None,
+    variant: Variant = "package",
+    nonnegative: bool = True,
 ) -> float:
     """First bandwidth with the smallest root mean square error from the halves to all the classes.
 
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4. Arguments are those of
     `extrapolate_halves`.
     """
-    predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights)
+    predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights, variant, nonnegative)
     squared_error = (predicted - task.accuracy(task.n_classes)) ** 2
     return float(bandwidths[int(np.argmin(squared_error.mean(axis=0)))])
 
@@ -99,12 +111,19 @@ def extrapolate_halves(
     k: IntArray | None = None,
     atom: Atom = 1,
     weights: FloatArray | None = None,
+    variant: Variant = "package",
+    nonnegative: bool = True,
 ) -> FloatArray:
     """Accuracy (n_halves, n_bandwidths) on all classes, as each half predicts it.
 
-    The knots are those of all the classes, as in the R package. `k`, `atom` and `weights` are those
-    of `ClassExReg`; a half uses the part up to its number of classes.
+    The knots are those of all the classes, as in the R package and in the paper. `k`, `atom`,
+    `weights` and `variant` are those of `ClassExReg`; a half uses the part up to its number of
+    classes.
     """
+    knots = {
+        bandwidth: tuple(knots_of(task.n_classes, task.n_test, bandwidth, variant).tolist())
+        for bandwidth in bandwidths
+    }
     predicted = []
     for half in halves:
         if k is not None and np.count_nonzero(k <= half.n_classes) < 2:
@@ -117,9 +136,9 @@ def extrapolate_halves(
         target = response(curve.accuracy, atom)
         with_all = (*curve.k.tolist(), task.n_classes)
         row = []
-        for bandwidth in bandwidths:
-            columns = design(basis_accuracy(task.n_classes, bandwidth, with_all), atom)
-            coef = least_squares(columns[:-1], target, curve.weight, nonnegative=True)
+        for bandwidth, places in knots.items():
+            columns = design(basis_accuracy(places, bandwidth, with_all), atom)
+            coef = least_squares(columns[:-1], target, curve.weight, nonnegative)
             row.append(response(columns[-1] @ coef, atom))
         predicted.append(row)
     return np.array(predicted)
