@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
 
 from classex_bayes.arguments import as_numeric, class_count, one_of, probability
 from classex_bayes.core.increasing_root import increasing_root
@@ -351,6 +352,60 @@ def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArr
     inside = np.isfinite(log_c) & (accuracy > 1 / k)
     information[inside] = _tilted(log_c[inside], k)[2]
     return (information / NATS[unit])[()]
+
+
+def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
+    r"""Lower bound on mutual information by Fano's inequality, given an accuracy on k classes.
+
+    .. math:: I(X; Y) \ge \log k - h(e) - e \log(k - 1), \qquad
+        h(e) = -e \log e - (1 - e) \log(1 - e), \quad e = 1 - accuracy
+
+    Parameters
+    ----------
+    accuracy : float or array
+        Accuracy on k classes, each equally often the true one, in [0, 1].
+    k : int
+        Number of classes, at least 2.
+    unit : {"nats", "bits"}
+        Unit of the result.
+
+    Returns
+    -------
+    float or array
+        0 at accuracies up to 1 / k, log k at accuracy 1; increasing and convex.
+
+    Raises
+    ------
+    DataError
+        An accuracy outside [0, 1].
+
+    Notes
+    -----
+    Three quantities are ordered. On fixed classes with equal priors, answers have at least the
+    information of Fano's bound at their accuracy, `confusion_information`, and equality holds
+    where every error is equally likely. On classes that are drawn at random, `smallest_information`
+    of the average Bayes accuracy is at least Fano's bound at it, since Fano's bound holds then too
+    and `smallest_information` is the sharp one. It has no limit, while Fano's bound and
+    the information of answers end at log k.
+
+    References
+    ----------
+    Fano, Transmission of Information (1961); Cover and Thomas, Elements of Information Theory
+    (2006), section 2.10; Zheng, thesis (2017), sections 1.1 and 1.4.1.
+
+    Examples
+    --------
+    >>> fano_bound([0.1, 0.5, 0.9, 1], k=10, unit="bits").round(3).tolist()
+    [0.0, 0.737, 2.536, 3.322]
+    """
+    one_of(unit, tuple(NATS), "unit")
+    right = _checked(accuracy, "accuracy", 1.0)
+    k = class_count(k, "k", smallest=2)
+    # The divergence of the answers' law from guessing's; as such it keeps its digits near 1 / k.
+    right = np.maximum(right, 1 / k)
+    wrong = 1 - right
+    divergence = xlogy(right, right * k) + xlogy(wrong, wrong * k / (k - 1))
+    return np.maximum(divergence / NATS[unit], 0.0)[()]
 
 
 def _checked(values: Any, name: str, largest: float) -> FloatArray:
