@@ -3,9 +3,11 @@
 Run from the root of the repository: `python docs/figures/draw_questions.py`.
 """
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import classex_bayes as cb
 
@@ -49,6 +51,13 @@ def main() -> None:
     fonts = cb.extrapolate_groups(task, glyphs.font[inside], k, mix=mix, random_seed=1)
     print(fonts, {font: glyphs.task(font).accuracy(k).round(3) for font in set(glyphs.font)})
     cb.plots.plot_groups(fonts).savefig(HERE / "groups.png")
+
+    radicals = [ord(unicodedata.normalize("NFKC", chr(0x2F00 + j))) for j in range(214)]
+    radical = np.searchsorted(radicals, [ord(c) for c in glyphs.classes], side="right")
+    taxonomy = pd.DataFrame({"radical": radical}, index=glyphs.classes)
+    cost = cb.risk.cost_from_levels(taxonomy, costs={"radical": 0.3})
+    print(cb.BayesianRisk(cost).fit(task, random_seed=1).predict([200, 1000, 2965]))
+    print(cb.risk.average_test_risk(everything, cost, [200, 1000, 2965]))
 
     plan = cb.plan(
         everything.select(chosen[:50]), 1000, width=0.1, classes=[100, 200, 400], repeats=[1, 3],

@@ -1,0 +1,343 @@
+"""Costs of confusions from a hierarchy of the classes: near ones are cheaper to confuse."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.cluster.hierarchy import cophenet, is_valid_linkage
+from scipy.spatial.distance import squareform
+
+from classex_bayes.arguments import one_of, shares
+from classex_bayes.exceptions import DataError
+from classex_bayes.frames import is_frame
+from classex_bayes.task.class_labels import class_names
+from classex_bayes.typing import FloatArray, IntArray
+
+
+def cost_from_levels(
+    taxonomy: Any, *, costs: Mapping[Any, float] | None = None, classes: Any = None
+) -> pd.DataFrame:
+    r"""Cost of each confusion by the finest level of a taxonomy that the two classes share.
+
+    With L levels, two classes that share the j-th finest one, j = 1..L, and none that is finer
+    cost j / (L + 1), and classes that share none cost 1.
+
+    Parameters
+    ----------
+    taxonomy : DataFrame, mapping or sequence of L columns
+        One column for each level, from the finest to the coarsest, such as genus and family; one
+        row for each class. The class itself is no level: the index of a DataFrame names the
+        classes.
+    costs : mapping from level to float, optional
+        Cost of confusing two classes that share this level and none that is finer, in [0, 1] and
+        not falling from the finest to the coarsest. Levels of a sequence are 0..L - 1.
+    classes : sequence, optional
+        Classes wanted, in this order, such as ``task.classes``; all by default. If the columns
+        have no index of names, these are the names of their rows.
+
+    Returns
+    -------
+    DataFrame of shape (k1, k1)
+        ``cost[true, predicted]``: symmetric, in [0, 1], with a diagonal of zeros; rows and columns
+        are named by class.
+
+    Raises
+    ------
+    DataError
+        Columns of different lengths or with gaps, levels that are not nested, such as a genus in
+        two families, unknown classes, costs out of range or for unknown levels.
+
+    See Also
+    --------
+    cost_from_tree : For branches of different depth.
+
+    Notes
+    -----
+    A pilot shows how near classes of one group come only if it has several of them. Of simulated
+    pilots of 100 classes in 100 genera, the 90% intervals of `BayesianRisk` at 1,000 classes held
+    the truth 21 of 24 times. Of pilots of 60 classes in 800 genera they held it 8 of 12 times at
+    600 classes, and were too low, as the error rate was (6 of 12).
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, draft (2016), section 1.2 (semantic distance); Deng, Berg, Li and
+    Fei-Fei, ECCV 2010 (hierarchical cost).
+
+    Examples
+    --------
+    >>> families = ["Iridaceae", "Iridaceae", "Iridaceae", "Rosaceae"]
+    >>> taxonomy = pd.DataFrame(
+    ...     {"genus": ["Iris", "Iris", "Crocus", "Rosa"], "family": families},
+    ...     index=["setosa", "virginica", "vernus", "canina"],
+    ... )
+    >>> cost_from_levels(taxonomy).loc["setosa"].round(2).tolist()
+    [0.0, 0.33, 0.67, 1.0]
+    >>> own = cost_from_levels(taxonomy, costs={"genus": 0.1, "family": 0.5})
+    >>> own.loc["setosa"].tolist()
+    [0.0, 0.1, 0.5, 1.0]
+    """
+    table = _table_of_levels(taxonomy, classes)
+    _refuse_unnested(table)
+    cost = np.ones((len(table), len(table)))
+    by_level = _costs_by_level(costs, list(table.columns))
+    for (_, column), of_level in zip(reversed(list(table.items())), by_level[::-1], strict=True):
+        codes = pd.factorize(column)[0]
+        cost[codes[:, None] == codes] = of_level
+    return _named(cost, table.index.tolist())
+
+
+def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.DataFrame:
+    r"""Cost of each confusion by the place of two classes in a tree.
+
+    By height, :math:`cost_{ab} = h(a \wedge b) / h(root)`, with :math:`a \wedge b` the lowest
+    common ancestor and h the number of edges to the farthest leaf below. By path, the number of
+    edges between a and b over the largest between any two leaves.
+
+    Parameters
+    ----------
+    tree : mapping, Series, directed graph or linkage matrix
+        Parent of each node but the root; or a graph of networkx (anything with `edges`) with edges
+        from parent to child; or a linkage matrix of SciPy of k1 classes, shape (k1 - 1, 4), whose
+        heights are the distances of its merges.
+    by : {"height", "path"}
+        Two classes of a linkage are as far from each other as from their ancestor, so that both
+        are the same.
+    classes : sequence, optional
+        Classes wanted, in this order, such as ``task.classes``; nodes above the leaves may be
+        among them. All leaves by default, in the order in which they come. Of a linkage, names of
+        its k1 rows.
+
+    Returns
+    -------
+    DataFrame of shape (k1, k1)
+        ``cost[true, predicted]``: symmetric, in [0, 1], with a diagonal of zeros; rows and columns
+        are named by class.
+
+    Raises
+    ------
+    DataError
+        No tree: a cycle, several roots, a node with two parents; unknown classes.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, draft (2016), section 1.2 (semantic distance); Deng, Berg, Li and
+    Fei-Fei, ECCV 2010 (height of the lowest common ancestor).
+
+    Examples
+    --------
+    >>> parents = {
+    ...     "retriever": "dog", "poodle": "dog", "siamese": "cat", "dog": "animal", "cat": "animal",
+    ...     "chair": "thing", "animal": "thing",
+    ... }
+    >>> cost = cost_from_tree(parents, classes=["retriever", "poodle", "siamese", "chair"])
+    >>> cost.loc["retriever"].round(2).tolist()
+    [0.0, 0.33, 0.67, 1.0]
+    >>> cost_from_tree(parents, by="path").loc["retriever", "chair"]
+    np.float64(1.0)
+    """
+    one_of(by, ("height", "path"), "by")
+    if isinstance(tree, np.ndarray):
+        return _cost_from_linkage(tree, classes)
+    parent = _parents(tree)
+    paths = _paths_from_root(parent)
+    inner = set(parent.values())
+    leaves = [node for node in parent if node not in inner]
+    wanted = leaves if classes is None else class_names(classes, None) or []
+    for name in wanted:
+        if name not in paths:
+            raise DataError(
+                f"classes: {name!r} is no node of the tree; expected names such as {leaves[0]!r}"
+            )
+    height, across = _extents(paths)
+    shared, above, below = _common_ancestors([paths[name] for name in wanted], height)
+    cost = shared / max(height.values()) if by == "height" else (above + below) / across
+    return _named(cost, wanted)
+
+
+def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
+    np.fill_diagonal(cost, 0.0)
+    labels = pd.Index(names, tupleize_cols=False)
+    return pd.DataFrame(cost, index=labels, columns=labels)
+
+
+def _table_of_levels(taxonomy: Any, classes: Any) -> pd.DataFrame:
+    """Levels of the wanted classes: a row for each class, named by it, a column for each level."""
+    if isinstance(taxonomy, pd.DataFrame):
+        table = taxonomy
+    else:  # polars has no names of rows
+        table = _table_of_columns(taxonomy.to_dict() if is_frame(taxonomy) else taxonomy)
+    if 0 in table.shape:
+        raise DataError(f"taxonomy: expected a row and a column at least, found {table.shape}")
+    if not (table.index.is_unique and table.columns.is_unique):
+        raise DataError(
+            "taxonomy: expected classes and levels of different names, found some twice"
+        )
+    for name, column in table.items():
+        gaps = np.flatnonzero(column.isna())
+        if gaps.size:
+            raise DataError(
+                f"taxonomy: found no {name!r} of class {table.index[gaps[0]]!r}; name a group of "
+                "its own"
+            )
+    numbered = isinstance(table.index, pd.RangeIndex)
+    names = None if classes is None else class_names(classes, len(table) if numbered else None)
+    first = table.iloc[:, 0]
+    may_name = is_frame(taxonomy) if names is None else not {*names}.isdisjoint(first)
+    if numbered and first.is_unique and may_name:
+        raise DataError(
+            f"taxonomy: {table.columns[0]!r} differs in every class, so it names the classes and "
+            "is no level; make it the index (set_index)"
+        )
+    if names is None:
+        return table
+    if numbered:
+        return table.set_axis(pd.Index(names, tupleize_cols=False))
+    unknown = [name for name in names if name not in table.index]
+    if unknown:
+        raise DataError(f"classes: found no row of the taxonomy named {unknown[0]!r}")
+    return table.loc[names]
+
+
+def _table_of_columns(taxonomy: Any) -> pd.DataFrame:
+    if not isinstance(taxonomy, Mapping):
+        if isinstance(taxonomy, str) or not isinstance(taxonomy, Sequence | np.ndarray):
+            raise DataError(
+                f"taxonomy: expected columns, such as a DataFrame, found {type(taxonomy).__name__}"
+            )
+        taxonomy = dict(enumerate(taxonomy))
+    columns = {name: _groups(column, name) for name, column in taxonomy.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"taxonomy: expected a value for each class, found lengths {lengths}")
+    return pd.DataFrame(columns)
+
+
+def _groups(column: Any, name: Any) -> pd.Series | list[Any]:
+    """Values of one level, one for each class."""
+    if isinstance(column, str) or not isinstance(column, Iterable):
+        raise DataError(f"taxonomy: expected a column at {name!r}, found {column!r}")
+    return column if isinstance(column, pd.Series) else list(column)
+
+
+def _refuse_unnested(table: pd.DataFrame) -> None:
+    """Raise where a group of one level lies in several groups of the next."""
+    names = list(table.columns)
+    for finer, coarser in pairwise(names):
+        split = table.groupby(finer, sort=False)[coarser].nunique()
+        if (split > 1).any():
+            group = split.index[split > 1].tolist()[0]
+            found = table.loc[table[finer] == group, coarser].unique()[:2].tolist()
+            raise DataError(
+                f"taxonomy: {finer!r} {group!r} lies in {coarser!r} {found[0]!r} and {found[1]!r}; "
+                "expected groups of one level within one group of the next, from the finest level "
+                "to the coarsest"
+            )
+
+
+def _costs_by_level(costs: Any, names: list[Any]) -> FloatArray:
+    """Cost of sharing each level and none that is finer, finest first."""
+    if costs is None:
+        return np.arange(1, len(names) + 1) / (len(names) + 1)
+    if not isinstance(costs, Mapping) or set(costs) != set(names):
+        raise DataError(f"costs: expected a cost for each of the levels {names!r}, found {costs!r}")
+    by_level = shares([costs[name] for name in names], "costs")
+    if np.any(np.diff(by_level) < 0):
+        raise DataError(
+            f"costs: expected costs that do not fall from the finest level to the coarsest, found "
+            f"{by_level.tolist()}"
+        )
+    return by_level
+
+
+def _cost_from_linkage(linkage: FloatArray, classes: Any) -> pd.DataFrame:
+    """Distances at which clusters merge, over the largest."""
+    if not is_valid_linkage(linkage):
+        raise DataError(
+            f"tree: an array of shape {linkage.shape} is no linkage matrix of SciPy; expected "
+            "(k1 - 1, 4), as of scipy.cluster.hierarchy.linkage"
+        )
+    apart = squareform(cophenet(linkage))
+    if not apart.max() > 0:
+        raise DataError("tree: found merges at distance 0 alone; expected distances above 0")
+    names = class_names(classes, len(apart))
+    return _named(apart / apart.max(), list(range(len(apart))) if names is None else names)
+
+
+def _parents(tree: Any) -> dict[Hashable, Hashable]:
+    """Parent of every node but the root."""
+    if isinstance(tree, pd.Series | Mapping):
+        pairs = list(tree.items())
+    elif hasattr(tree, "edges") and getattr(tree, "is_directed", lambda: True)():
+        pairs = [(child, parent) for parent, child in tree.edges]
+    else:
+        raise DataError(
+            "tree: expected a mapping from node to parent, a directed graph or a linkage matrix, "
+            f"found {type(tree).__name__}"
+        )
+    parent: dict[Hashable, Hashable] = {}
+    for child, above in pairs:
+        if above is None:  # the root, written down
+            continue
+        if child in parent:
+            raise DataError(f"tree: {child!r} has the parents {parent[child]!r} and {above!r}")
+        parent[child] = above
+    if not parent:
+        raise DataError("tree: expected at least one node with a parent, found none")
+    return parent
+
+
+def _paths_from_root(parent: Mapping[Hashable, Hashable]) -> dict[Hashable, list[Hashable]]:
+    """Nodes from the root to each node, both included."""
+    paths: dict[Hashable, list[Hashable]] = {
+        node: [node] for node in parent.values() if node not in parent
+    }
+    if len(paths) > 1:
+        roots = list(paths)
+        raise DataError(
+            f"tree: found {len(roots)} roots, such as {roots[0]!r} and {roots[1]!r}; give them a "
+            "parent"
+        )
+    for node in parent:
+        walked: dict[Hashable, None] = {}
+        while node not in paths:
+            if node in walked:
+                raise DataError(f"tree: {node!r} is above itself; expected no cycle")
+            walked[node] = None
+            node = parent[node]
+        for below in reversed(walked):
+            paths[below] = [*paths[parent[below]], below]
+    return paths
+
+
+def _extents(paths: Mapping[Hashable, list[Hashable]]) -> tuple[dict[Hashable, int], int]:
+    """Edges from each node to the farthest leaf below, and between the two farthest nodes."""
+    height = dict.fromkeys(paths, 0)
+    across = 0
+    for node in sorted(paths, key=lambda node: -len(paths[node])):  # children before parents
+        if len(paths[node]) > 1:
+            above, step = paths[node][-2], height[node] + 1
+            across = max(across, height[above] + step)
+            height[above] = max(height[above], step)
+    return height, across
+
+
+def _common_ancestors(
+    paths: Sequence[Sequence[Hashable]], height: Mapping[Hashable, int]
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Height of the lowest common ancestor of each two nodes, and edges from it to either."""
+    number = {node: place for place, node in enumerate(height)}
+    heights = np.array(list(height.values()), float)
+    depth = np.array([len(path) for path in paths])
+    # Below the end of a path stand numbers that no other path has.
+    nodes = -1 - np.repeat(np.arange(len(paths))[:, None], depth.max(initial=1), axis=1)
+    for row, path in enumerate(paths):
+        nodes[row, : len(path)] = [number[node] for node in path]
+    common = np.full((len(paths), len(paths)), heights.max())
+    last = np.ones((len(paths), len(paths)), dtype=int)
+    for level, column in enumerate(nodes.T):
+        for node in np.unique(column[column >= 0]):
+            block = np.ix_(column == node, column == node)
+            common[block], last[block] = heights[node], level + 1
+    return common, depth[:, None] - last, depth - last
