@@ -1,9 +1,10 @@
-"""Figures of jmlr2018, drawn again: the toy example (4, 5, 6) and the simulation (7, 8)."""
+"""Figures of jmlr2018, drawn again: the toy example (3 to 6), the simulation (7, 8), faces (10)."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.exceptions import DataError
@@ -16,7 +17,9 @@ from classex_bayes.typing import RandomSeed
 _RHO = 0.7
 _RHOS = (0.3, 0.5, 0.7, 0.9)
 _LARGEST_K = 10
+_LABELS = (-1.2, 0.2, 1.5)  # of the problem in Figure 3
 _POSTERIOR = "BayesianExtrapolator"
+_WITH_CURVES = ("ClassExReg", "KDE(bcv)", "KDE(ucv)", _POSTERIOR, "ScoreInformedExtrapolator")
 _DASHES = ("-", "--", ":", "-.")
 _LIBRARY = LIBRARIES["matplotlib"]
 
@@ -31,6 +34,37 @@ def _style(place: int) -> dict[str, Any]:
     """Colour and line style of a series."""
     color, dash = palette_place(place, _LIBRARY.palette())
     return {"color": color, "linestyle": _DASHES[dash]}
+
+
+def figure3() -> Any:
+    """Draw the joint density of label and instance, and the densities and regions of 3 labels.
+
+    Bivariate normal with correlation 0.7; the Bayes rule takes the label of the highest density.
+    """
+    sd = np.sqrt(1 - _RHO**2)
+    grid = np.linspace(-3, 3, 241)
+    y, x = np.meshgrid(grid, grid)
+    figure, axes = _axes(1, 2, 10.0, 4.5)
+    joint = norm.pdf(y) * norm.pdf(x, _RHO * y, sd)
+    axes[0].contour(y, x, joint, 8, cmap="viridis")
+    axes[0].set(xlabel="label y", ylabel="instance x", title=f"Joint density, rho = {_RHO}")
+    densities = norm.pdf(grid[:, None], _RHO * np.array(_LABELS), sd)
+    best = densities.argmax(axis=1)
+    for place, label in enumerate(_LABELS):
+        style = _style(place)
+        axes[1].plot(grid, densities[:, place], **style)
+        top = _RHO * label, densities[:, place].max()
+        axes[1].annotate(
+            f"y = {label}", top, (0, 4), textcoords="offset points", ha="center",
+            color=style["color"],
+        )  # fmt: skip
+        axes[1].fill_between(
+            grid, -0.08, -0.02, where=best == place, color=style["color"], linewidth=0
+        )
+    title = "Density of x given 3 labels; bar: choice of the Bayes rule"
+    axes[1].set(xlabel="instance x", ylabel="density", ylim=(-0.1, 0.65))
+    axes[1].set_title(title, fontsize=10)
+    return figure
 
 
 def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
@@ -95,6 +129,63 @@ def figure7(trials: pd.DataFrame) -> Any:
 def figure8(trials: pd.DataFrame) -> Any:
     """Draw the bias of every estimator against the true accuracy, as in `figure7`."""
     return _against_truth(trials, "bias", "mean predicted minus true accuracy")
+
+
+def figure10(trials: pd.DataFrame) -> Any:
+    """Draw the curves predicted from single pilots beside the accuracy of the whole test.
+
+    `trials` are of `classex_bayes.studies.faces.face_trials`. One row of panels for each size of
+    the pilots, one column for each estimator: those of jmlr2018 and ours with posteriors, or all
+    if the trials have none of them.
+    """
+    fitted = trials.dropna(subset="mean")
+    if fitted.empty:
+        raise DataError("trials: no estimator was fitted in any of them")
+    names = list(fitted["estimator"].unique())
+    wanted = [name for name in _WITH_CURVES if name in names] or names
+    sizes = sorted(fitted["cell"].astype(int).unique())
+    truth = fitted.groupby("k")["truth"].first()
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(
+        len(sizes), len(wanted), figsize=(1 + 2.4 * len(wanted), 0.8 + 2.2 * len(sizes)),
+        layout="constrained", sharex=True, sharey=True, squeeze=False,
+    )  # fmt: skip
+    for row, size in zip(axes, sizes, strict=True):
+        of_size = fitted[fitted["cell"].astype(int) == size]
+        for panel, name in zip(row, wanted, strict=True):
+            _pilot_curves(panel, of_size[of_size["estimator"] == name], size)
+            panel.plot(truth.index, truth, color=_LIBRARY.ink(), linewidth=2.0)
+        row[0].set_ylabel(f"from {size:,} classes\naccuracy")
+    for panel, name in zip(axes[0], wanted, strict=True):
+        panel.set_title(name, fontsize=10)
+    for panel in axes[-1]:
+        panel.set_xlabel("number of classes")
+    lowest = np.floor(10 * min(fitted["mean"].min(), truth.min())) / 10
+    ends = truth.index.min(), truth.index.max()
+    axes[0, 0].set(xscale="log", xlim=ends, ylim=(lowest, 1.02))
+    _LIBRARY.count_axis(axes[0, 0], "x", *ends)
+    many = int(truth.index.max())
+    figure.suptitle(
+        f"Black: average accuracy of the test of {many:,} classes. Coloured: predictions from one "
+        "pilot each; dotted: its size", fontsize=11,
+    )  # fmt: skip
+    return figure
+
+
+def _pilot_curves(panel: Any, trials: pd.DataFrame, size: int) -> None:
+    """One curve for each pilot of one size by one estimator, with their RMSE at all classes."""
+    palette = _LIBRARY.palette()
+    curves = trials.pivot(index="k", columns="simulation", values="mean")
+    opacity = max(0.15, min(0.8, 8 / max(curves.shape[1], 1)))
+    panel.plot(curves.index, curves.to_numpy(), color=palette[1], linewidth=0.8, alpha=opacity)
+    panel.axvline(size, color="gray", linewidth=0.8, linestyle=":")
+    at_all = trials[trials["k"] == trials["k"].max()]
+    if len(at_all):
+        rmse = np.sqrt(np.mean((at_all["mean"] - at_all["truth"]) ** 2))
+        box = {"facecolor": panel.get_facecolor(), "edgecolor": "none", "pad": 1.5}
+        where = {"transform": panel.transAxes, "zorder": 5}
+        panel.text(0.04, 0.06, f"RMSE {rmse:.3f}", fontsize=9, bbox=box, **where)
 
 
 def _shared(trials: pd.DataFrame) -> pd.DataFrame:

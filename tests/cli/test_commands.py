@@ -372,36 +372,8 @@ def test_compare_with_all(run, scores, strict):
     assert code in ANSWERED and {e.name for e in literature()} <= names
 
 
-def test_study_table1_goes_on_where_it_stopped(run, monkeypatch, tmp_path, strict):
-    few = [ClassExReg(0.5), KDE("ucv")]
-    monkeypatch.setattr(study, "_estimators", lambda slow: few)
-    options = ["--k1", "20", "--levels", "2", "--quiet", "--out", tmp_path / "s"]
-    code, out, _ = run("study", "table1", *options, "--n-simulations", "2", "--json")
-    rows = strict(out)["rows"]
-    assert code == 0 and len(rows) == 8 and rows[0]["k"] == 40 and rows[0]["coverage"] is None
-    stored = (tmp_path / "s" / "table1-k20-seed0.csv").read_text()
-    code, out, _ = run("study", "table1", *options, "--n-simulations", "3")
-    assert code == 0 and "KDE(ucv)" in out and "Largest RMSE over 2 noise levels" in out
-    assert (tmp_path / "s" / "table1-k20-seed0.csv").read_text().startswith(stored)
-    code, out, _ = run("study", "figures", "--out", tmp_path / "s", "--quiet", "--json")
-    files = strict(out)["files"]
-    assert set(files) == {"figure4", "figure5", "figure6", "figure7-k20-seed0", "figure8-k20-seed0"}
-
-
-def test_study_table3(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(study, "_estimators", lambda slow: {"ClassExReg": ClassExReg(0.5)})
-    labels = np.repeat(np.arange(20), 4)
-    scores = np.random.default_rng(1).normal(size=(80, 20)) + 3 * np.eye(20)[labels]
-    np.savez(tmp_path / "telugu_scores.npz", svm_20_scores=scores, svm_20_labels=labels)
-    code, out, _ = run("study", "table3", tmp_path, "--out", tmp_path)
-    assert code == 0 and "svm 20-400" in out and "ClassExReg, printed" in out
-    assert (tmp_path / "table3.csv").exists()
-    code, out, err = run("study", "table3", tmp_path / "none.npz", "--out", tmp_path)
-    assert code == 2 and err.startswith("error: path: ")
-
-
 def test_study_zoo(run, monkeypatch, tmp_path, strict):
-    monkeypatch.setattr(study, "_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
+    monkeypatch.setattr(study, "study_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
     options = ["--k1", "20", "--n-simulations", "2", "--quiet", "--out", tmp_path / "z"]
     code, out, _ = run("study", "zoo", *options, "--json")
     rows = strict(out)["rows"]
@@ -458,19 +430,6 @@ def test_study_corpus_writes_the_laws_that_plan_reads(run, monkeypatch, tmp_path
         assert (law.name, law.kind, law.n_classes) == (same.name, same.kind, same.n_classes)
         np.testing.assert_array_equal(law.accuracy, same.accuracy)
         np.testing.assert_allclose(law.law.weights, same.law.weights, atol=2e-6)
-
-
-def test_study_figures_refuses_other_tables(run, tmp_path):
-    for text in ("", "a,b\n1,2\n"):
-        (tmp_path / "table1-k20-seed0.csv").write_text(text)
-        code, _, err = run("study", "figures", "--out", tmp_path, "--quiet")
-        assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
-
-
-def test_study_table3_refuses_a_plain_array(run, tmp_path):
-    np.save(tmp_path / "s.npy", np.eye(3))
-    code, _, err = run("study", "table3", tmp_path / "s.npy", "--out", tmp_path)
-    assert code == 2 and err.startswith("error: path: ")
 
 
 # Report

@@ -65,3 +65,46 @@ def test_figures_show_tasks_that_every_estimator_met():
     never_together = table[(table["estimator"] == "a") == (table["simulation"] == 0)]
     with pytest.raises(DataError, match="no task"):
         papers.figure7(never_together)
+
+
+def test_figure3_the_bar_is_the_bayes_rule():
+    joint, densities = papers.figure3().axes
+    assert joint.get_ylabel() == "instance x"
+    lines = np.array([line.get_ydata() for line in densities.lines])
+    x = densities.lines[0].get_xdata()
+    np.testing.assert_allclose(np.trapezoid(lines, x, axis=1), 1, atol=0.02)
+    np.testing.assert_allclose(x[lines.argmax(axis=1)], 0.7 * np.array([-1.2, 0.2, 1.5]), atol=0.02)
+    # With equal variances the cuts lie halfway between the means.
+    ends = [bar.get_paths()[0].vertices[:, 0].max() for bar in densities.collections]
+    np.testing.assert_allclose(ends, [0.7 * -0.5, 0.7 * 0.85, 3], atol=0.03)
+
+
+def faces():
+    rows = [
+        (size, simulation, name, k, 1 / k, 1 / k + error * k / 40)
+        for size in ("5", "10")
+        for name, errors in (("KDE(bcv)", (0.1, -0.2, 0.3)), ("ClassExReg", (0.0, 0.1, 0.2)))
+        for simulation, error in enumerate(errors)
+        for k in (2, 10, 40)
+    ]
+    return pd.DataFrame(rows, columns=["cell", "simulation", "estimator", "k", "truth", "mean"])
+
+
+def test_figure10_one_curve_for_each_pilot():
+    table = faces()
+    panels = papers.figure10(table).axes
+    assert [panel.get_title() for panel in panels] == ["ClassExReg", "KDE(bcv)", "", ""]
+    assert panels[2].get_ylabel().startswith("from 10 classes")
+    *pilots, size, truth = panels[3].lines
+    assert len(pilots) == 3 and size.get_xdata() == [10, 10]
+    k, values = truth.get_data()
+    np.testing.assert_allclose(values, 1 / np.asarray(k))
+    assert truth.get_color() == "#000000"
+    drawn = sorted(line.get_ydata()[-1] for line in pilots)
+    np.testing.assert_allclose(drawn, 1 / 40 + np.array([-0.2, 0.1, 0.3]))
+    rmse = np.sqrt(np.mean(np.square([0.1, 0.2, 0.3])))
+    assert panels[3].texts[0].get_text() == f"RMSE {rmse:.3f}"
+    others = papers.figure10(table.assign(estimator=table["estimator"] + "?")).axes
+    assert len(others) == 4
+    with pytest.raises(DataError, match="no estimator was fitted"):
+        papers.figure10(table.assign(mean=np.nan))

@@ -83,6 +83,10 @@ def test_gaussian_trials():
 
 def test_printed_tables():
     assert printed.table1().shape == (6, 4)
+    assert printed.table2().shape == (9, 2)
+    # A larger pilot errs less, and KDE-BCV least, as the paper says.
+    table = printed.table2()["rmse"].unstack("estimator")
+    assert (np.diff(table, axis=0) < 0).all() and set(table.idxmin(axis=1)) == {"KDE(bcv)"}
     table = printed.table3()
     assert len(table) == 27
     known = table.dropna()

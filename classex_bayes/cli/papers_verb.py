@@ -1,0 +1,402 @@
+"""`classex-bayes study table1 | faces | table3 | nips | figures | all`: the papers again."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.table import Table
+
+from classex_bayes.cli.console import Terminal, flat_table, parse_counts, ready_folder
+from classex_bayes.cli.options import (
+    Jobs,
+    OutputOptions,
+    Seed,
+    Slow,
+    examples,
+    with_options,
+)
+from classex_bayes.report.document import records
+
+if TYPE_CHECKING:
+    from classex_bayes.report.papers_page import Section
+
+papers = typer.Typer()
+Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")]
+OUT = Path("classex-bayes-studies")
+_N_LEVELS = 13
+Levels = Annotated[int, typer.Option(min=1, max=_N_LEVELS, help="Noise levels, of 13.")]
+Labels = Annotated[Path | None, typer.Option(help="Labels (.npy) of embeddings in .npy.")]
+Sizes = Annotated[
+    str,
+    typer.Option(
+        "--k1",
+        metavar="N,N,...",
+        help="Sizes of the pilots; 100,200,400, or 1/16, 1/8, 1/4 of few persons, if empty.",
+    ),
+]
+Pilots = Annotated[int, typer.Option(min=2, help="Pilots of each size.")]
+Subsets = Annotated[int, typer.Option(min=2, help="Subsets of 20 characters.")]
+Telugu = Annotated[Path, typer.Argument(metavar="FILE", help="telugu_scores.npz, or its folder.")]
+
+
+class _PaperTable(NamedTuple):
+    """A table of a paper: for readers, in numbers, and the files that were written."""
+
+    section: "Section"
+    numbers: Any
+    files: dict[str, Path]
+
+
+class _Settings(NamedTuple):
+    """What all studies share."""
+
+    slow: bool
+    seed: int
+    jobs: int
+    out: Path
+    terminal: Terminal
+
+
+def study_estimators(slow: bool) -> list[Any]:
+    """Estimators of every study: ours with posteriors, and those of the literature."""
+    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+    from classex_bayes.estimators.literature import literature
+    from classex_bayes.score_informed.score_informed import ScoreInformedExtrapolator
+
+    return [BayesianExtrapolator(), ScoreInformedExtrapolator(), *literature(slow=slow)]
+
+
+@papers.command(epilog=examples("classex-bayes study table1 --k1 500 --n-simulations 20 --jobs 2"))
+@with_options(output=OutputOptions())
+def table1(
+    *,
+    k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
+    n_simulations: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
+    jobs: Jobs = 1,
+    levels: Levels = _N_LEVELS,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = OUT,
+    output: OutputOptions,
+) -> None:
+    """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
+
+    Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
+    """
+    settings = _settings(slow, seed, jobs, out, output)
+    _show(_table1(settings, k1, n_simulations, levels), settings.terminal)
+
+
+@papers.command(
+    epilog=examples(
+        "classex-bayes study faces --embeddings faces.npz",
+        "classex-bayes study faces --embeddings faces.npz --k1 5,10,20 --n-pilots 20",
+    )
+)
+@with_options(output=OutputOptions())
+def faces(
+    *,
+    embeddings: Annotated[
+        Path,
+        typer.Option(help=".npz with embeddings and labels, or .npy with --labels."),
+    ],
+    labels: Labels = None,
+    k1: Sizes = "",
+    n_pilots: Pilots = 100,
+    jobs: Jobs = 1,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = OUT,
+    output: OutputOptions,
+) -> None:
+    """Face recognition on your embeddings: Table 2 and Figure 10 of jmlr2018.
+
+    One picture of each person is the template, another the probe. Pilots of some persons predict
+    the accuracy on all. Finished pilots are kept in a .csv in the folder, and a study begun again
+    goes on from there.
+    """
+    settings = _settings(slow, seed, jobs, out, output)
+    study = _faces(settings, embeddings, labels, k1, n_pilots)
+    _show(study, settings.terminal)
+
+
+@papers.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
+@with_options(output=OutputOptions())
+def table3(
+    *,
+    data: Telugu,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = OUT,
+    output: OutputOptions,
+) -> None:
+    """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
+    settings = _settings(slow, seed, 1, out, output)
+    _show(_table3(settings, data), settings.terminal)
+
+
+@papers.command(epilog=examples("classex-bayes study nips telugu_scores.npz --n-subsets 40"))
+@with_options(output=OutputOptions())
+def nips(
+    *,
+    data: Telugu,
+    n_subsets: Subsets = 100,
+    seed: Seed = 0,
+    out: Folder = OUT,
+    output: OutputOptions,
+) -> None:
+    """Extrapolate from 20 to 400 Telugu characters as the submission to NIPS 2016 does."""
+    settings = _settings(False, seed, 1, out, output)
+    _show(_nips(settings, data, n_subsets), settings.terminal)
+
+
+@papers.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
+@with_options(output=OutputOptions())
+def figures(
+    *,
+    out: Folder = OUT,
+    seed: Seed = 0,
+    output: OutputOptions,
+) -> None:
+    """Draw Figures 3 to 6 of jmlr2018, and 7, 8 and 10 from the trials in the folder."""
+    terminal = Terminal(output.quiet, output.as_json)
+    ready_folder(out)
+    files = dict(_figures(out, seed))
+    table = Table("figure", "file")
+    for name, path in files.items():
+        table.add_row(name, str(path))
+    terminal.result(table, [], {"files": {name: str(path) for name, path in files.items()}})
+
+
+@papers.command(
+    name="all",
+    epilog=examples(
+        "classex-bayes study --all",
+        "classex-bayes study --all --telugu telugu_scores.npz --embeddings faces.npz --jobs 2",
+    ),
+)
+@with_options(output=OutputOptions())
+def every(
+    *,
+    telugu: Annotated[
+        Path | None, typer.Option(help="telugu_scores.npz, or its folder: Table 3 and nips2016.")
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Faces as of `study faces`: Table 2 and Figure 10.")
+    ] = None,
+    labels: Labels = None,
+    k1: Sizes = "",
+    n_simulations: Annotated[
+        int, typer.Option(min=1, help="Table 1: tasks for each noise level, 500 source classes.")
+    ] = 2,
+    n_simulations_5000: Annotated[
+        int, typer.Option(min=1, help="Table 1: the same, 5000 source classes.")
+    ] = 1,
+    levels: Levels = _N_LEVELS,
+    n_pilots: Pilots = 10,
+    n_subsets: Subsets = 40,
+    jobs: Jobs = 1,
+    slow: Slow = False,
+    seed: Seed = 0,
+    out: Folder = OUT,
+    output: OutputOptions,
+) -> None:
+    """Every table and figure of the papers, on one page (papers.md) in the folder.
+
+    The sizes are small, for a first look within minutes. A study begun again goes on from the
+    trials in the folder. The page tells which data the tables need that are left out.
+    """
+    from classex_bayes.report.papers_page import write_papers
+
+    settings = _settings(slow, seed, jobs, out, output)
+    studies: list[_PaperTable] = []
+    missing: dict[str, str] = {}
+    # Studies of data come first: what is wrong with a file is told before simulations take minutes.
+    if telugu is None:
+        needs = "needs the scores of the Telugu classifiers: --telugu telugu_scores.npz"
+        missing |= dict.fromkeys(("JMLR 2018, Table 3", "NIPS 2016, table"), needs)
+    else:
+        studies += [_table3(settings, telugu), _nips(settings, telugu, n_subsets)]
+    if embeddings is None:
+        missing["JMLR 2018, Table 2 and Figure 10"] = (
+            "need embeddings of faces, two pictures or more of each person: --embeddings faces.npz"
+        )
+    else:
+        studies.insert(0, _faces(settings, embeddings, labels, k1, n_pilots))
+    simulated = {500: n_simulations, 5000: n_simulations_5000}
+    studies[:0] = [_table1(settings, size, n, levels) for size, n in simulated.items()]
+    drawn = dict(_figures(out, seed))
+    page = write_papers([study.section for study in studies], drawn, missing, out, _command())
+    files = {"page": page, **drawn}
+    for study in studies:
+        files |= study.files
+    table = Table("result", "file or what it needs")
+    for name, path in files.items():
+        table.add_row(name, str(path))
+    for name, needs in missing.items():
+        table.add_row(name, needs)
+    named = {name: str(path) for name, path in files.items()}
+    settings.terminal.result(table, [], {"files": named, "missing": missing})
+
+
+def _command() -> str:
+    """The command as it was typed."""
+    import shlex
+    import sys
+
+    return shlex.join(["classex-bayes", *sys.argv[1:]])
+
+
+def _settings(slow: bool, seed: int, jobs: int, out: Path, output: OutputOptions) -> _Settings:
+    ready_folder(out)
+    return _Settings(slow, seed, jobs, out, Terminal(output.quiet, output.as_json))
+
+
+def _show(study: _PaperTable, terminal: Terminal) -> None:
+    section, files = study.section, {name: str(path) for name, path in study.files.items()}
+    terminal.result(
+        flat_table(section.title, section.table.reset_index()),
+        [section.text, *(f"{name} written to {path}" for name, path in files.items())],
+        {"title": section.title, "rows": records(study.numbers), **files},
+    )
+
+
+def _table1(settings: _Settings, k1: int, n_simulations: int, levels: int) -> _PaperTable:
+    import numpy as np
+
+    from classex_bayes.report.papers_page import Section
+    from classex_bayes.studies.gaussian_simulation import (
+        NOISE_VARIANCES,
+        gaussian_trials,
+        rmse_table,
+    )
+    from classex_bayes.studies.paper_tables import table1_cells
+
+    places = np.unique(np.rint(np.linspace(0, _N_LEVELS - 1, levels)).astype(int))
+    store = settings.out / f"table1-k{k1}-seed{settings.seed}.csv"
+    trials = gaussian_trials(
+        study_estimators(settings.slow),
+        n_classes=k1,
+        noise_variances=[NOISE_VARIANCES[place] for place in places],
+        n_simulations=n_simulations,
+        random_seed=settings.seed,
+        n_jobs=settings.jobs,
+        store=store,
+        progressbar=settings.terminal.shows_progress,
+    )
+    section = Section(
+        f"table1-k{k1}",
+        f"JMLR 2018, Table 1: simulated recognition, {k1:,} source classes",
+        f"Largest RMSE (se) over {levels} noise levels, {n_simulations} tasks each; the paper has "
+        "50 levels.",
+        table1_cells(trials, k1),
+    )
+    files = {"table": section.write(settings.out), "trials": store}
+    return _PaperTable(section, rmse_table(trials), files)
+
+
+def _faces(
+    settings: _Settings, embeddings: Path, labels: Path | None, k1: str, n_pilots: int
+) -> _PaperTable:
+    from classex_bayes.plots.paper_figures import figure10
+    from classex_bayes.report.papers_page import Section
+    from classex_bayes.studies.faces import face_table, face_task, face_trials, read_faces
+    from classex_bayes.studies.paper_tables import table2_cells
+
+    task = face_task(*read_faces(embeddings, labels), settings.seed)
+    stem = f"{embeddings.stem}-seed{settings.seed}"
+    store = settings.out / f"table2-{stem}.csv"
+    trials = face_trials(
+        study_estimators(settings.slow),
+        task,
+        parse_counts(k1, "--k1") if k1 else None,
+        n_pilots=n_pilots,
+        random_seed=settings.seed,
+        n_jobs=settings.jobs,
+        store=store,
+        progressbar=settings.terminal.shows_progress,
+    )
+    section = Section(
+        f"table2-{embeddings.stem}",
+        "JMLR 2018, Table 2: recognition of faces",
+        f"RMSE (se) on predicting the accuracy on all {task.n_classes:,} classes of "
+        f"{embeddings.name}, {task.accuracy(task.n_classes).item():.3f}, from {n_pilots} pilots of "
+        "each number of classes. The printed errors are those of 1,672 persons of Labeled Faces in "
+        "the Wild and 100 pilots.",
+        table2_cells(trials),
+    )
+    path = settings.out / f"figure10-{stem}.png"
+    _save(figure10(trials), path)
+    files = {"table": section.write(settings.out), "figure10": path, "trials": store}
+    return _PaperTable(section, face_table(trials), files)
+
+
+def _table3(settings: _Settings, data: Path) -> _PaperTable:
+    from classex_bayes.report.papers_page import Section
+    from classex_bayes.studies.paper_tables import table3_cells
+    from classex_bayes.studies.telugu import telugu_table
+
+    table = telugu_table(
+        data,
+        study_estimators(settings.slow),
+        random_seed=settings.seed,
+        progressbar=settings.terminal.shows_progress,
+    )
+    path = settings.out / "table3.csv"
+    table.to_csv(path)
+    section = Section(
+        "table3",
+        "JMLR 2018, Table 3: Telugu characters",
+        "Predicted accuracy; a column has the numbers of classes from and to.",
+        table3_cells(table),
+    )
+    return _PaperTable(section, table, {"table": section.write(settings.out), "numbers": path})
+
+
+def _nips(settings: _Settings, data: Path, n_subsets: int) -> _PaperTable:
+    from classex_bayes.report.papers_page import Section
+    from classex_bayes.studies.nips_table import nips_table, nips_trials
+    from classex_bayes.studies.paper_tables import nips_cells, nips_remark
+
+    trials = nips_trials(data, n_subsets=n_subsets, random_seed=settings.seed)
+    path = settings.out / "nips2016.csv"
+    trials.to_csv(path, index=False)
+    section = Section(
+        "nips2016",
+        "NIPS 2016 submission: 400 Telugu characters from 20",
+        f"Mean and range are over {n_subsets} subsets of 20 of the 100 published characters whose "
+        f"accuracy is within 0.01 of the paper's. {nips_remark()}",
+        nips_cells(trials),
+    )
+    files = {"table": section.write(settings.out), "numbers": path}
+    return _PaperTable(section, nips_table(trials), files)
+
+
+def _figures(out: Path, seed: int) -> Iterator[tuple[str, Path]]:
+    """Draw the figures of the toy example, and those of trials in the folder."""
+    from classex_bayes.evaluate.trial_store import read_trials
+    from classex_bayes.plots import paper_figures as drawn
+
+    draw: dict[str, Callable[[], Any]] = {
+        "figure3": drawn.figure3,
+        "figure4": partial(drawn.figure4, random_seed=seed),
+        "figure5": drawn.figure5,
+        "figure6": drawn.figure6,
+    }
+    of_trials = {"table1": (drawn.figure7, drawn.figure8), "table2": (drawn.figure10,)}
+    for kind, figures_of in of_trials.items():
+        for store in sorted(out.glob(f"{kind}-*.csv")):
+            trials, which = read_trials(store), store.stem.removeprefix(kind)
+            draw |= {f"{f.__name__}{which}": partial(f, trials) for f in figures_of}
+    for name, figure in draw.items():
+        yield name, _save(figure(), out / f"{name}.png")
+
+
+def _save(figure: Any, path: Path) -> Path:
+    from matplotlib import pyplot as plt
+
+    figure.savefig(path)
+    plt.close(figure)
+    return path
