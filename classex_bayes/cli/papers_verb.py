@@ -174,7 +174,7 @@ def figures(
     name="all",
     epilog=examples(
         "classex-bayes study --all",
-        "classex-bayes study --all --telugu telugu_scores.npz --embeddings faces.npz --jobs 2",
+        "classex-bayes study all --telugu telugu_scores.npz --embeddings faces.npz --jobs 2",
     ),
 )
 @with_options(output=OutputOptions())
