@@ -8,3 +8,5 @@ from .bounds import smallest_information as smallest_information
 from .confusion import confusion_information as confusion_information
 from .implied import ImpliedInformation as ImpliedInformation
 from .implied import implied_information as implied_information
+from .information_difference import InformationDifference as InformationDifference
+from .information_difference import information_difference as information_difference

@@ -1,7 +1,7 @@
 """Implied information: the mutual information with which an accuracy curve agrees best."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -58,6 +58,9 @@ class ImpliedInformation:
     smallest_k: int
     largest_k: int
 
+    _quantity: ClassVar[str] = "implied information"
+    _lowest: ClassVar[float] = 0.0
+
     @property
     def mean(self) -> float:
         """Mean over draws, or the point estimate."""
@@ -74,7 +77,8 @@ class ImpliedInformation:
             Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
         ci_kind : {"eti", "hdi"}, optional
             Kind of the interval over draws; ``rcParams["stats.ci_kind"]`` by default. A point
-            estimate has the interval of a normal law with its standard error, cut at 0.
+            estimate has the interval of a normal law with its standard error; that of an
+            information is cut at 0.
 
         Returns
         -------
@@ -92,12 +96,12 @@ class ImpliedInformation:
             return float(bounds.sel(ci_bound="lower")), float(bounds.sel(ci_bound="upper"))
         if self.standard_error is None:
             raise DataError(
-                f"{self.source}: implied information {self.mean:.3g} has no standard error"
+                f"{self.source}: {self._quantity} {self.mean:.3g} has no standard error"
             )
         reach = float(ndtri((1 + prob) / 2)) * self.standard_error
-        return max(self.mean - reach, 0.0), self.mean + reach
+        return max(self.mean - reach, self._lowest), self.mean + reach
 
-    def to(self, unit: Unit) -> "ImpliedInformation":
+    def to(self, unit: Unit) -> Self:
         """Return the same in another unit.
 
         Parameters
@@ -116,7 +120,7 @@ class ImpliedInformation:
 
     def __repr__(self) -> str:
         """One sentence with the estimate and its uncertainty."""
-        text = f"implied information {self.mean:.3f} {self.unit}"
+        text = f"{self._quantity} {self.mean:.3f} {self.unit}"
         if self.standard_error is not None:
             text += f" (standard error {self.standard_error:.3f})"
         if self.interval_type != "none":
@@ -235,15 +239,22 @@ def _standard_error(task: SourceTask, curve: TrainingCurve, signal: float) -> fl
     """Standard error of the information in nats."""
     if signal == 0 or np.isinf(signal):
         return None
+    sizes, influence = accuracy_influence(task, curve, signal)
+    return float(np.sqrt(influence @ task.accuracy_cov(sizes) @ influence))
+
+
+def accuracy_influence(
+    task: SourceTask, curve: TrainingCurve, signal: float
+) -> tuple[IntArray, FloatArray]:
+    """Derivative of the information in nats by ATA_k, and the numbers of classes k that it is at.
+
+    They are few: the covariance at few numbers is at hand, and between them nearly linear in log k.
+    """
     value, slope, bend = (signal_accuracy(signal, curve.k, order)[:, 0] for order in range(3))
     steepness = curve.weight @ (slope**2 - (curve.accuracy - value) * bend)
-    influence = curve.weight * slope / steepness
-    # The covariance at few numbers of classes is at hand, and between them nearly linear in log k.
     few = task.grid()
-    sizes = curve.k if curve.k.size <= few.size else few
-    shared = _share_out(influence, curve.k, np.sort(sizes))
-    variance = shared @ task.accuracy_cov(np.sort(sizes)) @ shared
-    return float(signal * np.sqrt(variance))
+    sizes = np.sort(curve.k if curve.k.size <= few.size else few)
+    return sizes, _share_out(signal * curve.weight * slope / steepness, curve.k, sizes)
 
 
 def _of_prediction(
