@@ -1,6 +1,7 @@
 """Trained classifiers: marginal ones keep their scores on subsets of the classes, others do not."""
 
 import sys
+from functools import partial
 from itertools import combinations
 from math import log, pi
 
@@ -8,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import gaussian_kde, multivariate_normal, norm
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import (
@@ -104,7 +105,92 @@ def test_naive_bayes_is_the_sum_of_log_densities(sample):
     for j in range(6):
         members = sample.train[sample.train_y == j]
         terms = norm.logpdf(sample.test, members.mean(axis=0), members.std(axis=0))
-        np.testing.assert_allclose(scores[:, j], (2 * terms + log(2 * pi)).sum(axis=1), atol=1e-9)
+        np.testing.assert_allclose(scores[:, j], terms.sum(axis=1), atol=1e-9)
+
+
+def counts_and_bits(seed=4):
+    """Training and test instances with whole features, some classes rare."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(5), [4, 6, 3, 5, 7])
+    rate = rng.gamma(1.0, 2.0, (5, 8))
+    return rng.poisson(rate[y]), y, rng.poisson(rate[np.arange(20) % 5])
+
+
+@pytest.mark.parametrize("prior", [None, [0.1, 0.3, 0.2, 0.25, 0.15]])
+@pytest.mark.parametrize("smoothing", [0.3, 1.0])
+def test_joint_log_likelihood_of_scikit_learn(sample, prior, smoothing):
+    train, y, test = counts_and_bits()
+    equal = np.full(5, 0.2) if prior is None else np.array(prior)
+    options = {"class_prior": prior, "smoothing": smoothing}
+    real = sample.train_y < 5
+    cases = {
+        "multinomial": (MultinomialNB(alpha=smoothing, class_prior=equal), train, y, test),
+        "bernoulli": (BernoulliNB(alpha=smoothing, class_prior=equal), train > 2, y, test > 2),
+        "normal": (
+            GaussianNB(priors=equal, var_smoothing=0),
+            sample.train[real],
+            sample.train_y[real],
+            sample.test,
+        ),
+    }
+    for density, (model, *data) in cases.items():
+        features, labels, probes = (np.asarray(part, dtype=float) for part in data)
+        labels = labels.astype(int)
+        scores = naive_bayes_scores(features, labels, probes, density=density, **options)
+        expected = model.fit(features, labels).predict_joint_log_proba(probes)
+        expected -= np.log(0.2) if prior is None else 0.0
+        np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_kernel_densities_of_scipy(sample):
+    scores = naive_bayes_scores(sample.train, sample.train_y, sample.test, density="kde")
+    for j in range(6):
+        members = sample.train[sample.train_y == j]
+        terms = [gaussian_kde(members[:, c]).logpdf(sample.test[:, c]) for c in range(3)]
+        np.testing.assert_allclose(scores[:, j], np.sum(terms, axis=0), rtol=1e-9)
+    far = naive_bayes_scores(sample.train, sample.train_y, [[1e3] * 3], density="kde")
+    assert np.isfinite(far).all()
+
+
+@pytest.mark.parametrize("density", ["normal", "bernoulli", "multinomial", "kde"])
+def test_scores_of_naive_bayes_depend_on_their_class_alone(density, sample):
+    """Also with priors, whose sum over the classes at hand plays no part."""
+    train, y, test = counts_and_bits()
+    if density == "bernoulli":
+        train, test = train > 2, test > 2
+    elif density != "multinomial":
+        train, y, test = sample.train, sample.train_y, sample.test
+    prior = np.random.default_rng(5).dirichlet(np.ones(y.max() + 1))
+    score = partial(naive_bayes_scores, density=density)
+    features, probes = np.asarray(train, dtype=float), np.asarray(test, dtype=float)
+    full = score(features, y, probes, class_prior=prior)
+    for kept in ([0, 1], [4, 1, 3]):
+        rows = np.isin(y, kept)
+        places = np.argsort(kept)[np.searchsorted(np.sort(kept), y[rows])]
+        part = score(features[rows], places, probes, class_prior=prior[kept])
+        np.testing.assert_array_equal(part, full[:, kept])
+    changed = np.where(y[:, None] == 2, features[::-1], features)
+    other = score(changed, y, probes, class_prior=prior)
+    assert np.array_equal(np.delete(other, 2, 1), np.delete(full, 2, 1))
+    assert not np.array_equal(other[:, 2], full[:, 2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"density": "gamma"}, "density: found 'gamma'"),
+        ({"density": "bernoulli"}, "train: found 0.5 at row 1, column 1; expected 0 or 1"),
+        ({"class_prior": [1, 0]}, "class_prior: found 0.0 at position 1"),
+        ({"class_prior": [1]}, r"class_prior: expected 2 .*, found shape \(1,\)"),
+        ({"smoothing": 0}, "smoothing: "),
+    ],
+)
+def test_bad_densities(options, message):
+    train, y = [[0.0, 1.0], [1.0, 0.5], [2.0, 2.5], [3.0, 0.1]], [0, 0, 1, 1]
+    with pytest.raises(DataError, match=message):
+        naive_bayes_scores(train, y, [[1.0, 1.0]], **options)
+    with pytest.raises(DataError, match=r"test: found -1\.0 at row 0, column 1; expected counts"):
+        naive_bayes_scores(train, y, [[1.0, -1.0]], density="multinomial")
 
 
 def test_answers_of_scikit_learn():
@@ -143,7 +229,8 @@ def test_order_of_training_instances_does_not_matter(shrinkage, order):
 
 def test_shrinkage_runs_from_qda_to_naive_bayes(sample):
     arguments = sample.train, sample.train_y, sample.test
-    assert np.array_equal(qda_scores(*arguments, shrinkage=1), naive_bayes_scores(*arguments))
+    twice = 2 * naive_bayes_scores(*arguments) + 3 * log(2 * pi)
+    np.testing.assert_allclose(qda_scores(*arguments, shrinkage=1), twice, rtol=1e-9, atol=1e-9)
     few = GaussianClasses(10).sample(5, n_train=4, random_seed=0)
     assert np.isfinite(qda_scores(few.train, few.train_y, few.test, shrinkage=0.1)).all()
 
@@ -215,8 +302,9 @@ def test_singular_covariances():
     with pytest.raises(DataError, match="covariance of class 0 is singular in 2 features"):
         qda_scores(train, y, test)
     constant = [[0.0, 1.0], [1.0, 1.0], [2.0, 2.5], [3.0, 0.1]]
-    with pytest.raises(DataError, match="covariance of class 0 is singular"):
-        naive_bayes_scores(constant, y, test)
+    for density in ("normal", "kde"):
+        with pytest.raises(DataError, match="feature 1 is constant in class 0"):
+            naive_bayes_scores(constant, y, test, density=density)
     with pytest.raises(DataError, match="covariance of the classes is singular"):
         lda_scores([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], y, test)
     # Rounding may leave a factor to a feature that the others determine.
