@@ -214,3 +214,14 @@ def test_pages_call_what_exists(page):
 def test_unknown_names_are_seen(code):
     assert len(unknown_names([code])) > 0
     assert unknown_names(["x = cb.KDE('ucv').fit(task)\nx.predict(k=3)"]) == []
+
+
+def test_tables_of_the_papers_are_those_of_the_command():
+    """No number of a table stands there by hand: each table is a part that a command wrote."""
+    text = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
+    part = r"<!-- ([\w-]+) -->\n(Version .+?)<!-- end of \1 -->"
+    parts = dict(re.findall(part, text, flags=re.DOTALL))
+    wanted = {"table1-k500", "table1-k5000", "table2-characters", "table2-orl_openface"}
+    assert set(parts) == wanted | {"table3", "nips2016"}
+    assert all("\n|---|" in written for written in parts.values())
+    assert "\n|" not in re.sub(part, "", text, flags=re.DOTALL)

@@ -231,7 +231,7 @@ def every(
     page = write_papers([study.section for study in studies], drawn, missing, out, _command())
     files = {"page": page, **drawn}
     for study in studies:
-        files |= study.files
+        files |= {f"{study.section.name}, {what}": path for what, path in study.files.items()}
     table = Table("result", "file or what it needs")
     for name, path in files.items():
         table.add_row(name, str(path))

@@ -15,7 +15,10 @@ from classex_bayes.typing import RandomSeed
 
 
 def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Estimator]:
-    """One of every point estimator, with the defaults of its paper.
+    """One of every point estimator, with the defaults of this package.
+
+    `KDE` comes with both rules of its paper, `PseudoLikelihood` with and without each constraint.
+    Where the R package ClassEx and the text of the paper differ, the default is the former.
 
     Parameters
     ----------

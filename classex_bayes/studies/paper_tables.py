@@ -87,7 +87,7 @@ def _with_errors(value: pd.Series, error: pd.Series) -> pd.Series:
 
 
 def _range(lower: float, upper: float) -> str:
-    return "" if np.isnan(lower) else f"{lower:.2f} to {upper:.2f}"
+    return "" if np.isnan(lower) else f"{lower:.3f} to {upper:.3f}"
 
 
 def _share(value: float) -> str:

@@ -140,6 +140,9 @@ def test_demo(run, tmp_path, strict):
     assert np.all(np.diff(truths) < 0) and truths[-1] == pytest.approx(0.688, abs=0.001)
     assert all(abs(row["error"]) < 0.25 for row in rows)
     assert (tmp_path / "classex-bayes-demo" / "demo.png").exists()
+    # On squared distances KDE errs by 0.3 and more far out.
+    kde = [row["error"] for row in found["predictions"] if row["estimator"].startswith("KDE")]
+    assert len(kde) == 8 and np.abs(kde).max() < 0.15
 
 
 # Streams and formats

@@ -1,6 +1,7 @@
 """`classex-bayes study`: the papers' tables and figures, alone and all on one page."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -174,6 +175,9 @@ def test_every_table_and_figure_is_on_the_page(
         "Figures",
         "Left out",
     ]
+    assert set(map(Path, found["files"].values())) == {
+        path.relative_to(tmp_path) for path in folder.iterdir()
+    }
     drawn = re.findall(r"!\[.+?\]\((.+?)\)", page)
     assert len(drawn) == 9 and all((folder / name).exists() for name in drawn)
     for name in ("table1-k500", "table1-k5000", "table2-people", "table3", "nips2016"):

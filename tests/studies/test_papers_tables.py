@@ -177,7 +177,7 @@ def test_subsets_that_cannot_be_had(telugu, tmp_path):
 
 def gaussian_like():
     rows = [
-        (cell, simulation, name, k, 0.5, 0.5 + error, lower, upper)
+        (cell, simulation, name, k, 0.5, 0.5 + error * k / 2000, lower, upper)
         for name, lower, upper in (("KDE(ucv)", np.nan, np.nan), ("b", 0.4, 0.6))
         for cell, error in (("0.1", 0.1), ("0.2", -0.2))
         for simulation in range(2)
@@ -190,7 +190,10 @@ def gaussian_like():
 def test_table1_has_printed_rows_below_ours():
     cells = tables.table1_cells(gaussian_like(), 500)
     assert cells.index.tolist() == ["KDE(ucv)", "KDE(ucv), printed", "b"]
-    assert cells.loc["KDE(ucv)"].tolist() == [*["0.200 (0.000)"] * 2, "-0.200", "", "1.50"]
+    assert cells.loc["KDE(ucv)"].tolist() == [
+        *["0.100 (0.000)", "0.200 (0.000)", "-0.200"],
+        *["", "1.50"],
+    ]
     assert cells.loc["KDE(ucv), printed"].tolist() == ["0.067", "0.059", "", "", ""]
     assert cells.loc["b", "90% held"] == "1.00"
     missing = gaussian_like()
@@ -217,7 +220,7 @@ def test_table3_has_intervals_below_their_estimator():
     assert cells.to_dict() == {
         "truth": "0.758",
         "a": "0.800",
-        "a, 90% interval": "0.70 to 0.90",
+        "a, 90% interval": "0.700 to 0.900",
         "KDE(ucv)": "0.600",
         "KDE(ucv), printed": "0.577",
         "KDE(ucv), recomputed": "0.654",
