@@ -42,6 +42,8 @@ FROM_RANKS = [
     PseudoLikelihood(monotone=True, moment=False),
     PseudoLikelihood(monotone=False, moment=True),
     PseudoLikelihood(),
+    PseudoLikelihood(likelihood="bernoulli"),
+    PseudoLikelihood(False, False, "bernoulli"),
     TwoParameter("pseudolikelihood"),
 ]
 FROM_CURVES = [

@@ -406,3 +406,98 @@ def test_range_holds_the_prediction(monotone, moment, seed, k1):
 def test_refuses_parameters(parameter, bad):
     with pytest.raises(DataError, match=f"{parameter}: expected True or False"):
         PseudoLikelihood(**{parameter: bad}).fit(random_task(1, 10))
+
+
+# The Bernoulli terms of the draft of 2016
+
+
+def bernoulli_value(task, gamma):
+    """Equation (12) of the draft with k1 - 1 competitors, divided by their number."""
+    wins = task.n_classes - 1 - task.evidence.losses
+    beaten = wins[:, None] < np.arange(
+        1, task.n_classes
+    )  # the h-th competitor beats the true class
+    terms = np.where(beaten, np.log(gamma), np.log1p(-gamma))
+    return task.instance_weight @ terms.mean(axis=1)
+
+
+def gammas(laws, weights, k1, monotone):
+    """P(V < h), h = 1..k1 - 1, from the probabilities of the losses."""
+    by_wins = (columns(np.arange(k1), k1, laws, monotone) @ weights)[::-1]
+    return by_wins.cumsum()[:-1]
+
+
+@unsound_data
+@every_variant
+@pytest.mark.parametrize(("k1", "repeats"), [(5, 40), (30, 3), (60, 1)])
+def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, repeats):
+    task = random_task(k1, k1, k1 * repeats)
+    model = PseudoLikelihood(monotone, moment, "bernoulli").fit(task)
+    gamma = gammas(model.support_, model.weights_, k1, monotone)
+    found = bernoulli_value(task, gamma)
+    assert model.log_likelihood_ == pytest.approx(found, abs=1e-9)
+
+    left = np.unique(np.append(np.linspace(0, 1, 120)[:-1], model.support_))
+    table = columns(np.arange(k1), k1, left, monotone)[::-1].cumsum(axis=0)[:-1]
+    weights = cvxpy.Variable(left.size, nonneg=True)
+    wins = k1 - 1 - task.evidence.losses
+    share = task.instance_weight @ (wins[:, None] < np.arange(1, k1))
+    value = share @ cvxpy.log(table @ weights) + (1 - share) @ cvxpy.log((1 - table) @ weights)
+    constraints = [cvxpy.sum(weights) == 1]
+    if moment:
+        constraints.append(columns([0], k1, left, monotone)[0] @ weights == task.accuracy(k1)[0])
+    best = cvxpy.Problem(cvxpy.Maximize(value / (k1 - 1)), constraints).solve(solver="CLARABEL")
+    assert best <= found + 1e-6
+    # The fitted law is among those that the solver mixed.
+    assert best == pytest.approx(found, abs=1e-5)
+    if moment:
+        assert model.predict(k1).mean.item() == pytest.approx(task.accuracy(k1)[0], abs=1e-9)
+
+
+def test_free_shares_bound_the_bernoulli_likelihood():
+    task = beta_task(3, 25, 200, seed=3)
+    wins = 24 - task.evidence.losses
+    free = task.instance_weight @ (wins[:, None] < np.arange(1, 25))
+    model = PseudoLikelihood(False, False, "bernoulli").fit(task)
+    assert model.log_likelihood_ < bernoulli_value(task, np.clip(free, 1e-300, 1 - 1e-16))
+    binomial = PseudoLikelihood(False, False).fit(task)
+    other = gammas(binomial.support_, binomial.weights_, 25, False)
+    assert bernoulli_value(task, other) < model.log_likelihood_
+    assert model.name == "PseudoLikelihood(unconstrained, bernoulli)"
+
+
+def test_both_likelihoods_find_a_law_that_has_the_shares():
+    """Two moments are those of a law, so both fit the accuracy on 2 and 3 classes exactly."""
+    task = SourceTask.from_ranks([1] * 6 + [2, 2, 3], np.arange(9) % 3, n_classes=3)
+    for likelihood in ("binomial", "bernoulli"):
+        model = PseudoLikelihood(False, False, likelihood).fit(task)
+        np.testing.assert_allclose(model.predict([2, 3]).mean, task.accuracy([2, 3]), atol=1e-5)
+        range_ = model.identified_range([3, 4]).to_numpy()
+        np.testing.assert_allclose(range_, [[0.667, 0.667], [0.571, 0.611]], atol=2e-3)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("k1", [3, 40])
+def test_chances_of_nested_events(monotone, k1):
+    gap = np.array([1.0, 0.7, 0.1, 1e-4, 1e-12, 0.0])
+    threshold = np.arange(1, k1)
+    laws = pseudolikelihood._Laws(gap, monotone)
+    reached, missed = laws.reaches(threshold.astype(float), k1)
+    table = columns(np.arange(k1), k1, 1 - gap, monotone)
+    np.testing.assert_allclose(reached[:, :4], table[::-1].cumsum(axis=0)[::-1][1:, :4], atol=1e-12)
+    np.testing.assert_allclose(missed, table.cumsum(axis=0)[:-1], atol=1e-11)
+    np.testing.assert_allclose(reached + missed, 1, atol=1e-12)
+
+
+def test_few_events_stand_for_all(constants):
+    task, k = beta_task(5, 400, 400, seed=5), [400, 1600, 4000]
+    every = PseudoLikelihood(likelihood="bernoulli").fit(task)
+    with constants(pseudolikelihood, _MOST_EVENTS=100):
+        fewer = PseudoLikelihood(likelihood="bernoulli").fit(task)
+    np.testing.assert_allclose(fewer.predict(k).mean, every.predict(k).mean, atol=4e-3)
+    assert fewer.log_likelihood_ == pytest.approx(every.log_likelihood_, rel=0.01)
+
+
+def test_refuses_another_likelihood():
+    with pytest.raises(DataError, match="likelihood: found 'normal'"):
+        PseudoLikelihood(likelihood="normal").fit(random_task(1, 10))
