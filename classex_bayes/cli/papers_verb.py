@@ -289,8 +289,8 @@ def _table1(settings: _Settings, k1: int, n_simulations: int, levels: int) -> _P
     section = Section(
         f"table1-k{k1}",
         f"JMLR 2018, Table 1: simulated recognition, {k1:,} source classes",
-        f"Largest RMSE (se) over {levels} noise levels, {n_simulations} tasks each; the paper has "
-        "50 levels.",
+        f"Largest RMSE (se) over {levels} noise levels (tasks at each: {n_simulations}); the paper "
+        "has 50 levels.",
         table1_cells(trials, k1),
     )
     files = {"table": section.write(settings.out), "trials": store}

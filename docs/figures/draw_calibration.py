@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from pages import markdown, version, write_parts
+from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
 from classex_bayes.evaluate.calibration import sbc, uniformity
@@ -19,6 +20,7 @@ from classex_bayes.studies.zoo import zoo_table, zoo_trials
 
 OURS, OTHER = "BayesianExtrapolator", "ClassExReg"
 N_JOBS = 2
+PILOTS, TARGETS = [50, 100, 300], [50, 100, 300, 1000, 2965]  # of the characters
 N_TASKS = {50: 20, 200: 20, 1000: 10}  # of each law, by the classes of a pilot
 
 
@@ -41,7 +43,7 @@ def characters(folder):
     task = cb.load_glyphs().task()
     estimators = [cb.BayesianExtrapolator(), *cb.literature()[:3]]
     scores = cb.backtest(
-        estimators, task, [50, 100, 300], [50, 100, 300, 1000, 2965], n_pilots=100, ci_prob=0.9,
+        estimators, task, PILOTS, TARGETS, n_pilots=100, ci_prob=0.9,
         random_seed=1, n_jobs=N_JOBS, store=folder / "characters.csv",
     ).scores  # fmt: skip
     names = scores.index.unique("estimator").drop(OURS)
@@ -63,6 +65,23 @@ def characters(folder):
         )  # fmt: skip
     table = pd.DataFrame(rows)
     return markdown(table, dict.fromkeys(names, ".3f"))
+
+
+def kde_on_distances(folder):
+    """RMSE of KDE on plain distances, from the same pilots of the characters."""
+    glyphs = cb.load_glyphs()
+    distances = cdist(glyphs.probes.astype(float), glyphs.gallery.astype(float))
+    task = cb.SourceTask.from_scores(
+        distances, glyphs.y, classes=glyphs.classes, higher_is_better=False
+    )
+    scores = cb.backtest(
+        [cb.KDE("ucv"), cb.KDE("bcv")], task, PILOTS, TARGETS, n_pilots=100, ci_prob=0.9,
+        random_seed=1, n_jobs=N_JOBS, store=folder / "characters-distances.csv",
+    ).scores  # fmt: skip
+    table = scores["rmse"].unstack("estimator", sort=False).reset_index()
+    table = table.rename(columns={"n_source": "pilot", "k": "predicted for"})
+    formats = {"pilot": ",d", "predicted for": ",d"}
+    return markdown(table, formats | dict.fromkeys(table.columns[2:], ".3f"))
 
 
 def zoo(folder, k1):
@@ -99,6 +118,7 @@ def main(folder):
     folder.mkdir(parents=True, exist_ok=True)
     parts = {"version": version(), "ranks of the truth": ranks_of_the_truth()}
     parts["characters"] = characters(folder)
+    parts["characters, KDE on distances"] = kde_on_distances(folder)
     parts |= {f"zoo {k1}": zoo(folder, k1) for k1 in N_TASKS}
     write_parts("calibration.md", parts)
 
