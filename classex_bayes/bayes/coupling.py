@@ -26,7 +26,7 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # The typical correlation stands in where too few classes have errors. Between fonts of the same
 # characters it was 0.1 to 0.25, between classifiers of the same instances 0.5.
-_TYPICAL = 0.25
+TYPICAL_CORRELATION = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +166,8 @@ def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
     erring = [np.unique(task.y[task.ranks > 1]).size for task in tasks]
     unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))
-    correlation = np.where(unknown | unknown[:, None], _TYPICAL, covariance / np.outer(sd, sd))
+    correlation = np.where(
+        unknown | unknown[:, None], TYPICAL_CORRELATION, covariance / np.outer(sd, sd)
+    )
     np.fill_diagonal(correlation, 1.0)
     return correlation

@@ -27,13 +27,17 @@ def in_parallel(
     n_jobs: int | None,
     what: str,
     progressbar: bool,
+    *,
+    threads: bool = False,
 ) -> Iterator[Any]:
     """Results of a function for the arguments of each case, in their order.
 
-    `n_jobs` comes from `checked_jobs`; `what` names the cases on the progress bar.
+    `n_jobs` comes from `checked_jobs`; `what` names the cases on the progress bar. Functions that
+    release the interpreter, such as fits, may run in threads, which start at once.
     """
     work = (delayed(function)(*arguments) for arguments in cases)
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    prefer = "threads" if threads else None
+    results = Parallel(n_jobs=n_jobs, return_as="generator", prefer=prefer)(work)
     return with_progress(results, len(cases), what, progressbar)
 
 

@@ -1,36 +1,49 @@
 """Plan a pilot: how many classes and repeats give an interval of a wanted width."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import betaincinv
 
 from classex_bayes.arguments import (
     class_count,
     class_counts,
     how_many,
+    is_real,
     number,
+    one_of,
     probability,
     seed_sequence,
     share,
     truth_value,
 )
+from classex_bayes.bayes.coupling import (
+    TYPICAL_CORRELATION,
+    couple,
+    coupled_order,
+    sampling_correlation,
+)
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import dependence_of
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.bayes.sampling import SamplerSettings, sampler_settings
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
-from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
+from classex_bayes.evaluate.parallel import checked_jobs
+from classex_bayes.evaluate.simulated_pilots import (
+    Population,
+    SimulatedPilot,
+    accuracy_of,
+    bins_of_pilots,
+    posteriors,
+    simulated_counts,
+)
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
@@ -40,59 +53,75 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-SAMPLER = {"draws": 300, "tune": 300, "chains": 2}
+SAMPLER = {"draws": 300, "tune": 300, "chains": 2, "target_accept": 0.9}
 # A guessed accuracy counts as much as one measured on so many independent instances.
 _GUESS_INSTANCES = 200
-_N_QUANTILES = 400
 Guess = KnownLaw | Mapping[int, float] | SourceTask | LawModel | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Plan(Shown):
-    """Widths of the intervals that pilots of several designs would give; made by `plan`.
+    """Intervals that pilots of several designs would give; made by `plan`.
 
     Attributes
     ----------
     table : DataFrame
         One row for each design: "classes" (k1), "repeats" (r), "instances" (k1 r), "width" and
         "width_sd" (mean and standard deviation over simulated pilots), "reached" (share of them
-        whose interval is no wider than wanted) and "error" (root mean square error of their
-        posterior means).
+        whose interval is no wider than wanted), "power" (share of them whose interval does not
+        hold the excluded value) and "error" (root mean square error of their posterior means).
+        "reached" and "power" are there if they were asked for.
     k : int
         Number of classes asked for.
-    width : float
+    width : float or None
         Wanted width of the interval of the accuracy at k.
+    excludes : float or None
+        Accuracy, or difference of two, that the interval is not to hold.
     ci_prob, ci_kind
         Level and kind of the interval.
     n_pilots : int
         Pilots simulated for each design.
     accuracy : tuple of float
-        Mean and standard deviation of the accuracies at k that the pilots were simulated from.
+        Mean and standard deviation of the accuracies at k, or of the differences of two, that the
+        pilots were simulated from.
     notes : tuple of str
         Doubts about the pilot at hand, such as few errors, after which the prior decides what
         the accuracy is taken to be; how new classes are taken to weigh, if its own are unequal.
         Without a pilot: how many real populations the pilots were simulated from, and in how many
-        of them the accuracy at k is an extrapolation.
+        of them the accuracy at k is an extrapolation. Of two classifiers: how alike their errors
+        are taken to be.
+    of_difference : bool
+        Whether the interval is that of the difference of two accuracies.
     """
 
     table: pd.DataFrame
     k: int
-    width: float
+    width: float | None
+    excludes: float | None
     ci_prob: float
     ci_kind: str
     n_pilots: int
     accuracy: tuple[float, float]
     notes: tuple[str, ...] = ()
+    of_difference: bool = False
 
     def cheapest(
-        self, reached: float = 0.5, *, per_class: float = 0.0, per_instance: float = 1.0
+        self,
+        reached: float = 0.5,
+        *,
+        power: float = 0.8,
+        per_class: float = 0.0,
+        per_instance: float = 1.0,
     ) -> pd.Series:
-        """Least costly design that reaches the wanted width.
+        """Least costly design that is good enough.
 
         Parameters
         ----------
         reached : float
-            Share of the simulated pilots that must reach it.
+            Share of the simulated pilots that must reach the width, if one was asked for.
+        power : float
+            Share of the simulated pilots whose interval must not hold the excluded value, if one
+            was asked for.
         per_class, per_instance : float
             Costs of a class and of a test instance; instances alone count by default.
 
@@ -104,31 +133,48 @@ class Plan(Shown):
         Raises
         ------
         DataError
-            No design of the table reaches the width so often, or a negative cost.
+            No design of the table is good enough, or a negative cost.
         """
-        wanted = share(reached, "reached")
+        of_width, of_value = share(reached, "reached"), share(power, "power")
         costs = (
             number(per_class, "per_class", 0, False),
             number(per_instance, "per_instance", 0, False),
         )
-        enough = self.table[self.table["reached"] >= wanted]
-        if enough.empty:
-            best = self.table.sort_values("width").iloc[0]
-            raise DataError(
-                f"width: no design reaches {self.width:g} for {wanted:.0%} of its pilots; the "
-                f"narrowest intervals, {best['width']:.3f} on average, come from "
-                f"{best['classes']:.0f} classes with {best['repeats']:.0f} instances each. Plan "
-                "with more classes, or a larger width"
-            )
+        enough = self.table
+        if self.width is not None:
+            enough = enough[enough["reached"] >= of_width]
+            if enough.empty:
+                best = self.table.sort_values("width").iloc[0]
+                raise DataError(
+                    f"width: no design reaches {self.width:g} for {of_width:.0%} of its pilots; "
+                    f"the narrowest intervals, {best['width']:.3f} on average, come from "
+                    f"{_design(best)}. Plan with more classes, or a larger width"
+                )
+        if self.excludes is not None:
+            enough = enough[enough["power"] >= of_value]
+            if enough.empty:
+                best = self.table.sort_values(["power", "width"], ascending=[False, True]).iloc[0]
+                raise DataError(
+                    f"excludes: no design excludes {self.excludes:g} for {of_value:.0%} of its "
+                    f"pilots; the most powerful, {best['power']:.0%}, has {_design(best)}. Plan "
+                    "with more classes or repeats"
+                )
         cost = costs[0] * enough["classes"] + costs[1] * enough["instances"]
         return enough.assign(cost=cost).sort_values(["cost", "width"]).iloc[0]
 
+    @property
+    def quantity(self) -> str:
+        """What the interval is of."""
+        return "difference" if self.of_difference else "accuracy"
+
     def _header(self) -> str:
         mean, sd = self.accuracy
+        width = "" if self.width is None else f" of width {self.width:g}"
+        value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
         return (
-            f"Plan for a {interval_label(self.ci_prob, self.ci_kind)} of width {self.width:g} at "
-            f"{self.k:,} classes, where the accuracy is taken to be {mean:.3f} (sd {sd:.3f}); "
-            f"{self.n_pilots} pilots of each design"
+            f"Plan for a {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at "
+            f"{self.k:,} classes, where the {self.quantity} is taken to be {mean:.3f} "
+            f"(sd {sd:.3f}); {self.n_pilots} pilots of each design"
         )
 
     def _advice(self) -> str:
@@ -146,56 +192,16 @@ class Plan(Shown):
         return Display(self._header(), self.table, advice, decimals=3, index=False)
 
 
-Population = KnownLaw | MixtureLaw  # what simulated pilots are drawn from
-
-
-def _accuracy(population: Population, k: int) -> float:
-    if isinstance(population, KnownLaw):
-        return float(population.accuracy([k])[0])
-    return float(population.expected(np.array([k]))[0])
-
-
-def bin_shares(population: Population, last_loss: IntArray, n_classes: int) -> FloatArray:
-    """Probabilities of the bins of losses."""
-    if isinstance(population, MixtureLaw):
-        shares = population.basis.bin_probabilities(last_loss, n_classes) @ population.weights
-    else:
-        # P(L <= v) = E[1 - D(X)], X ~ Beta(k1 - 1 - v, v + 1), over the quantiles of X.
-        v = last_loss[:-1, None].astype(float)
-        middle = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        levels = betaincinv(n_classes - 1 - v, v + 1, middle)
-        below = 1 - population.discriminability(levels.ravel()).reshape(levels.shape)
-        shares = np.diff(np.concatenate([[0.0], below.mean(axis=1), [1.0]]))
-    shares = np.maximum(shares, 0)
-    return shares / shares.sum()
-
-
-def _bins_of_pilots(populations: list[Population], n_classes: int) -> list[FloatArray]:
-    """Probabilities of the bins for each pilot; a law, which takes seconds, once for all."""
-    last_loss = loss_bins(n_classes)
-    different = {id(population): population for population in populations}
-    shares = {
-        place: bin_shares(population, last_loss, n_classes)
-        for place, population in different.items()
-    }
-    return [shares[id(population)] for population in populations]
-
-
-class _SimulatedPilot(NamedTuple):
-    """Size, design effect, probabilities of the bins of losses, and seed of a pilot."""
-
-    n_classes: int
-    repeats: int
-    design_effect: float
-    bins: FloatArray
-    seed: np.random.SeedSequence
+def _design(row: pd.Series) -> str:
+    return f"{row['classes']:.0f} classes with {row['repeats']:.0f} instances each"
 
 
 def plan(
-    task: Guess,
+    task: Guess | Sequence[Guess],
     k: int,
     *,
-    width: float,
+    width: float | None = None,
+    excludes: float | str | None = None,
     classes: Sequence[int] = (50, 100, 200, 400),
     repeats: Sequence[int] = (1, 2, 5),
     n_pilots: int = 20,
@@ -204,33 +210,40 @@ def plan(
     prior: Prior | None = None,
     sampler: Mapping[str, Any] = SAMPLER,
     random_seed: RandomSeed = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     progressbar: bool = True,
 ) -> Plan:
-    r"""Find how many classes and repeats a pilot needs for an interval of a given width.
+    r"""Find how many classes and repeats a pilot needs, for a width or for power.
 
     For each design (k1, r), pilots are simulated: favorabilities from what is guessed, a histogram
     of ranks with the information of k1 r / d independent instances, d = 1 + (r - 1) rho + r c the
-    design effect (`classex_bayes.core.dependence.AnswerDependence`), and the posterior fitted to
-    it.
+    design effect (`classex_bayes.core.dependence.AnswerDependence`), and its posterior. Few
+    posteriors are sampled; the others are reweighted draws of these
+    (`classex_bayes.evaluate.law_pool.LawPool`).
 
     Parameters
     ----------
-    task : SourceTask, fitted LawModel, mapping from k to accuracy, KnownLaw or None
+    task : SourceTask, fitted LawModel, mapping from k to accuracy, KnownLaw, None, or two of them
         What is known or guessed. A small pilot, or the model fitted to it: its posterior draws take
         turns, so that its uncertainty enters, and its dependence between answers is used. Or
         accuracies at some numbers of classes, ``{100: 0.9}``: each is taken for as sure as one from
         200 instances, and what they leave open is drawn from the prior. Or a law of
         `classex_bayes.simulate`. Or None, if nothing is known yet: pilots come from the real
         populations of the corpus, whose kinds take turns. Without a pilot, rho = 0.20 and c = 0.08.
+        A list of two is for two classifiers that will be tested on the same instances: the
+        interval is that of the first accuracy less the second.
     k : int
         Number of classes asked for.
-    width : float
+    width : float, optional
         Wanted width of the interval of the accuracy at k, in (0, 1).
+    excludes : float or "chance", optional
+        Value that the interval is not to hold, such as "chance", 1 / k; of two classifiers 0, for
+        a difference that is told from none.
     classes, repeats : sequence of int
         Numbers of classes and of test instances per class to try, in all combinations.
     n_pilots : int
-        Pilots to simulate for each design; from the same populations for all designs.
+        Pilots to simulate for each design; from the same populations for all designs. A power of
+        0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
     ci_prob, ci_kind : optional
         Level and kind of the interval; ArviZ's rcParams by default.
     prior : MixturePrior or DirichletPrior, optional
@@ -239,12 +252,12 @@ def plan(
     sampler : mapping
         Arguments "draws", "tune", "chains", "target_accept" of `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
-        Same seed, same numbers, for any number of processes; a design's do not depend on the
-        others tried.
+        Same seed, same numbers, for any number of threads.
     n_jobs : int, optional
-        Processes of joblib; by default one, or as `joblib.parallel_config` says.
+        Fits at the same time; as many as processors by default, None as `joblib.parallel_config`
+        says.
     progressbar : bool
-        Show progress on a terminal.
+        Show progress and the time left on a terminal.
 
     Returns
     -------
@@ -253,7 +266,7 @@ def plan(
     Raises
     ------
     DataError
-        A task that is none of these, or arguments out of range.
+        A task that is none of these, neither a width nor a value, or arguments out of range.
     NotFittedError
         A model without draws.
 
@@ -266,6 +279,13 @@ def plan(
     are widest at middle accuracies. So those of the pilot to come will be wider if the accuracy is
     nearer to 1/2 than suggested, as after a pilot of too few errors, and narrower if it is farther.
 
+    If what is guessed is uncertain, power is an average over it, also called assurance: it tends
+    to the probability that the value is wrong, not to 1.
+
+    Two classifiers: answers to the same instances are simulated with the correlation of their
+    errors in the two pilots at hand if these have the same instances, else 0.25, and posteriors
+    are coupled by it as by `compare_classifiers`.
+
     Given None, `Plan.accuracy` and "width_sd" also show how much populations differ. Kinds come in
     turn, and so do the populations of a kind, both in random order. Their laws are packaged;
     ``classex-bayes study corpus`` makes the populations and writes the laws. Beyond the classes of
@@ -273,7 +293,9 @@ def plan(
 
     References
     ----------
-    Kruschke, Doing Bayesian Data Analysis (2015), chapter 13 (precision as the goal of planning).
+    Kruschke, Doing Bayesian Data Analysis (2015), chapter 13 (precision and power as goals of
+    planning); Zheng, Achanta and Benjamini, draft (2016), section 1 (power against generality in
+    the choice of the number of classes).
 
     Examples
     --------
@@ -289,7 +311,14 @@ def plan(
     400
     """
     target = class_count(k, "k", smallest=2)
-    wanted = probability(width, "width")
+    guesses = _guesses(task)
+    wanted = None if width is None else probability(width, "width")
+    value = _excluded(excludes, target, len(guesses))
+    if wanted is None and value is None:
+        raise DataError(
+            "width: expected a wanted width, or with excludes= a value that the interval is not to "
+            "hold, found neither"
+        )
     level, kind = interval_settings(ci_prob, ci_kind)
     sizes = np.sort(class_counts(classes, "classes", smallest=FEWEST_CLASSES)).tolist()
     per_class = np.sort(class_counts(repeats, "repeats", smallest=1)).tolist()
@@ -298,46 +327,111 @@ def plan(
     jobs = checked_jobs(n_jobs)
     settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
     seeds = seed_sequence(random_seed)
-    if prior is None and isinstance(task, BayesianExtrapolator):
-        prior = task.prior
+    if prior is None and isinstance(guesses[0], BayesianExtrapolator):
+        prior = guesses[0].prior
     law = checked_prior(MixturePrior() if prior is None else prior)
     with interrupted_whole("the plan"):
-        populations, dependence, notes = _guessed(task, law, target, n_simulated, settings, seeds)
-        shares = {size: _bins_of_pilots(populations, size) for size in sizes}
-    pilots = [
-        _SimulatedPilot(
-            size,
-            n_repeats,
-            dependence.design_effect(n_repeats),
-            bins,
-            _child(seeds, size, n_repeats, place),
-        )
-        for size in sizes
-        for n_repeats in per_class
-        for place, bins in enumerate(shares[size])
-    ]
-    with interrupted_whole("the plan"):
-        cases = [(pilot, law, target, level, kind, settings) for pilot in pilots]
-        intervals = np.array(list(in_parallel(_interval, cases, jobs, "pilots", show)))
-    true = np.array([_accuracy(population, target) for population in populations])
-    widths, means = intervals.T.reshape(2, len(sizes), len(per_class), n_simulated)
-    rows = [
-        {
-            "classes": size,
-            "repeats": n_repeats,
-            "instances": size * n_repeats,
-            "width": widths[i, j].mean(),
-            "width_sd": widths[i, j].std(ddof=1) if n_simulated > 1 else np.nan,
-            "reached": (widths[i, j] <= wanted).mean(),
-            "error": np.sqrt(np.mean((means[i, j] - true) ** 2)),
-        }
-        for i, size in enumerate(sizes)
-        for j, n_repeats in enumerate(per_class)
-    ]
+        populations = _populations(guesses, law, target, n_simulated, settings, seeds)
+        designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
+        pilots = list(populations.pilots(sizes, per_class, seeds))
+        drawn = posteriors(pilots, law, target, settings, jobs, show)
+    # Of each design, simulated pilot and classifier: accuracies at k1 and at k.
+    drawn = drawn.reshape(-1, len(guesses), *drawn.shape[1:])
+    rng = np.random.default_rng(_child(seeds, 2))
+    draws = np.array([_asked(of_one, populations.correlation, rng) for of_one in drawn])
+    ends = interval_of(xr.DataArray(draws[:, None], dims=("pilot", *SAMPLE_DIMS)), level, kind)
+    lower, upper = ends.values.reshape(-1, 2).T.reshape(2, len(designs), n_simulated)
+    means = draws.mean(axis=-1).reshape(len(designs), n_simulated)
+    true = populations.asked(target)
+    table = pd.DataFrame(designs, columns=["classes", "repeats"])
+    table["instances"] = table["classes"] * table["repeats"]
+    widths = upper - lower
+    table["width"] = widths.mean(axis=1)
+    table["width_sd"] = widths.std(axis=1, ddof=1) if n_simulated > 1 else np.nan
+    if wanted is not None:
+        table["reached"] = (widths <= wanted).mean(axis=1)
+    if value is not None:
+        table["power"] = ((lower > value) | (upper < value)).mean(axis=1)
+    table["error"] = np.sqrt(np.mean((means - true) ** 2, axis=1))
     moments = float(true.mean()), float(true.std())
-    table = pd.DataFrame(rows)
-    notes = (*_notes_on_pilot(task), *notes, *dependence.notes)
-    return Plan(table, target, wanted, level, kind, n_simulated, moments, notes)
+    notes = tuple(dict.fromkeys([note for guess in guesses for note in _notes_on_pilot(guess)]))
+    return Plan(
+        table, target, wanted, value, level, kind, n_simulated, moments,
+        (*notes, *populations.notes), len(guesses) > 1,
+    )  # fmt: skip
+
+
+def _guesses(task: Any) -> tuple[Any, ...]:
+    """What is guessed of one classifier, or of two."""
+    if not isinstance(task, list | tuple):
+        return (task,)
+    if len(task) != 2 or any(guess is None for guess in task):
+        raise DataError(
+            f"task: expected a guess of one classifier or of two, found {len(task)}"
+            + " with None among them" * (len(task) == 2)
+        )
+    return tuple(task)
+
+
+def _excluded(excludes: Any, k: int, n_guesses: int) -> float | None:
+    """Value that the interval is not to hold."""
+    if excludes is None:
+        return None
+    if n_guesses > 1:
+        if not (is_real(excludes) and -1 < excludes < 1):
+            raise DataError(
+                f"excludes: expected a difference of accuracies in (-1, 1), such as 0, found "
+                f"{excludes!r}"
+            )
+        return float(excludes)
+    if isinstance(excludes, str):
+        one_of(excludes, ("chance",), "excludes")
+        return 1 / k
+    return share(excludes, "excludes")
+
+
+def _asked(accuracies: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
+    """Draws of the accuracy at k, or of the difference of two; from (n_guesses, 2, n_draws)."""
+    if len(accuracies) == 1:
+        return np.asarray(accuracies[0, 1])
+    matrix = np.array([[1, correlation], [correlation, 1]])
+    order = coupled_order(accuracies[:, 0], matrix, rng)
+    first, second = np.take_along_axis(accuracies[:, 1], order, axis=1)
+    return np.asarray(first - second)
+
+
+@dataclass(frozen=True, eq=False)
+class _Populations:
+    """Populations of the simulated pilots of each classifier, and how their answers depend."""
+
+    of_each: tuple[list[Population], ...]
+    dependence: tuple[AnswerDependence, ...]
+    correlation: float
+    notes: tuple[str, ...]
+
+    def asked(self, k: int) -> FloatArray:
+        """Accuracy at k, or the difference of two, of each simulated pilot."""
+        first, *others = ([accuracy_of(one, k) for one in laws] for laws in self.of_each)
+        return np.subtract(first, others[0]) if others else np.array(first)
+
+    def pilots(
+        self, sizes: Sequence[int], repeats: Sequence[int], seeds: np.random.SeedSequence
+    ) -> Iterator[SimulatedPilot]:
+        """Pilots of each design; of two classifiers, both of one test follow each other."""
+        for size in sizes:
+            shares = [bins_of_pilots(laws, size) for laws in self.of_each]
+            for n_repeats in repeats:
+                effective = [
+                    max(round(size * n_repeats / known.design_effect(n_repeats)), 1)
+                    for known in self.dependence
+                ]
+                for place, bins in enumerate(zip(*shares, strict=True)):
+                    children = _child(seeds, size, n_repeats, place).spawn(1 + len(bins))
+                    rng = np.random.default_rng(children[0])
+                    counts = simulated_counts(bins, effective, self.correlation, rng)
+                    for seen, expected, seed in zip(counts, bins, children[1:], strict=True):
+                        fit_seed = int(seed.generate_state(1)[0])
+                        yield SimulatedPilot(size, seen, expected, fit_seed)
 
 
 def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
@@ -368,23 +462,57 @@ def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence
     return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, *place))
 
 
-def _guessed(
-    guess: Any,
+def _populations(
+    guesses: tuple[Any, ...],
     prior: Prior,
     target: int,
     n_pilots: int,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
-) -> tuple[list[Population], AnswerDependence, tuple[str, ...]]:
-    """Population of every simulated pilot, the dependence between answers, and notes on both."""
+) -> _Populations:
+    """Populations of every simulated pilot, and notes on them."""
     # Spread over the draws or the kinds, whatever their number.
     rng = np.random.default_rng(_child(seeds, 1))
     typical = typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
-    if guess is None:
+    if guesses[0] is None:
         drawn = kinds_in_turn(corpus_laws(), n_pilots, rng)
-        return [population.law for population in drawn], typical, _notes_on_corpus(drawn, target)
+        laws: list[Population] = [population.law for population in drawn]
+        return _Populations((laws,), (typical,), 0.0, _notes_on_corpus(drawn, target))
+    known = [
+        _law_or_model(guess, prior, settings, _child(seeds, 0, *[place] * (place > 0)))
+        for place, guess in enumerate(guesses)
+    ]
+    dependence = tuple(
+        typical if isinstance(law, KnownLaw) else dependence_of(law.idata) for law in known
+    )
+    notes = tuple(dict.fromkeys(note for law in dependence for note in law.notes))
+    correlation, laws_of = 0.0, [law if isinstance(law, KnownLaw) else law.law_ for law in known]
+    if len(known) > 1:
+        estimated = _correlation(known)
+        correlation = TYPICAL_CORRELATION if estimated is None else estimated
+        notes += (
+            f"the errors of the two classifiers are taken to have the correlation {correlation:.2f}"
+            + (", that of the pilots at hand" if estimated is not None else ", a typical one"),
+        )
+        models = {place: law for place, law in enumerate(known) if isinstance(law, LawModel)}
+        if estimated is not None and _n_laws(laws_of[0]) == _n_laws(laws_of[1]):
+            matrix = np.array([[1, correlation], [correlation, 1]])
+            laws_of = [*couple(models, matrix, rng).laws.values()]
+    order = rng.permutation(_n_laws(laws_of[0]))
+    of_each = []
+    for law in laws_of:
+        if _n_laws(law) != order.size:
+            order = rng.permutation(_n_laws(law))
+        of_each.append(_taken(law, order[np.arange(n_pilots) % order.size]))
+    return _Populations(tuple(of_each), dependence, correlation, notes)
+
+
+def _law_or_model(
+    guess: Any, prior: Prior, settings: SamplerSettings, seed: np.random.SeedSequence
+) -> KnownLaw | LawModel:
+    """A law that is known, or a model with draws of laws."""
     if isinstance(guess, KnownLaw):
-        return [guess] * n_pilots, typical, ()
+        return guess
     if isinstance(guess, Mapping):
         k, values = list(guess), list(guess.values())
         largest = int(class_counts(k, "task").max())
@@ -399,40 +527,35 @@ def _guessed(
         with warnings.catch_warnings():
             # A guess needs fewer draws than a result.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            guess = BayesianExtrapolator(prior).fit(
-                guess, random_seed=_child(seeds, 0), **asdict(settings)
-            )
+            guess = BayesianExtrapolator(prior).fit(guess, random_seed=seed, **asdict(settings))
     if not isinstance(guess, LawModel):
         raise DataError(
             "task: expected a SourceTask, a fitted model such as BayesianExtrapolator, a mapping "
             "from k to accuracy, a law of classex_bayes.simulate or None, found "
             f"{type(guess).__name__}"
         )
-    law = guess.law_
+    return guess
+
+
+def _correlation(known: Sequence[KnownLaw | LawModel]) -> float | None:
+    """Correlation of the errors in two pilots on the same instances; None for others."""
+    tasks = [task for law in known if isinstance(law, LawModel) for task in law.tasks]
+    first, second = tasks if len(tasks) == 2 else (None, None)
+    if first is None or second is None or "accuracies" in (first.kind, second.kind):
+        return None
+    if first.n_classes != second.n_classes or not np.array_equal(first.y, second.y):
+        return None
+    return float(sampling_correlation([first, second])[0, 1])
+
+
+def _n_laws(law: KnownLaw | MixtureLaw) -> int:
+    """Number of draws; 1 of a law that is known."""
+    return 1 if isinstance(law, KnownLaw) else law.weights[..., 0].size
+
+
+def _taken(law: KnownLaw | MixtureLaw, places: IntArray) -> list[Population]:
+    """Laws at some places among the draws."""
+    if isinstance(law, KnownLaw):
+        return [law] * places.size
     flat = law.weights.reshape(-1, law.weights.shape[-1])
-    chosen = rng.permutation(flat.shape[0])[np.arange(n_pilots) % flat.shape[0]]
-    laws: list[Population] = [replace(law, weights=flat[row]) for row in chosen]
-    return laws, dependence_of(guess.idata), ()
-
-
-def _interval(
-    pilot: _SimulatedPilot,
-    prior: Prior,
-    k: int,
-    ci_prob: float,
-    ci_kind: str,
-    settings: SamplerSettings,
-) -> tuple[float, float]:
-    """Width of the interval, and posterior mean, at k from a simulated pilot."""
-    data_seed, fit_seed = seed_sequence(pilot.seed).spawn(2)
-    last_loss = loss_bins(pilot.n_classes)
-    instances = pilot.n_classes * pilot.repeats
-    effective = max(round(instances / pilot.design_effect), 1)
-    counts = np.random.default_rng(data_seed).multinomial(effective, pilot.bins)
-    matrix = prior.basis.bin_probabilities(last_loss, pilot.n_classes)
-    data = BernsteinData(matrix, counts * (instances / effective), instances / effective)
-    tree = sample_posterior(prior, data, settings, int(fit_seed.generate_state(1)[0]))
-    weights = tree["mixture"].to_dataset()["weights"].values
-    draws = xr.DataArray(weights @ prior.basis.accuracy(np.array([k]))[0], dims=SAMPLE_DIMS)
-    lower, upper = interval_of(draws, ci_prob, ci_kind).values
-    return float(upper - lower), float(draws.mean())
+    return [replace(law, weights=flat[place]) for place in places]

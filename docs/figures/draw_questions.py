@@ -65,6 +65,22 @@ def main() -> None:
     )  # fmt: skip
     print(plan)
     cb.plots.plot_plan(plan).savefig(HERE / "plan.png")
+    parts = np.isin(glyphs.y, np.array(glyphs.classes)[chosen[:50]])
+    two = [
+        cb.SourceTask.from_embeddings(
+            glyphs.probes[parts, :d],
+            glyphs.gallery[chosen[:50], :d],
+            glyphs.y[parts],
+            classes=[glyphs.classes[c] for c in chosen[:50]],
+        )
+        for d in (48, 24)
+    ]
+    apart = cb.plan(
+        two, 1000, excludes=0, classes=[100, 200, 400], repeats=[1, 3], ci_prob=0.9, n_pilots=40,
+        random_seed=1,
+    )  # fmt: skip
+    print(apart)
+    cb.plots.plot_plan(apart).savefig(HERE / "plan_power.png")
 
     scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000, 1_000_000])
     print(scaling)
