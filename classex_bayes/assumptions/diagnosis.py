@@ -33,12 +33,13 @@ TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
 MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.01, 0.005
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _SAME_COLUMN = 1e-6
+_GROUPS = "grouped confusions"
 _NEED_RANKS = ("few errors", "ties")
 _NEED_SCORES = (
     "duplicated instances",
     "duplicated classes",
     "concentrated errors",
-    "grouped confusions",
+    _GROUPS,
     "normalised scores",
 )
 
@@ -101,6 +102,9 @@ def diagnose(
     """
     source_task(task)
     n_draws = how_many(n_permutations, "n_permutations", 99)
+    grouped = task.designed is not None and task.designed.design.is_grouped
+    if task.designed is not None:
+        task = SourceTask(task.designed.drawn, task.kind, task.classes)
     checks = [few_classes(task)]
     if task.grid().size:
         checks.append(better_than_chance(task))
@@ -120,7 +124,7 @@ def diagnose(
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = facts_of_scores(task, rng)
     errors = _class_errors(task, facts)
-    checks.extend(_of_scores(task, facts, n_draws, rng))
+    checks.extend(_of_scores(task, facts, n_draws, rng, grouped))
     return TaskReport(tuple(checks), title, errors)
 
 
@@ -129,12 +133,14 @@ def _of_scores(
     facts: ScoreFacts,
     n_draws: int,
     rng: np.random.Generator,
+    grouped: bool,
 ) -> list[Check]:
+    groups = _unknown((_GROUPS,), "the groups that the classes came in are known")[0]
     return [
         duplicated_instances(facts.row_hash, facts.distinctive),
         duplicated_classes(facts.sketch, task.classes),
         concentrated_errors(task.evidence, task.classes),
-        grouped_confusions(facts.edges, n_draws, rng),
+        groups if grouped else grouped_confusions(facts.edges, n_draws, rng),
         normalised_scores(facts.sums_to_one, facts.log_sums_to_one),
     ]
 
@@ -222,7 +228,7 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
     with each other now and then go unnoticed, and classes drawn one by one from a population that
     has groups are sound: only the user can tell these from classes drawn by groups.
     """
-    name = "grouped confusions"
+    name = _GROUPS
     degree = mean_degree(edges)
     if degree < SMALLEST_DEGREE:
         return Check(
@@ -240,8 +246,9 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
         sentence += f", {100 * at_random.mean():.0f}% at random (p = {p_value:.2g})"
     if not passed:
         sentence += (
-            "; classes come in groups: if they were chosen by groups and not one by one, there "
-            "are fewer independent draws than classes, and new groups bring fewer competitors"
+            "; classes come in groups: if they were chosen by groups (genera, families of "
+            "products, authors) and not one by one, make the task with class_groups=, the group "
+            "of each class"
         )
     return Check(name, passed, sentence, value, SMALLEST_LINKED)
 

@@ -171,6 +171,20 @@ class DataOptions:
             help="Classes without test instances: refused, or competitors.", rich_help_panel=_DATA
         ),
     ] = None
+    design: Annotated[
+        Path | None,
+        typer.Option(
+            help="How classes were drawn: a .csv with class, inclusion, group.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+    sibling_share: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of a class's own group that larger sets of classes hold; 1 if not given.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

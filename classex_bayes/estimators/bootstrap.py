@@ -22,6 +22,7 @@ from classex_bayes.estimators.resampling import redraw_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
+from classex_bayes.task.designed_losses import DesignedLosses
 from classex_bayes.task.doubts import doubts_told
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -124,7 +125,10 @@ def bootstrap(
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
 
-    resampling = _test_classes(task) if task.has_ranks else _bare_curve(task)
+    if task.designed is not None:
+        resampling = _groups(task, task.designed)
+    else:
+        resampling = _test_classes(task) if task.has_ranks else _bare_curve(task)
     draws = np.empty((n_draws, counts.size))
     seeds = enumerate(seed.spawn(n_draws))
     with warnings.catch_warnings(), doubts_told():
@@ -187,6 +191,19 @@ def _test_classes(task: SourceTask) -> _Resampling:
         lambda rng: redraw_test_classes(task, rng),
         scale,
         f"{note}; the estimator's bias is left out",
+    )
+
+
+def _groups(task: SourceTask, losses: DesignedLosses) -> _Resampling:
+    """Groups are drawn with replacement and keep their weights."""
+    total, resampled = np.diag(task.accuracy_cov(task.grid())), losses.resampled_variance
+    varies = resampled > _ROUNDING
+    scale = float(np.sqrt(np.median(total[varies] / resampled[varies]))) if varies.any() else 1.0
+    return _Resampling(
+        lambda rng: SourceTask(losses.redrawn(rng), task.kind, task.classes),
+        scale,
+        f"bootstrap of {np.unique(losses.group_of).size} groups of test classes, deviations "
+        f"scaled by {scale:.2f} for shared competitors; the estimator's bias is left out",
     )
 
 

@@ -35,7 +35,7 @@ class Pilots:
     def identity(self) -> tuple[Any, ...]:
         """What sets the draws: the seed of ties only where pairs are tied."""
         task = self.task
-        if task.kind == "accuracies" or task.n_tied:
+        if not task.has_ranks or task.n_tied:
             return task, self.k
         evidence = replace(task.evidence, tie_seed=0)
         return SourceTask(evidence, task.kind, task.classes), self.k
@@ -179,17 +179,19 @@ def backtest(
         raise DataError(f"levels: expected several levels, found {levels!r}")
     for level in levels:
         probability(level, "levels")
+    if task.designed is None:
+        require_ranks(task, "a back-test")
     sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()
     if k is None:
         wanted = {size * factor for size in sizes for factor in _FACTORS}
-        k = sorted({size for size in wanted if size < task.n_classes} | {task.n_classes})
+        largest = int(task.grid()[-1])
+        k = sorted({size for size in wanted if size < largest} | {largest})
     counts = class_counts(k, largest=task.n_classes).tolist()
     if max(counts) < max(sizes):
         raise DataError(
             f"k: found {max(counts)} as the largest, expected at least the {max(sizes)} classes of "
             "the largest pilots"
         )
-    require_ranks(task, "a back-test")
     try:
         trials = run_trials(
             named,

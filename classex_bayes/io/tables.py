@@ -60,6 +60,37 @@ def read_csv(path: Path) -> dict[str, Any]:
     return _arrays(table, path)
 
 
+def read_design(path: Path) -> dict[str, dict[Any, Any]]:
+    """Probabilities of inclusion and groups of classes, by the name or position of the class."""
+    with readable(path):
+        table = pd.read_csv(
+            path,
+            dtype={"class": str, "group": str},
+            keep_default_na=False,
+            na_values={"inclusion": [""]},
+            **_EXACT,
+        )
+    columns = {"inclusion": "inclusion", "group": "class_groups"}
+    if "class" not in table or not columns.keys() & set(table.columns):
+        raise DataError(
+            f"{path}: found columns {', '.join(map(str, table.columns))}; expected class, and "
+            "inclusion or group or both"
+        )
+    labels = table["class"].tolist()
+    if len(set(labels)) < len(labels):
+        twice = table["class"][table["class"].duplicated()].iloc[0]
+        raise DataError(f"{path}: found class {twice!r} more than once")
+    keys = {label: (label, int(label)) if label.isdecimal() else (label,) for label in labels}
+    return {
+        columns[name]: {
+            key: value
+            for label, value in zip(labels, table[name].tolist(), strict=True)
+            for key in keys[label]
+        }
+        for name in columns.keys() & set(table.columns)
+    }
+
+
 def read_parquet(path: Path) -> dict[str, Any]:
     """Read the arrays of a .parquet file."""
     try:

@@ -24,7 +24,7 @@ from classex_bayes.io.arrays import (
     readable,
 )
 from classex_bayes.io.many_files import joined, place_in_files, refuse_mixed
-from classex_bayes.io.tables import read_csv, read_parquet
+from classex_bayes.io.tables import read_csv, read_design, read_parquet
 from classex_bayes.io.trec_files import read_trec
 from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.retrieval_runs import Missing
@@ -63,6 +63,10 @@ def read_task(
     ties: TieHandling | None = None,
     class_weight: Any = None,
     untested: Untested | None = None,
+    design: AnyPath | None = None,
+    inclusion: Any = None,
+    class_groups: Any = None,
+    sibling_share: float | None = None,
     n_classes: int | None = None,
     truncated_at: int | None = None,
     n_test: int | None = None,
@@ -100,6 +104,11 @@ def read_task(
     metric, reduce, classes, higher_is_better, ties, class_weight, untested
         As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
         file says, or else the default; what is not None goes before what the file says.
+    design : path, optional
+        How classes were drawn: a .csv with a column ``class`` (names, or positions) and one or both
+        of ``inclusion`` and ``group``, in place of `inclusion` and `class_groups`.
+    inclusion, class_groups, sibling_share
+        As in `SourceTask.from_scores`.
     n_classes, truncated_at, n_test, design_effect
         As in `SourceTask.from_ranks` and its siblings, for files that do not say.
     relevance_level, missing
@@ -142,6 +151,9 @@ def read_task(
         "ties": ties,
         "class_weight": class_weight,
         "untested": untested,
+        "inclusion": inclusion,
+        "class_groups": class_groups,
+        "sibling_share": sibling_share,
         "n_classes": n_classes,
         "truncated_at": truncated_at,
         "n_test": n_test,
@@ -149,6 +161,8 @@ def read_task(
         "relevance_level": relevance_level,
         "missing": missing,
     }
+    if design is not None:
+        options |= read_design(file_path(design, "design"))
     options = {name: value for name, value in options.items() if value is not None}
     options["random_seed"] = random_seed
     if not files:

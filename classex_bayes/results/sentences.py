@@ -88,7 +88,8 @@ def errors_sentence(task: SourceTask) -> str:
         return "Errors of single classes are not known: the pilot is a bare accuracy curve."
     if task.intervals is not None and task.intervals.smallest_k is None:
         return f"Errors of single classes are not known: {task.intervals.reason}."
-    evidence = task.evidence if task.intervals is None else task.intervals.lowest
+    evidence = task.counted
+    assert evidence is not None  # of all but bare curves
     errors = np.bincount(task.y, weights=evidence.losses > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:

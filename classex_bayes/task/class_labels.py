@@ -14,6 +14,8 @@ from classex_bayes.frames import with_labels
 from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
+# What an argument with a value for each class holds.
+NOUNS = {"class_weight": "weight", "inclusion": "probability", "class_groups": "group"}
 
 
 class ClassLabels(NamedTuple):
@@ -216,21 +218,7 @@ def class_weights(
     tested = np.bincount(y, minlength=n_classes) > 0
     if class_weight is None:
         return tested / tested.sum()
-    class_weight = with_labels(class_weight)
-    if isinstance(class_weight, pd.Series):
-        if not class_weight.index.is_unique:
-            raise DataError("class_weight: found a class twice in the index of the Series")
-        class_weight = class_weight.to_dict()
-    if isinstance(class_weight, Mapping):
-        names = list(range(n_classes)) if classes is None else classes
-        class_weight = {_of_python(name): weight for name, weight in class_weight.items()}
-        for name in names:
-            if name not in class_weight:
-                raise DataError(f"class_weight: no weight for class {name!r}")
-        class_weight = [class_weight[name] for name in names]
-    weight = as_numeric(class_weight, "class_weight").astype(float)
-    if weight.shape != (n_classes,):
-        raise DataError(f"class_weight: expected shape ({n_classes},), found {weight.shape}")
+    weight = class_numbers(class_weight, "class_weight", n_classes, classes)
     bad = ~((weight >= 0) & np.isfinite(weight))
     if bad.any():
         raise DataError(
@@ -242,6 +230,33 @@ def class_weights(
         raise DataError("class_weight: at least 2 tested classes need a positive weight")
     weight = weight / weight.max()  # the sum of huge weights would overflow
     return weight / weight.sum()
+
+
+def class_numbers(
+    values: Any, name: str, n_classes: int, classes: Sequence[Any] | None
+) -> FloatArray:
+    """Numbers (n_classes,), one for each class, in any form that `by_class` reads."""
+    array = as_numeric(by_class(values, name, n_classes, classes), name).astype(float)
+    if array.shape != (n_classes,):
+        raise DataError(f"{name}: expected shape ({n_classes},), found {array.shape}")
+    return array
+
+
+def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | None) -> Any:
+    """Values in the order of the classes; a mapping or a Series of pandas is read by name."""
+    values = with_labels(values)
+    if isinstance(values, pd.Series):
+        if not values.index.is_unique:
+            raise DataError(f"{name}: found a class twice in the index of the Series")
+        values = values.to_dict()
+    if not isinstance(values, Mapping):
+        return values
+    given = {_of_python(label): value for label, value in values.items()}
+    names = list(range(n_classes)) if classes is None else classes
+    for label in names:
+        if label not in given:
+            raise DataError(f"{name}: no {NOUNS[name]} for class {label!r}")
+    return [given[label] for label in names]
 
 
 def _column_classes(frame_names: list[Any], y_holds_numbers: bool) -> list[Any] | None:

@@ -71,12 +71,12 @@ def doubts_of(task: Any) -> tuple[str, ...]:
     checks = [better_than_chance(task)] if task.grid().size else []
     if task.kind == "decisions":
         checks.append(decisions(task.intervals))
-    if task.has_ranks:
-        checks.append(ties(task.evidence))
-        if task.evidence.statistics is not None:
-            checks.append(competitors_alike(task.evidence, task.classes))
-            checks.append(embeddings_fit(task.evidence))
-            checks.append(concentrated_errors(task.evidence, task.classes))
+    if task.intervals is None and (evidence := task.counted) is not None:
+        checks.append(ties(evidence))
+        if evidence.statistics is not None:
+            checks.append(competitors_alike(evidence, task.classes))
+            checks.append(embeddings_fit(evidence))
+            checks.append(concentrated_errors(evidence, task.classes))
     return _failed(checks)
 
 
@@ -87,13 +87,12 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
         checks = [few_classes(task.n_classes)]
         if task.kind != "accuracies":
             checks.append(few_weighty_classes(task.class_weight))
-        if task.intervals is not None:
-            checks.append(few_errors(task.intervals.lowest.losses, task.y))
-            notes.append(task.intervals.assumption)
-        elif task.has_ranks:
-            checks.append(few_errors(task.evidence.losses, task.y))
-            if ties(task.evidence).passed:
-                checks.append(many_ties(task.evidence))
+        if (evidence := task.counted) is not None:
+            checks.append(few_errors(evidence.losses, task.y))
+            if task.intervals is None and ties(evidence).passed:
+                checks.append(many_ties(evidence))
+        if (assuming := task.intervals or task.designed) is not None:
+            notes.append(assuming.assumption)
         notes += [*task.doubts, *_failed(checks)]
     return tuple(dict.fromkeys(notes))
 
@@ -128,9 +127,11 @@ def better_than_chance(task: Any) -> Check:
     within bounds; a bare curve must not be below 1 / k.
     """
     k, margin = int(task.grid()[0]), 0.0
-    accuracy = float(task.accuracy(k)[0])
+    # Siblings that are always there make two classes harder than guessing among two.
+    drawn = task if task.designed is None else task.designed.drawn
+    accuracy = float(drawn.accuracy(np.array([k]))[0])
     if task.kind != "accuracies":
-        sd = _GUESSING_SD if task.has_ranks else (1 / k * (1 - 1 / k)) ** 0.5
+        sd = _GUESSING_SD if task.intervals is None else (1 / k * (1 - 1 / k)) ** 0.5
         margin = _STANDARD_ERRORS * sd * (task.design_effect() / task.n_test) ** 0.5
     margin_asked = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
     threshold = 1 / k + margin_asked

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import loss_bins, loss_histogram
+from classex_bayes.core.basis import RadialBasis, loss_bins, loss_histogram
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
     LossStatistics,
@@ -66,6 +66,15 @@ class LabelledInstances:
     def instance_weight(self) -> FloatArray:
         """Weights of the test instances, summing to 1: class weight / repeats of the class."""
         return instance_weights(self.y, self.class_weight)
+
+    @property
+    def loss_bins(self) -> IntArray:
+        """Largest loss of each bin of the histogram."""
+        return loss_bins(self.n_classes)
+
+    def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
+        """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
+        return basis.bin_probabilities(self.loss_bins, self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,11 +243,6 @@ class LossEvidence(LabelledInstances):
         scored = self.statistics is not None
         variance = float(self.covariance(self.grid())[-1, -1]) if scored else None
         return answer_dependence(self.losses, self.y, self.class_weight, variance)
-
-    @property
-    def loss_bins(self) -> IntArray:
-        """Largest loss of each bin of the histogram."""
-        return loss_bins(self.n_classes)
 
     def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
         """Weighted number of instances in each bin of losses, of each group; sums to n."""

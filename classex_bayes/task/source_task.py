@@ -10,17 +10,18 @@ from classex_bayes.core.ranks.embeddings import EmbeddingMetric, Reduce
 from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
+from classex_bayes.task.class_labels import Untested, class_labels, class_names
+from classex_bayes.task.designed_losses import DesignedLosses
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
 from classex_bayes.task.foreign_columns import refuse_foreign_columns
 from classex_bayes.task.loss_intervals import (
-    LossIntervals,
     mostly_decisions,
     with_open_ties,
     within_bounds,
 )
 from classex_bayes.task.merge import merged
 from classex_bayes.task.retrieval_runs import Missing, read_run
+from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.task.score_arguments import (
     LabelledScores,
     read_embeddings,
@@ -29,8 +30,8 @@ from classex_bayes.task.score_arguments import (
 )
 from classex_bayes.task.search_results import read_distances, read_ids, search_results
 from classex_bayes.task.task_statistics import TaskStatistics
-from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
-from classex_bayes.typing import IntArray, RandomSeed
+from classex_bayes.task.validation import class_total, enough_classes
+from classex_bayes.typing import RandomSeed
 
 
 class SourceTask(TaskStatistics):
@@ -75,9 +76,12 @@ class SourceTask(TaskStatistics):
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
+        inclusion: Any = None,
+        class_groups: Any = None,
+        sibling_share: float = 1.0,
         random_seed: RandomSeed = 0,
     ) -> Self:
-        """Make a task from a matrix of scores.
+        r"""Make a task from a matrix of scores.
 
         Parameters
         ----------
@@ -105,6 +109,17 @@ class SourceTask(TaskStatistics):
             is read by name, an array in the order of the classes.
         untested : {"error", "competitors"}
             What to do with classes that no test instance belongs to.
+        inclusion : array-like of shape (k1,) or mapping from class to probability, optional
+            Probabilities in (0, 1] with which the classes came into the pilot; only their ratios
+            count. A class of probability :math:`\pi` stands for :math:`1 / \pi` classes, as test
+            class and as competitor (docs/sampling.md). Of n draws with replacement by chances p it
+            is :math:`1 - (1 - p)^n`, and a class drawn twice is one class.
+        class_groups : array-like of shape (k1,) or mapping from class to group, optional
+            Groups, such as genera, authors or product families, that came into the pilot whole.
+        sibling_share : float
+            Share in [0, 1] of the other classes of an instance's own group that larger sets of
+            classes hold, of those in the pilot: 1 if they consist of whole groups too, 0 for one
+            class of each group, k / K for k random ones of K classes in all.
         random_seed : int, SeedSequence or None
             Seed of the noise that breaks ties; fixed, so the same scores have the same ranks.
 
@@ -131,7 +146,8 @@ class SourceTask(TaskStatistics):
         ([1, 2, 1], [0.833, 0.667])
         """
         labelled = read_scores(scores, y, classes, higher_is_better)
-        return cls._scored("scores", labelled, ties, class_weight, untested, random_seed)
+        design = inclusion, class_groups, sibling_share
+        return cls._scored("scores", labelled, ties, class_weight, untested, design, random_seed)
 
     @classmethod
     def from_embeddings(
@@ -147,6 +163,9 @@ class SourceTask(TaskStatistics):
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
+        inclusion: Any = None,
+        class_groups: Any = None,
+        sibling_share: float = 1.0,
         random_seed: RandomSeed = 0,
     ) -> Self:
         """Make a task from embeddings of test instances and class templates.
@@ -174,7 +193,7 @@ class SourceTask(TaskStatistics):
             Class of each template if classes have several.
         reduce : {"max", "mean"}
             Score of a class from those of its templates.
-        classes, ties, class_weight, untested, random_seed
+        classes, ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
             As in `from_scores`.
 
         Returns
@@ -197,7 +216,10 @@ class SourceTask(TaskStatistics):
         labelled = read_embeddings(
             probes, gallery, y, metric=metric, gallery_y=gallery_y, reduce=reduce, classes=classes
         )
-        return cls._scored("embeddings", labelled, ties, class_weight, untested, random_seed)
+        design = inclusion, class_groups, sibling_share
+        return cls._scored(
+            "embeddings", labelled, ties, class_weight, untested, design, random_seed
+        )
 
     @classmethod
     def _scored(
@@ -207,9 +229,11 @@ class SourceTask(TaskStatistics):
         ties: TieHandling,
         class_weight: Any,
         untested: Untested,
+        sampling: tuple[Any, Any, Any],
         random_seed: RandomSeed,
     ) -> Self:
         source, y, names = labelled
+        design = SamplingDesign.read(*sampling, source.shape[1], names)
         one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         labels = class_labels(y, *source.shape, names, class_weight, untested)
@@ -217,17 +241,13 @@ class SourceTask(TaskStatistics):
         refuse_foreign_columns(source, labels.y, names)
         evidence = LossEvidence.of_scores(source, labels.y, labels.weight, rule, tie_seed)
         if ties == "unknown" or (ties == "auto" and mostly_decisions(evidence)):
+            if design is not None:
+                raise DataError(
+                    "inclusion, class_groups: found scores that leave ranks open (decisions, or "
+                    "ties='unknown'), expected scores that rank the classes"
+                )
             return cls._of(with_open_ties(evidence), kind, names)
-        return cls(evidence, kind, names)
-
-    @classmethod
-    def _of(
-        cls, evidence: LossEvidence | LossIntervals, kind: MadeFrom, classes: list[Any] | None
-    ) -> Self:
-        """Task whose kind says why its ranks are open, if they are."""
-        if isinstance(evidence, LossIntervals):
-            kind = evidence.kind
-        return cls(evidence, kind, classes)
+        return cls(evidence if design is None else DesignedLosses.of(evidence, design), kind, names)
 
     @classmethod
     def from_ranks(
@@ -519,79 +539,3 @@ class SourceTask(TaskStatistics):
         True
         """
         return cls(*merged(parts, class_weight))
-
-    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
-        """Task on some of the classes, drawn at random without replacement.
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of classes to keep, 3..k1.
-        random_seed : int, SeedSequence or None
-            Seed of the draw.
-
-        Returns
-        -------
-        SourceTask
-            The test instances of the drawn classes, scored on these classes.
-
-        Raises
-        ------
-        DataError
-            Ranks are known within bounds and there are no scores to look at.
-
-        Notes
-        -----
-        A task made from ranks alone has forgotten who beat whom. There each instance keeps a
-        hypergeometric share of the wrong classes above its own, which is right for every ATA_k on
-        average but loses the dependence between instances.
-        """
-        size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
-        rng = np.random.default_rng(seed_sequence(random_seed))
-        kept = np.sort(rng.choice(self.n_classes, size, replace=False))
-        return self.select(kept, rng)
-
-    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
-        """Task on given classes; see `subsample` for tasks made from ranks.
-
-        Parameters
-        ----------
-        kept : int array
-            Positions of the classes to keep, without repetition, at least 3.
-        rng : Generator, optional
-            Thins ranks whose scores are unknown.
-
-        Returns
-        -------
-        SourceTask
-
-        Raises
-        ------
-        DataError
-            Positions outside 0..k1 - 1, repeated, or too few.
-        """
-        places = encode_labels(kept, None, self.n_classes, None, "kept")
-        enough_classes(places.size, "kept")
-        if np.bincount(places).max() > 1:
-            raise DataError(f"kept: expected different positions, found {places.tolist()}")
-        names = self.classes and [self.classes[j] for j in places]
-        evidence = self._tested.select(places, rng or np.random.default_rng())
-        return self._of(evidence, self.kind, names)
-
-    def without_scores(self) -> Self:
-        """Task that has let go of its scores and keeps what was computed from them.
-
-        It is small enough to pickle: ranks, labels, 24 numbers for each class, and
-        `nearest_classes`, 64 numbers for each instance, which may take another pass over the
-        scores. `KDE`, costs and diagnosis need scores; `subsample` treats it like a task made from
-        ranks.
-
-        Returns
-        -------
-        SourceTask
-
-        See Also
-        --------
-        classex_bayes.SourceTask.merge : Puts shards of a test together again.
-        """
-        return type(self)(self._tested.without_source(), self.kind, self.classes)

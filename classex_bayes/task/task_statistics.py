@@ -1,8 +1,11 @@
 """TaskStatistics: accuracies on the k1 classes of a task, and their covariance."""
 
-from typing import Any
+from typing import Any, Self
 
-from classex_bayes.arguments import class_counts, how_many
+import numpy as np
+
+from classex_bayes.arguments import class_count, class_counts, how_many, seed_sequence
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -11,12 +14,21 @@ from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.class_labels import encode_labels
+from classex_bayes.task.designed_losses import DesignedLosses
 from classex_bayes.task.doubts import doubts_of
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
 from classex_bayes.task.loss_intervals import LossIntervals
 from classex_bayes.task.task_facts import task_facts, task_line
-from classex_bayes.task.validation import require_ranks
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.task.validation import (
+    FEWEST_CLASSES,
+    drawn_by_design,
+    enough_classes,
+    require_ranks,
+)
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+Tested = LossEvidence | LossIntervals | DesignedLosses
 
 
 class TaskStatistics:
@@ -24,12 +36,19 @@ class TaskStatistics:
 
     def __init__(
         self,
-        evidence: LossEvidence | LossIntervals | AccuracyCurve,
+        evidence: Tested | AccuracyCurve,
         kind: MadeFrom,
         classes: list[Any] | None = None,
     ) -> None:
         self._evidence, self.kind, self.classes = evidence, kind, classes
         self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
+
+    @classmethod
+    def _of(cls, evidence: Tested, kind: MadeFrom, classes: list[Any] | None) -> Self:
+        """Task whose kind says why its ranks are open, if they are."""
+        if isinstance(evidence, LossIntervals):
+            kind = evidence.kind
+        return cls(evidence, kind, classes)
 
     @property
     def evidence(self) -> LossEvidence:
@@ -49,9 +68,26 @@ class TaskStatistics:
         return self._evidence if isinstance(self._evidence, LossIntervals) else None
 
     @property
+    def designed(self) -> DesignedLosses | None:
+        """Losses by the design, where classes were drawn with unequal chances or in groups."""
+        return self._evidence if isinstance(self._evidence, DesignedLosses) else None
+
+    @property
+    def counted(self) -> LossEvidence | None:
+        """Losses as they were counted, every class as one: the lowest ones, if bounds are known.
+
+        None for a bare curve.
+        """
+        if self.designed is not None:
+            return self.designed.drawn
+        if self.intervals is not None:
+            return self.intervals.lowest
+        return self.evidence if self.has_ranks else None
+
+    @property
     def ranks(self) -> IntArray:
         """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
-        return self.evidence.losses + 1
+        return (self.evidence if self.designed is None else self.designed.drawn).losses + 1
 
     @property
     def y(self) -> IntArray:
@@ -69,9 +105,9 @@ class TaskStatistics:
         return self._tested.instance_weight
 
     @property
-    def _tested(self) -> LossEvidence | LossIntervals:
+    def _tested(self) -> Tested:
         """Evidence of single instances."""
-        return self.evidence if self.intervals is None else self.intervals
+        return self.designed or self.intervals or self.evidence
 
     @property
     def source(self) -> ScoreSource | None:
@@ -103,6 +139,8 @@ class TaskStatistics:
         [[1, 2], [2, 0], [1, 0]]
         """
         curve = isinstance(self._evidence, AccuracyCurve)
+        if self.designed is not None:
+            raise drawn_by_design("task", "a tail of scores")
         lists = None if curve else self._tested.nearest_classes
         if lists is None:
             raise DataError(
@@ -236,8 +274,8 @@ class TaskStatistics:
         chosen, counts = named_metric(metric), class_counts(k, largest=self.n_classes)
         if chosen == Accuracy():
             return self._evidence.accuracy(counts)
-        if self.intervals is not None:
-            return self.intervals.metric(chosen, counts)
+        if self.intervals is not None or self.designed is not None:
+            return self._tested.metric(chosen, counts)
         require_ranks(self, f"the metric {metric!r}")
         return self.evidence.metric(chosen, counts)
 
@@ -287,6 +325,10 @@ class TaskStatistics:
         """Largest number of losses (n_bins,) of each bin that the likelihood counts."""
         return self._tested.loss_bins
 
+    def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
+        """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
+        return self._tested.bin_probabilities(basis)
+
     def loss_histogram(
         self, last_loss: IntArray, instance_group: IntArray | None = None
     ) -> FloatArray:
@@ -315,6 +357,86 @@ class TaskStatistics:
     def dependence(self) -> AnswerDependence:
         """Dependence between the right answers at k1, estimated from the task."""
         return self._evidence.dependence
+
+    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
+        """Task on some of the classes, drawn at random without replacement.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes to keep, 3..k1. Of classes that came in groups, whole groups are
+            drawn until they hold as many or more.
+        random_seed : int, SeedSequence or None
+            Seed of the draw.
+
+        Returns
+        -------
+        SourceTask
+            The test instances of the drawn classes, scored on these classes.
+
+        Raises
+        ------
+        DataError
+            Ranks are known within bounds, or classes were drawn by a design, and there are no
+            scores to look at.
+
+        Notes
+        -----
+        A task made from ranks alone has forgotten who beat whom. There each instance keeps a
+        hypergeometric share of the wrong classes above its own, which is right for every ATA_k on
+        average but loses the dependence between instances.
+        """
+        size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        if self.designed is not None and self.designed.design.is_grouped:
+            return self.select(self.designed.design.draw(size, rng), rng)
+        kept = np.sort(rng.choice(self.n_classes, size, replace=False))
+        return self.select(kept, rng)
+
+    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
+        """Task on given classes; see `subsample` for tasks made from ranks.
+
+        Parameters
+        ----------
+        kept : int array
+            Positions of the classes to keep, without repetition, at least 3.
+        rng : Generator, optional
+            Thins ranks whose scores are unknown.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            Positions outside 0..k1 - 1, repeated, or too few.
+        """
+        places = encode_labels(kept, None, self.n_classes, None, "kept")
+        enough_classes(places.size, "kept")
+        if np.bincount(places).max() > 1:
+            raise DataError(f"kept: expected different positions, found {places.tolist()}")
+        names = self.classes and [self.classes[j] for j in places]
+        evidence = self._tested.select(places, rng or np.random.default_rng())
+        return self._of(evidence, self.kind, names)
+
+    def without_scores(self) -> Self:
+        """Task that has let go of its scores and keeps what was computed from them.
+
+        It is small enough to pickle: ranks, labels, 24 numbers for each class, and
+        `nearest_classes`, 64 numbers for each instance, which may take another pass over the
+        scores. `KDE`, costs and diagnosis need scores; `subsample` treats it like a task made from
+        ranks.
+
+        Returns
+        -------
+        SourceTask
+
+        See Also
+        --------
+        classex_bayes.SourceTask.merge : Puts shards of a test together again.
+        """
+        return type(self)(self._tested.without_source(), self.kind, self.classes)
 
     def __repr__(self) -> str:
         """Size, accuracy with its standard error, ties, and doubts about the data."""

@@ -83,6 +83,8 @@ def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str
     """Raise where the ranks of a task are not known, and `user` needs them."""
     if task.has_ranks:
         return
+    if task.designed is not None:
+        raise drawn_by_design(name, user or "this")
     needed = f", which {user} needs" if user else ""
     made_from = "accuracies alone"
     if task.intervals is not None:
@@ -92,9 +94,18 @@ def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str
     raise DataError(f"{name}: it was made from {made_from} and has no ranks{needed}; {remedy}")
 
 
+def drawn_by_design(name: str, user: str) -> DataError:
+    """What to say where classes drawn with unequal chances or in groups cannot be taken."""
+    return DataError(
+        f"{name}: its classes were drawn with unequal chances or in groups, and {user} takes them "
+        "as equal and separate; use BayesianExtrapolator, or make the task without inclusion= and "
+        "class_groups="
+    )
+
+
 def require_scores(task: Any, user: str, remedy: str = WITH_SCORES) -> ScoreSource:
     """Scores of a task, or an error that names what needs them."""
-    if task.intervals is not None:
+    if task.intervals is not None or task.designed is not None:
         require_ranks(task, user, remedy)
     if task.source is None:
         gone = "let go of its" if task.kind in ("scores", "embeddings") else "no"

@@ -60,7 +60,7 @@ class BernsteinData(Likelihood):
         """Data of a task whose ranks are known, or known to lie in intervals."""
         last_loss = task.loss_bins
         return cls(
-            basis.bin_probabilities(last_loss, task.n_classes),
+            task.bin_probabilities(basis),
             task.loss_histogram(last_loss),
             task.design_effect(),
         )

@@ -36,10 +36,14 @@ def halve(
 
     A half has half of the classes, rounded down but at least 3, and is drawn again if fewer than
     two of them were tested; with `replace`, classes may be drawn several times
-    (`classex_bayes.estimators.resampling.subtasks`). `subsets` (n_resamples, k0) holds positions
-    of classes, 3 <= k0 < k1. The seed also thins ranks whose scores are unknown.
+    (`classex_bayes.estimators.resampling.subtasks`). Classes that came in groups stay together.
+    `subsets` (n_resamples, k0) holds positions of classes, 3 <= k0 < k1. The seed also thins ranks
+    whose scores are unknown.
     """
     n_halves = how_many(n_resamples, "n_resamples")
+    if task.designed is not None and subsets is None:
+        seeds = seed_sequence(random_seed).spawn(n_halves)
+        return [task.subsample(max(task.n_classes // 2, FEWEST_CLASSES), seed) for seed in seeds]
     require_ranks(task, "the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
     if subsets is None:
@@ -100,7 +104,7 @@ def choose_bandwidth(
     `extrapolate_halves`.
     """
     predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights, variant, nonnegative)
-    squared_error = (predicted - task.accuracy(task.n_classes)) ** 2
+    squared_error = (predicted - task.accuracy(_all_classes(task))) ** 2
     return float(bandwidths[int(np.argmin(squared_error.mean(axis=0)))])
 
 
@@ -134,7 +138,7 @@ def extrapolate_halves(
             )
         curve = training_curve(half, k, weights)
         target = response(curve.accuracy, atom)
-        with_all = (*curve.k.tolist(), task.n_classes)
+        with_all = (*curve.k.tolist(), _all_classes(task))
         row = []
         for bandwidth, places in knots.items():
             columns = design(basis_accuracy(places, bandwidth, with_all), atom)
@@ -142,3 +146,8 @@ def extrapolate_halves(
             row.append(response(columns[-1] @ coef, atom))
         predicted.append(row)
     return np.array(predicted)
+
+
+def _all_classes(task: SourceTask) -> int:
+    """Number of all classes; of those drawn with unequal chances, how many equal ones they are."""
+    return int(task.grid()[-1])

@@ -1,0 +1,209 @@
+"""Losses and influences of a test whose competitors count unequally or come in groups.
+
+A class stands for `weight` classes of the population, in both of its roles. Classes of one group
+are one draw: a competitor of the instance's own group, a sibling, is counted apart.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from classex_bayes.core.influence import class_sums
+from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, ranges_to
+from classex_bayes.core.ranks.progress import report_progress
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.subsets import accuracy_given_competitors
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+_BLOCK_PAIRS = 1_000_000
+
+
+class MetCompetitors(NamedTuple):
+    """Competitors that each of n test instances met."""
+
+    losses: IntArray  # (n,): classes of other groups that beat it
+    share: FloatArray  # (n,): their share of the weight of all classes of other groups
+    siblings: IntArray  # (n,): other classes of its own group that beat it
+
+    @property
+    def number(self) -> FloatArray:
+        r"""Equal competitors N (n,) that L of them being lost to is a share of, :math:`L / N`.
+
+        Infinite for an instance that lost to none.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.losses > 0, self.losses / self.share, np.inf)
+
+    def accuracy(self, k: IntArray, absent: FloatArray) -> FloatArray:
+        r"""Chance (n, n_k) to be right, :math:`a \binom{N - L}{k - 1} / \binom{N}{k - 1}`.
+
+        `absent` a (n,) is the chance that no sibling that beat the instance is there.
+        """
+        chance = accuracy_given_competitors(self.losses, self.number, k)
+        return absent[:, None] * chance
+
+    def gain(self, k: IntArray, absent: FloatArray) -> FloatArray:
+        """What the chance (n, n_k) gains once one of the competitors lost to is gone.
+
+        As `classex_bayes.core.influence.accuracy_after_deletion`.
+        """
+        left = np.maximum(self.number - 1, self.losses)
+        before = accuracy_given_competitors(self.losses, left, k)
+        after = accuracy_given_competitors(np.maximum(self.losses - 1, 0), left, k)
+        return absent[:, None] * (after - before)
+
+
+class WeightedStatistics(NamedTuple):
+    """Who was met, and the part of each group in the variance that is due to competitors."""
+
+    met: MetCompetitors
+    as_competitor: FloatArray  # (n_groups, n_k): what ATA_k loses to the classes of a group
+    pair_sum: FloatArray  # (n_k, n_k): sum over pairs of groups of phi phi'
+
+
+def weighted_statistics(
+    source: ScoreSource,
+    y: IntArray,
+    instance_weight: FloatArray,
+    class_weight: FloatArray,
+    group: IntArray,
+    sibling_share: float,
+    k: IntArray,
+    ties: Ties = "random",
+    seed: int = 0,
+) -> WeightedStatistics:
+    r"""Who was met, and influences of groups as competitors, in one pass over the scores.
+
+    With b_ij set if class j beat instance i, c_j the weights of the classes and W_i the weight of
+    all classes of other groups than its own, instance i has the share
+    :math:`p_i = \sum_j b_{ij} c_j / W_i`. Group h takes from instances of group g
+
+    .. math:: \phi_{gh} = \sum_{i \in g} \omega_i D_i \frac{N_i}{W_i}
+        \sum_{j \in h} c_j (b_{ij} - p_i),
+
+    to first order, D_i what the chance of the instance gains once one competitor is gone. For equal
+    weights and groups of one class this is the part of `classex_bayes.core.influence.Influence`.
+
+    Parameters
+    ----------
+    source : ScoreSource
+        Scores of n instances on k1 classes.
+    y : int array of shape (n,)
+        True classes.
+    instance_weight : array of shape (n,)
+        Weights omega of the instances, of sum 1.
+    class_weight : array of shape (k1,)
+        Classes of the population that each class stands for, up to a factor.
+    group : int array of shape (k1,)
+        Group of each class, 0, 1, ....
+    sibling_share : float
+        Chance in [0, 1] that a sibling is among the k classes.
+    k : int array of shape (n_k,)
+        Numbers of classes, at least 2.
+    ties, seed
+        See `classex_bayes.core.ranks.losses.loss_blocks`.
+    """
+    n, n_groups = y.size, int(group.max()) + 1
+    of_group = np.bincount(group, class_weight, n_groups)
+    met = MetCompetitors(np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64))
+    as_competitor, pair_sum = np.zeros((n_groups, k.size)), np.zeros((k.size, k.size))
+    done = 0
+    for block in loss_blocks(source, y, _row_groups(group[y], group.size), ties, seed):
+        rows, own = block.rows, group[y[block.rows]]
+        lost, siblings = _by_group(block, class_weight, group, own)
+        others = of_group.sum() - of_group[own]
+        of_block = MetCompetitors(block.losses - siblings, lost.sum(axis=1) / others, siblings)
+        for total, part in zip(met, of_block, strict=True):
+            total[rows] = part
+        gain = of_block.gain(k, absent(siblings, sibling_share))
+        gain *= instance_weight[rows, None]
+        erring = np.flatnonzero(of_block.losses)
+        excess = lost[erring] - of_block.share[erring, None] * of_group
+        excess[np.arange(erring.size), own[erring]] = 0.0
+        excess *= (of_block.number[erring] / others[erring])[:, None]
+        as_competitor += excess.T @ gain[erring]
+        pair_sum += _products(excess, gain[erring], own[erring])
+        done += rows.size
+        report_progress(done, n)
+    return WeightedStatistics(met, as_competitor, pair_sum)
+
+
+def absent(siblings: IntArray, sibling_share: float) -> FloatArray:
+    r"""Chance :math:`(1 - \varphi)^S` (n,) that none of S siblings is among the k classes."""
+    return np.power(1.0 - sibling_share, siblings)
+
+
+def group_covariance(
+    values: FloatArray,
+    instance_weight: FloatArray,
+    group_of: IntArray,
+    statistics: WeightedStatistics,
+) -> FloatArray:
+    r"""Dyadic covariance (n_k, n_k) of the weighted means of values (n, n_k) over instances.
+
+    With :math:`\psi_g = \sum_{i \in g} \omega_i (v_i - A) - \sum_h \phi_{hg}` the influence of
+    group g in both roles,
+
+    .. math:: \Sigma = \frac{\sum_g \psi_g \psi_g'}{1 - \sum_g \omega_g^2} - \sum_{gh} \phi_{gh}
+        \phi_{gh}'.
+
+    `group_of` (n,) are the groups of the instances.
+    """
+    psi = of_groups(values, instance_weight, group_of, len(statistics.as_competitor))
+    psi = psi - statistics.as_competitor
+    return _inflation(instance_weight, group_of) * psi.T @ psi - statistics.pair_sum
+
+
+def clustered_group_covariance(
+    values: FloatArray, instance_weight: FloatArray, group_of: IntArray
+) -> FloatArray:
+    """Covariance (n_k, n_k) of the weighted means from differences between groups alone."""
+    psi = of_groups(values, instance_weight, group_of, int(group_of.max()) + 1)
+    return _inflation(instance_weight, group_of) * psi.T @ psi
+
+
+def of_groups(
+    values: FloatArray, instance_weight: FloatArray, group_of: IntArray, n_groups: int
+) -> FloatArray:
+    """Weighted deviations of values (n, n_k) from their mean, summed by group: (n_groups, n_k)."""
+    deviation = instance_weight[:, None] * (values - instance_weight @ values)
+    return np.stack([np.bincount(group_of, column, n_groups) for column in deviation.T], axis=1)
+
+
+def _inflation(instance_weight: FloatArray, group_of: IntArray) -> float:
+    """Factor that repairs squares of deviations from the mean that the groups make themselves."""
+    return 1 / max(1 - float((np.bincount(group_of, instance_weight) ** 2).sum()), 1e-9)
+
+
+def _row_groups(group_of: IntArray, n_classes: int) -> Iterator[IntArray]:
+    """Blocks of instances that hold groups whole."""
+    order = np.argsort(group_of, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(group_of))])
+    for part in ranges_to(ends, max(1, _BLOCK_PAIRS // n_classes)):
+        yield order[part]
+
+
+def _by_group(
+    block: LossBlock, class_weight: FloatArray, group: IntArray, own: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Weight of the classes that beat each instance (n, n_groups), its own group left out.
+
+    The second array (n,) is the number of its own group.
+    """
+    beaten: BoolArray = block.beaten_by(np.arange(block.rows.size))
+    siblings = np.count_nonzero(beaten & (group == own[:, None]), axis=1)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    lost = np.add.reduceat((beaten * class_weight)[:, order], starts, axis=1)
+    lost[np.arange(len(lost)), own] = 0.0
+    return lost, siblings
+
+
+def _products(excess: FloatArray, gain: FloatArray, own: IntArray) -> FloatArray:
+    """Sum over pairs of groups of phi phi' (n_k, n_k), the groups of the instances in order."""
+    if own.size == np.unique(own).size:
+        return (gain * (excess**2).sum(axis=1)[:, None]).T @ gain
+    phi = [class_sums(own, excess * column[:, None])[1].ravel() for column in gain.T]
+    return np.asarray(phi) @ np.asarray(phi).T

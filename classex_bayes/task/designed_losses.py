@@ -1,0 +1,323 @@
+"""Losses of a pilot whose classes were drawn with unequal chances or in groups."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.dependence import AnswerDependence, answer_dependence
+from classex_bayes.core.influence import repair_covariance, weight_effect
+from classex_bayes.core.metrics import Accuracy, Metric
+from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.sharded_influence import StatisticsSource
+from classex_bayes.core.subsets import log_spaced
+from classex_bayes.core.weighted_influence import (
+    WeightedStatistics,
+    absent,
+    clustered_group_covariance,
+    group_covariance,
+    of_groups,
+    weighted_statistics,
+)
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.evidence import LabelledInstances, LossEvidence
+from classex_bayes.task.sampling_design import SamplingDesign
+from classex_bayes.task.validation import drawn_by_design
+from classex_bayes.typing import FloatArray, IntArray
+
+_GRID = 12
+# The nearest competitors, whose weights tell what one near the decision stands for.
+_NEAREST = 8
+# Numbers of competitors that differ by less are taken for the same.
+_STEP = 1.25
+# The design effect is averaged with a typical one, which counts as so many groups with errors.
+_TYPICAL_GROUPS, _TYPICAL_WITHIN = 4.0, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class DesignedLosses(LabelledInstances):
+    r"""Losses of instances whose classes came into the pilot by a `SamplingDesign`.
+
+    `class_weight` (k1,) are prior weights times the number of classes that each class stands for.
+    ATA_k is the weighted mean over instances of
+
+    .. math:: (1 - \varphi)^{S_i} \binom{N_i - L_i}{k - 1} \Big/ \binom{N_i}{k - 1},
+
+    where instance i lost to L_i classes of other groups, which are a share L_i / N_i of their
+    weight, and to S_i of its own group; phi is the `sibling_share`.
+
+    The likelihood counts instances in bins of L. As far as siblings are there, an instance that
+    loses to one loses at any k: it lies in the last bin that it can reach. The probability of a bin
+    is the mean over instances of that given `competitor_number`.
+
+    Attributes
+    ----------
+    drawn : LossEvidence
+        The pilot as if its classes had been drawn one by one with equal chances.
+    design : SamplingDesign
+        How they were drawn.
+    weighted : WeightedStatistics
+        Who was met, and the influence of competitors on ATA_k for k on `grid`.
+    """
+
+    drawn: LossEvidence
+    design: SamplingDesign
+    weighted: WeightedStatistics
+
+    # Whoever looks for scores and plain statistics here would forget the design.
+    source: ClassVar[None] = None
+    statistics: ClassVar[None] = None
+
+    @classmethod
+    def of(cls, drawn: LossEvidence, design: SamplingDesign) -> Self:
+        """Losses of a pilot, from one more pass over its scores."""
+        if isinstance(drawn.source, StatisticsSource):
+            raise DataError(
+                "inclusion, class_groups: found scores in Dask, expected scores in memory or on a "
+                "disk; pass scores.compute()"
+            )
+        weight = drawn.class_weight * design.class_weight
+        labelled = LabelledInstances(drawn.y, weight / weight.sum())
+        weighted = _pass(drawn, labelled, design, _grid(design))
+        return cls(drawn.y, labelled.class_weight, drawn, design, weighted)
+
+    @property
+    def ties(self) -> Ties:
+        """Rule for competitors with the score of the true class."""
+        return self.drawn.ties
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return self.drawn.n_tied
+
+    @property
+    def n_touched(self) -> int:
+        """Number of instances whose true class is tied with a competitor."""
+        return self.drawn.n_touched
+
+    @property
+    def nearest_classes(self) -> None:
+        """Lists of wrong classes take them as equal and separate, and are left out."""
+        return None
+
+    @property
+    def assumption(self) -> str:
+        """What is taken for granted about the design, for the reader of a prediction."""
+        design, facts = self.design, []
+        if design.is_weighted:
+            ratio = design.inclusion.max() / design.inclusion.min()
+            worth = np.count_nonzero(self.class_weight) / float(weight_effect(self.class_weight))
+            facts.append(
+                f"some classes came into the pilot with {ratio:.3g} times the chance of others: "
+                f"{np.count_nonzero(self.class_weight)} tested classes count as {worth:.0f}"
+            )
+        if design.is_grouped:
+            share = design.sibling_share
+            held = "whole groups" if share == 1 else f"a share {share:g} of each group"
+            facts.append(
+                f"classes came in {design.n_groups} groups: larger sets of classes are taken to "
+                f"hold {held} too, and an instance that loses to its own group to lose to all, "
+                "so that metrics other than accuracy come out too bad"
+            )
+        return "; ".join(facts)
+
+    @property
+    def group_of(self) -> IntArray:
+        """Groups (n,) of the instances."""
+        return self.design.group[self.y]
+
+    def grid(self, number: int = _GRID) -> IntArray:
+        r"""Log-spaced numbers of classes from 2 on, as far as the competitors count.
+
+        The largest is :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2`, at most k1.
+        """
+        return _grid(self.design, number)
+
+    def accuracy(self, k: IntArray) -> FloatArray:
+        """Average test accuracy ATA_k: shape (n_k,)."""
+        return np.minimum(self.instance_weight @ self._chances(k), 1.0)
+
+    def metric(self, metric: Metric, k: IntArray) -> FloatArray:
+        """Accuracy; `DataError` for other metrics."""
+        if metric == Accuracy():
+            return self.accuracy(k)
+        raise drawn_by_design("task", f"the metric {metric.name!r}")
+
+    def _chances(self, k: IntArray) -> FloatArray:
+        """Chance (n, n_k) of each instance to be right among k classes."""
+        return self.weighted.met.accuracy(k, self._absent)
+
+    @property
+    def _absent(self) -> FloatArray:
+        """Chance (n,) that no sibling that beat the instance is among the k classes."""
+        return absent(self.weighted.met.siblings, self.design.sibling_share)
+
+    def covariance(self, k: IntArray) -> FloatArray:
+        """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
+        weighted = self.weighted
+        if not np.array_equal(k, self.grid()):
+            if self.drawn.source is None:
+                raise DataError(
+                    "k: the task has let go of its scores and knows its covariance at task.grid() "
+                    "alone"
+                )
+            weighted = _pass(self.drawn, self, self.design, k)
+        values, place = self._chances(k), (self.instance_weight, self.group_of)
+        clustered = clustered_group_covariance(values, *place)
+        return repair_covariance(group_covariance(values, *place, weighted), clustered)
+
+    @cached_property
+    def design_effect(self) -> float:
+        r"""Inflation of the variance by weights and by dependence within and between groups.
+
+        The median over k of variance over independent variance d, averaged with what is typical,
+
+        .. math:: \frac{m d + 4 d_0}{m + 4}, \qquad
+            d_0 = \bigl(1 + 2 (n \sum_i \omega_i^2 - 1)\bigr) (1 + 0.1 (\bar r - 1)),
+
+        where m is the number of groups that the errors lie in, effective by their weights, and
+        :math:`\bar r` that of instances of a group. With few errors d is mostly too small, as
+        errors of rare groups, which count most, are missing from most pilots.
+        """
+        k = self.grid()
+        values, weight = self._chances(k), self.instance_weight
+        independent = weight @ (values - weight @ values) ** 2 / self.n_test
+        usable = independent > 1e-26 / self.n_test
+        squares = float(weight @ weight)
+        by_group = np.bincount(self.group_of, weight)
+        repeats = float(by_group @ by_group) / squares
+        typical = 1 + 2 * (self.n_test * squares - 1)
+        typical *= 1 + _TYPICAL_WITHIN * (repeats - 1)
+        wrong = np.bincount(self.group_of, weight * (1 - values[:, -1]))
+        m = float(wrong.sum() ** 2 / (wrong @ wrong)) if wrong.any() else 0.0
+        ratio = 0.0
+        if usable.any():
+            clustered = clustered_group_covariance(values, weight, self.group_of)
+            dyadic = np.diag(self.covariance(k))
+            ratio = max(
+                float(np.median(variance[usable] / independent[usable]))
+                for variance in (dyadic, np.diag(clustered))
+            )
+        effect = (m * ratio + _TYPICAL_GROUPS * typical) / (m + _TYPICAL_GROUPS)
+        return round(max(effect, 1.0), 6)
+
+    @cached_property
+    def dependence(self) -> AnswerDependence:
+        """Dependence between the right answers at k1, of new classes drawn by the same design."""
+        plain = answer_dependence(self.drawn.losses, self.y, self.class_weight)
+        repeats = self.n_test / np.unique(self.y).size
+        inflation = self.design_effect / plain.design_effect(repeats)
+        return replace(plain, spread=plain.spread * max(inflation, 1.0))
+
+    @cached_property
+    def competitor_number(self) -> FloatArray:
+        r"""Number N_i (n,) of equal competitors that an instance's losses are a count among.
+
+        :math:`W_i / \bar c_i`, W_i the weight of all classes of other groups and :math:`\bar c_i`
+        the mean weight of those that beat it; if they are fewer than 8, of the 8 that score best.
+        """
+        design, met, weight = self.design, self.weighted.met, self.design.class_weight
+        total = weight.sum() - np.bincount(design.group, weight)[self.group_of]
+        if not design.is_weighted:
+            return total
+        lists = self.drawn.nearest_classes
+        assert lists is not None
+        other = (design.group[lists.classes] != self.group_of[:, None]) & (lists.classes >= 0)
+        nearest = other & (np.cumsum(other, axis=1) <= _NEAREST)
+        found = np.maximum(nearest.sum(axis=1), 1)
+        mean = (weight[lists.classes] * nearest).sum(axis=1) / found
+        mean = np.where(nearest.any(axis=1), mean, 1.0)
+        return np.where(met.losses >= _NEAREST, met.number, total / mean)
+
+    @cached_property
+    def _level(self) -> IntArray:
+        """Levels (n,) 0, 1, ... of instances that met about the same number of competitors."""
+        number = np.log(np.maximum(self.competitor_number, 2.0))
+        return np.floor((number - number.min()) / np.log(_STEP)).astype(np.int64)
+
+    @cached_property
+    def _rivals(self) -> IntArray:
+        """Number of competitors of each level, 0 where a level has no weight."""
+        share = np.bincount(self._level, self.instance_weight)
+        total = np.bincount(self._level, self.instance_weight * np.log(self.competitor_number))
+        mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
+        return np.where(share > 0, np.maximum(np.rint(mean), 2), 0).astype(np.int64)
+
+    def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
+        """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
+        bins, share = self.loss_bins, np.bincount(self._level, self.instance_weight)
+        matrix = np.zeros((bins.size, basis.knots.size))
+        for rivals, of_level in zip(self._rivals, share, strict=True):
+            if rivals:
+                last = np.append(bins[:-1][bins[:-1] < rivals], rivals)
+                matrix[: last.size] += of_level * basis.bin_probabilities(last, int(rivals) + 1)
+        return matrix
+
+    def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+        """Weighted number of instances in each bin of losses, of each group; sums to n."""
+        if group is None:
+            return self.histogram(last_loss, np.zeros(self.n_test, dtype=np.int64))[0]
+        # The last bin that the competitors of an instance reach.
+        lost_to_all = np.searchsorted(last_loss[:-1], self._rivals[self._level])
+        bins = np.minimum(np.searchsorted(last_loss, self.weighted.met.losses), lost_to_all)
+        weight, absent = self.n_test * self.instance_weight, self._absent
+        counts = np.zeros((int(group.max()) + 1, last_loss.size))
+        np.add.at(counts, (group, bins), weight * absent)
+        np.add.at(counts, (group, lost_to_all), weight * (1 - absent))
+        return counts
+
+    def without_source(self) -> Self:
+        """Losses that have let go of the scores and keep what was computed from them."""
+        return replace(self, drawn=self.drawn.without_source())
+
+    def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
+        """Losses of the classes at positions `kept` alone, from the scores."""
+        if self.drawn.source is None:
+            raise DataError(
+                "task: it has let go of its scores, and who beat whom among some of its classes, "
+                "which were drawn with unequal chances or in groups, is not known"
+            )
+        return self.of(self.drawn.select(kept, rng), self.design.select(kept))
+
+    def redrawn(self, rng: np.random.Generator) -> Self:
+        """Losses of groups drawn with replacement, against the competitors that they met."""
+        tested = np.unique(self.group_of)
+        drawn = np.bincount(rng.choice(tested, tested.size), minlength=self.design.n_groups)
+        while np.count_nonzero(drawn) < 2:
+            drawn = np.bincount(rng.choice(tested, tested.size), minlength=self.design.n_groups)
+        weight = self.class_weight * drawn[self.design.group]
+        return replace(self, class_weight=weight / weight.sum())
+
+    @property
+    def resampled_variance(self) -> FloatArray:
+        """Variance (n_grid,) of ATA_k on `grid` over `redrawn`."""
+        values = self._chances(self.grid())
+        psi = of_groups(values, self.instance_weight, self.group_of, self.design.n_groups)
+        return (psi**2).sum(axis=0)
+
+
+def _grid(design: SamplingDesign, number: int = _GRID) -> IntArray:
+    weight = design.class_weight
+    largest = int(1 + weight.sum() ** 2 / (weight @ weight) + 1e-9)
+    return log_spaced(2, max(min(largest, weight.size), 2), number)
+
+
+def _pass(
+    drawn: LossEvidence, labelled: LabelledInstances, design: SamplingDesign, k: IntArray
+) -> WeightedStatistics:
+    source = drawn.source
+    assert source is not None
+    weights = labelled.instance_weight, design.class_weight
+    return weighted_statistics(
+        source,
+        drawn.y,
+        *weights,
+        design.group,
+        design.sibling_share,
+        k,
+        drawn.ties,
+        drawn.tie_seed,
+    )

@@ -1,0 +1,120 @@
+"""How the classes of a pilot were drawn: with unequal chances, in groups, or both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_vector, share
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.class_labels import by_class, class_numbers
+from classex_bayes.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SamplingDesign:
+    """Chances and groups with which k1 classes came into a pilot.
+
+    Attributes
+    ----------
+    inclusion : array of shape (k1,)
+        Probability of each class to be in the pilot, up to a factor.
+    group : int array of shape (k1,)
+        Group of each class, 0, 1, ...: classes of one group came together.
+    sibling_share : float
+        Chance that another class of an instance's own group, among those of the pilot, is among
+        the classes that are asked for.
+    """
+
+    inclusion: FloatArray
+    group: IntArray
+    sibling_share: float = 1.0
+
+    @classmethod
+    def read(
+        cls,
+        inclusion: Any,
+        class_groups: Any,
+        sibling_share: Any,
+        n_classes: int,
+        names: Sequence[Any] | None,
+    ) -> Self | None:
+        """Arguments of `SourceTask.from_scores`; None for classes drawn one by one and equally."""
+        of_siblings = share(sibling_share, "sibling_share")
+        if inclusion is None and class_groups is None:
+            if of_siblings < 1:
+                raise DataError(
+                    "sibling_share: classes have siblings if they come in groups; pass class_groups"
+                )
+            return None
+        chance: FloatArray = np.ones(n_classes)
+        group: IntArray = np.arange(n_classes)
+        if inclusion is not None:
+            chance = class_numbers(inclusion, "inclusion", n_classes, names)
+            bad = ~((chance > 0) & (chance <= 1))
+            if bad.any():
+                place = int(np.argmax(bad))
+                raise DataError(
+                    f"inclusion: found {chance[place]:g} for class "
+                    f"{place if names is None else names[place]!r}; expected probabilities in "
+                    "(0, 1]. Only their ratios count: divide chances by the largest one"
+                )
+        if class_groups is not None:
+            group = _groups(class_groups, n_classes, names)
+            if group.max() == 0:
+                raise DataError(
+                    "class_groups: found one group, expected at least 2: groups are what was drawn"
+                )
+        return cls(chance, group, of_siblings)
+
+    @property
+    def class_weight(self) -> FloatArray:
+        """Classes of the population that each class stands for, with mean 1."""
+        weight = self.inclusion.min() / self.inclusion
+        return weight / weight.mean()
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether chances differ."""
+        return bool(np.ptp(self.inclusion) > 0)
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether a group has several classes."""
+        return self.n_groups < self.group.size
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.group.max()) + 1
+
+    def select(self, kept: IntArray) -> Self:
+        """Design of some of the classes."""
+        _, group = np.unique(self.group[kept], return_inverse=True)
+        return type(self)(self.inclusion[kept], group, self.sibling_share)
+
+    def draw(self, n_classes: int, rng: np.random.Generator) -> IntArray:
+        """Positions of whole groups, drawn at random until they hold `n_classes` or more."""
+        order = rng.permutation(self.n_groups)
+        held = np.cumsum(np.bincount(self.group)[order])
+        drawn = order[: int(np.searchsorted(held, n_classes)) + 1]
+        return np.flatnonzero(np.isin(self.group, drawn))
+
+
+def _groups(class_groups: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
+    """Groups 0, 1, ... of the classes from their names, in any form that weights may have."""
+    labels = as_vector(by_class(class_groups, "class_groups", n_classes, names), "class_groups")
+    if labels.shape != (n_classes,):
+        raise DataError(
+            f"class_groups: expected the group of each of {n_classes} classes, found shape "
+            f"{labels.shape}"
+        )
+    missing = pd.isna(labels)
+    if missing.any():
+        raise DataError(
+            f"class_groups: class {int(np.argmax(missing))} has no group; give a class that came "
+            "alone a group of its own"
+        )
+    return pd.factorize(labels)[0].astype(np.int64)

@@ -1,0 +1,394 @@
+"""Pilots whose classes were drawn with unequal chances or in groups."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+import classex_bayes as cb
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.simulate import HierarchicalNormal
+
+K = np.array([2, 3, 5])
+
+
+def embedded(n_classes, repeats, seed, groups=1, noise=0.6, dim=4):
+    """Probes, gallery and labels; classes of a group of `groups` lie near each other."""
+    rng = np.random.default_rng(seed)
+    centre = rng.standard_normal((-(-n_classes // groups), dim))
+    centre = np.repeat(centre, groups, axis=0)[:n_classes]
+    if groups > 1:
+        centre = centre + 0.5 * rng.standard_normal(centre.shape)
+    gallery = centre + noise * rng.standard_normal(centre.shape)
+    y = np.repeat(np.arange(n_classes), repeats)
+    return centre[y] + noise * rng.standard_normal((y.size, dim)), gallery, y
+
+
+def beaten_by(probes, gallery, y):
+    """Which classes beat the true one: (n, k1)."""
+    distance = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    return distance < distance[np.arange(y.size), y][:, None]
+
+
+def instance_weights(y, weight):
+    own = weight[y] / np.bincount(y)[y]
+    return own / own.sum()
+
+
+def test_of_two_classes_accuracy_is_the_ratio_estimate():
+    probes, gallery, y = embedded(9, 2, 1)
+    inclusion = np.random.default_rng(2).uniform(0.05, 1, 9)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
+    right = 1 - (beaten @ weight) / (weight.sum() - weight[y])
+    assert task.accuracy(2)[0] == pytest.approx(instance_weights(y, weight) @ right, abs=1e-12)
+    np.testing.assert_array_equal(task.ranks, 1 + beaten.sum(axis=1))
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_accuracy_is_near_the_mean_over_weighted_subsets(seed):
+    """The formula takes the weights of those that beat an instance for their average."""
+    probes, gallery, y = embedded(11, 3, seed)
+    inclusion = np.random.default_rng(seed + 50).uniform(0.25, 1, 11)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
+    expected = 0.0
+    for row, of_instance in enumerate(instance_weights(y, weight)):
+        sets = np.array(list(combinations(np.delete(np.arange(11), y[row]), 2)))
+        of_sets = weight[sets].prod(axis=1)
+        expected += of_instance * (of_sets @ ~beaten[row, sets].any(axis=1)) / of_sets.sum()
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y).accuracy(3)[0]
+    assert abs(task.accuracy(3)[0] - expected) < 0.15 * abs(plain - expected)
+
+
+def test_equal_chances_change_nothing():
+    probes, gallery, y = embedded(60, 2, 3)
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y)
+    equal = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=np.full(60, 0.3))
+    k = plain.grid()
+    np.testing.assert_allclose(equal.accuracy(k), plain.accuracy(k), rtol=1e-12)
+    # To first order in one class; at k = k1, the plain one deletes from k1 - 1.
+    np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
+    assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
+    np.testing.assert_array_equal(
+        equal.loss_histogram(equal.loss_bins), plain.loss_histogram(plain.loss_bins)
+    )
+    basis = RadialBasis.regular(-4, 8, 0.5)
+    np.testing.assert_allclose(
+        equal.bin_probabilities(basis), plain.bin_probabilities(basis), atol=1e-12
+    )
+
+
+def drawn_by_chance(chance, n_drawn, rng):
+    """Poisson sampling."""
+    inclusion = np.minimum(chance * n_drawn / chance.sum(), 1)
+    kept = np.flatnonzero(rng.random(chance.size) < inclusion)
+    return kept, inclusion[kept]
+
+
+@pytest.fixture(scope="module")
+def unequal_population():
+    """A thousand classes in 4 dimensions; those far from the others are drawn more often."""
+    probes, gallery, y = embedded(1000, 1, 8, noise=0.25)
+    chance = np.exp(1.2 * np.sqrt((gallery**2).sum(axis=1)))
+    whole = cb.SourceTask.from_embeddings(probes, gallery, y)
+    return probes, gallery, chance, whole.accuracy(np.array([2, 5, 10, 20]))
+
+
+def test_accuracy_is_unbiased_and_its_variance_right_over_pilots(unequal_population):
+    probes, gallery, chance, truth = unequal_population
+    k, rng = np.array([2, 5, 10, 20]), np.random.default_rng(1)
+    found, plain, variance = [], [], []
+    for _ in range(150):
+        kept, inclusion = drawn_by_chance(chance, 100, rng)
+        y = np.arange(kept.size)
+        task = cb.SourceTask.from_embeddings(probes[kept], gallery[kept], y, inclusion=inclusion)
+        found.append(task.accuracy(k))
+        variance.append(np.diag(task.accuracy_cov(k)))
+        plain.append(cb.SourceTask.from_embeddings(probes[kept], gallery[kept], y).accuracy(k))
+    error = np.std(found, axis=0) / np.sqrt(150)
+    assert (np.abs(np.mean(found, axis=0) - truth) < 3.5 * error + 0.002).all()
+    assert (np.abs(np.mean(plain, axis=0) - truth) > 8 * error).all()
+    ratio = np.mean(variance, axis=0) / np.var(found, axis=0)
+    assert (ratio > 0.7).all() and (ratio < 1.45).all(), ratio
+
+
+def test_a_class_drawn_twice_is_one_class(unequal_population):
+    probes, gallery, chance, truth = unequal_population
+    share, rng = chance / chance.sum(), np.random.default_rng(2)
+    found = []
+    for _ in range(150):
+        kept = np.unique(rng.choice(chance.size, 150, p=share))
+        task = cb.SourceTask.from_embeddings(
+            probes[kept],
+            gallery[kept],
+            np.arange(kept.size),
+            inclusion=1 - (1 - share[kept]) ** 150,
+        )
+        found.append(task.accuracy(np.array([2, 10])))
+    error = np.std(found, axis=0) / np.sqrt(150)
+    assert (np.abs(np.mean(found, axis=0) - truth[[0, 2]]) < 3.5 * error + 0.002).all()
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4, 0.0])
+def test_siblings_are_there_with_their_share(share):
+    probes, gallery, y = embedded(12, 2, 6, groups=3)
+    group = np.arange(12) // 3
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, class_groups=group, sibling_share=share
+    )
+    beaten = beaten_by(probes, gallery, y)
+    for k in (2, 4, 6):
+        expected = 0.0
+        for row, true in enumerate(y):
+            others = np.flatnonzero(group != group[true])
+            siblings = np.setdiff1d(np.flatnonzero(group == group[true]), [true])
+            sets = np.array(list(combinations(others, k - 1)))
+            right = np.mean(~beaten[row, sets].any(axis=1))
+            for present in product((0, 1), repeat=2):
+                chance = np.prod([share if there else 1 - share for there in present])
+                lost = beaten[row, siblings[np.array(present, dtype=bool)]].any()
+                expected += chance * right * (not lost) / y.size
+        assert task.accuracy(k)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_covariance_of_groups_is_that_over_pilots():
+    probes, gallery, y = embedded(1500, 1, 9, groups=6, noise=0.35)
+    rng, k = np.random.default_rng(3), np.array([2, 10, 40])
+    found, of_groups, of_classes = [], [], []
+    for _ in range(150):
+        drawn = rng.choice(250, 12, replace=False)
+        kept = np.flatnonzero(np.isin(y // 6, drawn))
+        arguments = probes[kept], gallery[kept], np.arange(kept.size)
+        task = cb.SourceTask.from_embeddings(*arguments, class_groups=kept // 6)
+        found.append(task.accuracy(k))
+        of_groups.append(np.diag(task.accuracy_cov(k)))
+        of_classes.append(np.diag(cb.SourceTask.from_embeddings(*arguments).accuracy_cov(k)))
+    ratio = np.mean(of_groups, axis=0) / np.var(found, axis=0)
+    assert (ratio > 0.7).all() and (ratio < 1.45).all(), ratio
+    assert (np.mean(of_classes, axis=0) < 0.8 * np.mean(of_groups, axis=0)).all()
+
+
+def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
+    """Losses of instances with U* given, among competitors drawn by chances tied to U."""
+    probes, gallery, chance, _ = unequal_population
+    rng = np.random.default_rng(4)
+    kept, inclusion = drawn_by_chance(chance, 120, rng)
+    task = cb.SourceTask.from_embeddings(
+        probes[kept], gallery[kept], np.arange(kept.size), inclusion=inclusion
+    )
+    basis = RadialBasis.regular(-4, 8, 0.5)
+    matrix = task.bin_probabilities(basis)
+    np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=1e-9)
+    counts = task.loss_histogram(task.loss_bins)
+    assert counts.sum() == pytest.approx(task.n_test)
+    # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
+    number = task.designed.competitor_number
+    weight = instance_weights(np.arange(kept.size), 1 / inclusion)
+    place = 12
+    u = norm.cdf(basis.knots[place] + basis.bandwidth * rng.standard_normal((400, kept.size)))
+    losses = rng.binomial(np.rint(number).astype(int), 1 - u)
+    none = ((losses == 0) @ weight).mean()
+    assert matrix[0, place] == pytest.approx(none, abs=0.02)
+
+
+def test_sub_pilots_hold_whole_groups_and_keep_the_design():
+    probes, gallery, y = embedded(40, 2, 10, groups=5)
+    inclusion = np.linspace(0.1, 1, 40)
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, class_groups=np.arange(40) // 5, inclusion=inclusion, classes=range(40)
+    )
+    part = task.subsample(12, random_seed=1)
+    assert part.n_classes == 15
+    assert np.bincount(np.array(part.classes) // 5).max() == 5
+    rows = np.isin(y, part.classes)
+    again = cb.SourceTask.from_embeddings(
+        probes[rows],
+        gallery[part.classes],
+        np.searchsorted(part.classes, y[rows]),
+        class_groups=np.array(part.classes) // 5,
+        inclusion=inclusion[part.classes],
+    )
+    np.testing.assert_allclose(part.accuracy(K), again.accuracy(K), rtol=1e-12)
+    assert part.design_effect() == pytest.approx(again.design_effect())
+
+
+@pytest.fixture(scope="module")
+def grouped_population():
+    """3,000 classes in groups of 6 that are alike, and the accuracy on 170 groups."""
+    probes, gallery, y = embedded(3000, 1, 21, groups=6, noise=0.35, dim=8)
+    rng, accuracy = np.random.default_rng(5), []
+    for _ in range(12):
+        kept = np.flatnonzero(np.isin(y // 6, rng.choice(500, 170, replace=False)))
+        task = cb.SourceTask.from_embeddings(probes[kept], gallery[kept], np.arange(kept.size))
+        accuracy.append(task.accuracy(kept.size)[0])
+    return probes, gallery, np.mean(accuracy)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_intervals_of_pilots_in_groups_hold_the_truth(grouped_population):
+    probes, gallery, truth = grouped_population
+    held = {"told": 0, "not told": 0}
+    for seed in range(12):
+        drawn = np.random.default_rng(seed).choice(500, 17, replace=False)
+        kept = np.flatnonzero(np.isin(np.arange(3000) // 6, drawn))
+        for name in held:
+            task = cb.SourceTask.from_embeddings(
+                probes[kept],
+                gallery[kept],
+                np.arange(kept.size),
+                class_groups=kept // 6 if name == "told" else None,
+            )
+            model = cb.BayesianExtrapolator().fit(
+                task, draws=250, tune=250, chains=2, random_seed=seed, progressbar=False
+            )
+            lower, upper = model.predict(1020).interval(0.9, "eti").to_numpy()[0]
+            held[name] += bool(lower <= truth <= upper)
+    # 0.9 of 12, less one standard deviation.
+    assert held["told"] >= 10, held
+    assert held["not told"] <= 6, held
+
+
+@pytest.fixture(scope="module")
+def small():
+    probes, gallery, y = embedded(24, 2, 12, groups=3, noise=0.3)
+    inclusion = np.linspace(0.2, 1, 24)
+    arguments = {"class_groups": np.arange(24) // 3, "inclusion": inclusion}
+    return (probes, gallery, y), arguments
+
+
+@pytest.fixture(scope="module")
+def small_task(small):
+    arrays, arguments = small
+    return cb.SourceTask.from_embeddings(*arrays, **arguments)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
+    model = cb.BayesianExtrapolator().fit(
+        small_task, draws=100, tune=200, chains=2, random_seed=1, progressbar=False
+    )
+    prediction = model.predict([24, 240])
+    text = " ".join(prediction.notes)
+    assert "5 times the chance of others" in text and "8 groups" in text
+    path = tmp_path / "model.nc"
+    cb.save(model, path)
+    np.testing.assert_array_equal(cb.load(path).predict([24, 240]).mean, prediction.mean)
+    assert model.is_fitted_to(small_task)
+
+
+def test_bootstrap_has_the_spread_of_the_covariance(small_task):
+    draws = cb.bootstrap(
+        cb.LogLinear(), small_task, 12, n_resamples=400, random_seed=1, progressbar=False
+    )
+    k = small_task.grid()
+    fitted = np.polyfit(np.log(k), small_task.accuracy(k), 1, cov=False)
+    gradient = np.linalg.pinv(np.stack([np.log(k), np.ones(k.size)], axis=1))
+    at = np.array([np.log(12), 1.0]) @ gradient
+    expected = np.sqrt(at @ small_task.accuracy_cov(k) @ at)
+    assert np.isfinite(fitted).all()
+    assert float(draws.draws.std()) == pytest.approx(expected, rel=0.35)
+
+
+def test_backtests_and_bandwidths_keep_the_design(small_task):
+    table = cb.backtest(
+        [cb.ClassExReg(random_seed=1)], small_task, 9, n_pilots=4, random_seed=1, progressbar=False
+    )
+    assert table.scores["truth"].iloc[-1] == pytest.approx(
+        small_task.accuracy(small_task.grid()[-1])[0]
+    )
+    assert table.scores["rmse"].notna().all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cb.KDE("ucv"),
+        cb.PseudoLikelihood(),
+        cb.ScoreInformedExtrapolator(),
+        cb.OpenSetExtrapolator(),
+    ],
+)
+def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
+    with pytest.raises(cb.DataError, match="unequal chances or in groups"):
+        estimator.fit(small_task)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"inclusion": np.linspace(0, 1, 24)}, "inclusion: found 0 for class 0; expected"),
+        ({"inclusion": np.full(24, 2.0)}, r"probabilities in \(0, 1\]"),
+        ({"inclusion": np.ones(5)}, r"inclusion: expected shape \(24,\), found \(5,\)"),
+        ({"inclusion": {0: 0.5}}, "inclusion: no probability for class 1"),
+        ({"class_groups": ["a"] * 24}, "class_groups: found one group"),
+        ({"class_groups": ["a"] * 23}, "class_groups: expected the group of each of 24"),
+        ({"class_groups": [*"ab" * 11, "c", None]}, "class_groups: class 23 has no group"),
+        ({"sibling_share": 0.5}, "sibling_share: classes have siblings if they come in groups"),
+        ({"class_groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
+        ({"inclusion": np.linspace(0.1, 1, 24), "ties": "unknown"}, "leave ranks open"),
+    ],
+)
+def test_designs_that_make_no_sense_are_refused(small, arguments, message):
+    with pytest.raises(cb.DataError, match=message):
+        cb.SourceTask.from_embeddings(*small[0], **arguments)
+
+
+def test_a_design_is_read_by_the_names_of_the_classes(small):
+    (probes, gallery, y), arguments = small
+    names = [f"c{j:02d}" for j in range(24)]
+    given = {
+        "inclusion": pd.Series(arguments["inclusion"], names).sample(frac=1, random_state=1),
+        "class_groups": dict(zip(names, arguments["class_groups"], strict=True)),
+    }
+    named = cb.SourceTask.from_embeddings(probes, gallery, y, classes=names, **given)
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
+    np.testing.assert_array_equal(named.accuracy(K), plain.accuracy(K))
+
+
+def test_files_tell_the_design(small, small_task, tmp_path):
+    (probes, gallery, y), arguments = small
+    scores = -((probes[:, None] - gallery) ** 2).sum(axis=2)
+    np.savez(tmp_path / "task.npz", scores=scores, y=y)
+    table = pd.DataFrame({"class": range(24), "inclusion": arguments["inclusion"]})
+    table["group"] = [f"group {number}" for number in arguments["class_groups"]]
+    table.sample(frac=1, random_state=1).to_csv(tmp_path / "design.csv", index=False)
+    task = cb.read_task(tmp_path / "task.npz", design=tmp_path / "design.csv")
+    np.testing.assert_allclose(task.accuracy(K), small_task.accuracy(K), rtol=1e-12)
+    np.savez(tmp_path / "whole.npz", scores=scores, y=y, **arguments)
+    task = cb.read_task(tmp_path / "whole.npz", sibling_share=0.5)
+    assert (task.accuracy(K) > small_task.accuracy(K)).all()
+    table.drop(columns=["inclusion", "group"]).to_csv(tmp_path / "bad.csv", index=False)
+    with pytest.raises(cb.DataError, match="expected class, and inclusion or group or both"):
+        cb.read_task(tmp_path / "task.npz", design=tmp_path / "bad.csv")
+
+
+def test_scores_in_dask_are_refused(small):
+    import dask.array as da
+
+    probes, gallery, y = small[0]
+    scores = da.from_array(-((probes[:, None] - gallery) ** 2).sum(axis=2))
+    with pytest.raises(cb.DataError, match="found scores in Dask"):
+        cb.SourceTask.from_scores(scores, y, class_groups=np.arange(24) // 3)
+
+
+def test_a_task_without_scores_keeps_the_design(small_task):
+    kept = small_task.without_scores()
+    np.testing.assert_array_equal(kept.accuracy(K), small_task.accuracy(K))
+    k = small_task.grid()
+    np.testing.assert_allclose(kept.accuracy_cov(k), small_task.accuracy_cov(k))
+    with pytest.raises(cb.DataError, match="let go of its scores"):
+        kept.subsample(9)
+
+
+def test_diagnosis_says_what_to_pass():
+    law = HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05)
+    sample = law.sample(200, repeats=2, random_seed=1)
+    found = cb.diagnose(cb.SourceTask.from_embeddings(*sample), random_seed=1)
+    assert not found["grouped confusions"].passed
+    assert "class_groups=" in found["grouped confusions"].sentence
+    group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
+    told = cb.SourceTask.from_embeddings(*sample, class_groups=group)
+    assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None
