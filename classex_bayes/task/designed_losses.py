@@ -119,8 +119,8 @@ class DesignedLosses(LabelledInstances):
             held = "whole groups" if share == 1 else f"a share {share:g} of each group"
             facts.append(
                 f"classes came in {design.n_groups} groups: larger sets of classes are taken to "
-                f"hold {held} too, and an instance that loses to its own group to lose to all, "
-                "so that metrics other than accuracy come out too bad"
+                f"hold {held} too. Losing to one's own group counts as losing to all, so metrics "
+                "other than accuracy come out too bad"
             )
         return "; ".join(facts)
 

@@ -194,6 +194,56 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
     assert matrix[0, place] == pytest.approx(none, abs=0.02)
 
 
+def test_few_losses_are_counted_among_what_the_nearest_classes_stand_for():
+    probes, gallery, y = embedded(40, 2, 14, noise=0.25)
+    inclusion = np.random.default_rng(1).uniform(0.1, 1, 40)
+    group = np.arange(40) // 2
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, inclusion=inclusion, class_groups=group
+    )
+    weight, distance = 1 / inclusion, ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    for row, true in enumerate(y):
+        others = np.flatnonzero(group != group[true])
+        nearest = others[np.argsort(distance[row, others])]
+        lost = int((distance[row, others] < distance[row, true]).sum())
+        expected = weight[others].sum() / weight[nearest[: max(lost, 8)]].mean()
+        assert task.designed.competitor_number[row] == pytest.approx(expected)
+
+
+def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
+    probes, gallery, y = embedded(60, 2, 15, groups=4)
+    group = np.arange(60) // 4
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    beaten = beaten_by(probes, gallery, y)
+    own = group[y][:, None] == group
+    by_sibling = (beaten & own).any(axis=1)
+    losses = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
+    expected = np.bincount(np.searchsorted(task.loss_bins, losses), minlength=task.loss_bins.size)
+    np.testing.assert_allclose(task.loss_histogram(task.loss_bins), expected)
+
+
+def test_class_weights_and_chances_multiply():
+    probes, gallery, y = embedded(12, 2, 16)
+    inclusion, prior = np.linspace(0.2, 1, 12), np.linspace(3, 1, 12)
+    arguments = {"inclusion": inclusion, "class_weight": prior}
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
+    expected = prior / inclusion
+    np.testing.assert_allclose(task.class_weight, expected / expected.sum())
+
+
+def test_without_errors_the_design_effect_is_the_typical_one():
+    gallery = 100 * np.eye(30)
+    y = np.repeat(np.arange(30), 2)
+    inclusion, group = np.linspace(0.1, 1, 30), np.arange(30) // 3
+    task = cb.SourceTask.from_embeddings(gallery[y], gallery + 1, y, inclusion=inclusion)
+    weight = 1 / inclusion / (1 / inclusion).sum()
+    squares = (weight**2 / 2).sum()
+    expected = (1 + 2 * (60 * squares - 1)) * (1 + 0.1 * (2 - 1))
+    assert task.design_effect() == pytest.approx(expected)
+    task = cb.SourceTask.from_embeddings(gallery[y], gallery + 1, y, class_groups=group)
+    assert task.design_effect() == pytest.approx(1 + 0.1 * (6 - 1))
+
+
 def test_sub_pilots_hold_whole_groups_and_keep_the_design():
     probes, gallery, y = embedded(40, 2, 10, groups=5)
     inclusion = np.linspace(0.1, 1, 40)

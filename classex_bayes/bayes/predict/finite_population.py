@@ -48,9 +48,9 @@ def population_accuracy(
 ) -> FloatArray:
     r"""Draws (chain, draw, n_k) of the accuracy on k random classes of a population of K, k <= K.
 
-    With f = k1 / K, j = min(k, k1), e = ATA_j - AGA_j the pilot's deviation, b the share of its
-    variance that classes and competitors cause and :math:`v = s \rho + c`
-    (`AnswerDependence`), the draw given the weights is
+    With f = k1 / (s K), k1 / s the tested classes by their weights, j = min(k, k1), e = ATA_j -
+    AGA_j the pilot's deviation, b the share of its variance that classes and competitors cause and
+    :math:`v = s \rho + c` (`AnswerDependence`), the draw given the weights is
 
     .. math::
 
@@ -79,7 +79,7 @@ def population_accuracy(
             "population out"
         )
     j = np.minimum(k, source_k[-1])
-    share = pilot.n_classes / population * pilot.carried_over
+    share = pilot.n_classes / pilot.spread / population * pilot.carried_over
 
     def covariance(first: IntArray, second: IntArray, among: int) -> FloatArray:
         overlap = (first - 1.0) * (second - 1.0) / (among - 1.0)
