@@ -38,9 +38,8 @@ def inputs(fitted, pilot):
     }
     mix = pd.Series({"near": 0.25, "far": 0.75})
     table = pd.DataFrame({"classes": [50, 400], "repeats": 1, "width": [0.2, 0.1]})
-    plan = Plan(
-        table.assign(width_sd=0.01, reached=0.5, error=0.1), 1000, 0.08, 0.9, "eti", 5, (0.8, 0.1)
-    )
+    table = table.assign(width_sd=0.01, reached=0.5, error=0.1)
+    plan = Plan(table, 1000, 0.08, None, 0.9, "eti", 5, (0.8, 0.1))
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     ranks = xr.Dataset({"mu": (("chain", "draw"), np.random.default_rng(2).uniform(size=(1, 50)))})
     few = pilot.task.subsample(60, random_seed=1)
