@@ -33,13 +33,15 @@ TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
 MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.01, 0.005
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _SAME_COLUMN = 1e-6
-_GROUPS = "grouped confusions"
+_NEIGHBOURS = 10  # places apart, at most, in the order of the classes
+_GROUPS, _ORDER = "grouped confusions", "order of classes"
 _NEED_RANKS = ("few errors", "ties")
 _NEED_SCORES = (
     "duplicated instances",
     "duplicated classes",
     "concentrated errors",
     _GROUPS,
+    _ORDER,
     "normalised scores",
 )
 
@@ -58,7 +60,7 @@ def diagnose(
     random_seed : int, SeedSequence or None
         Seed of projections of the scores and of permutations.
     n_permutations : int
-        Random graphs of "grouped confusions", at least 99.
+        Random graphs of "grouped confusions", and random orders of the classes, at least 99.
 
     Returns
     -------
@@ -75,6 +77,7 @@ def diagnose(
         - "duplicated classes": above 0.5% have the scores of another;
         - "concentrated errors": fewer than 7 classes make up the sampling error;
         - "grouped confusions": confusions fall into separate groups of classes;
+        - "order of classes": confusions join classes that stand next to each other, a hint alone;
         - "normalised scores": a hint alone.
 
     Raises
@@ -135,12 +138,18 @@ def _of_scores(
     rng: np.random.Generator,
     grouped: bool,
 ) -> list[Check]:
-    groups = _unknown((_GROUPS,), "the groups that the classes came in are known")[0]
+    if grouped:
+        of_groups = _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
+    else:
+        of_groups = [
+            grouped_confusions(facts.edges, n_draws, rng),
+            order_of_classes(facts.edges, task.n_classes, n_draws, rng),
+        ]
     return [
         duplicated_instances(facts.row_hash, facts.distinctive),
         duplicated_classes(facts.sketch, task.classes),
         concentrated_errors(task.evidence, task.classes),
-        groups if grouped else grouped_confusions(facts.edges, n_draws, rng),
+        *of_groups,
         normalised_scores(facts.sums_to_one, facts.log_sums_to_one),
     ]
 
@@ -251,6 +260,34 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
             "of each class"
         )
     return Check(name, passed, sentence, value, SMALLEST_LINKED)
+
+
+def order_of_classes(
+    edges: IntArray, n_classes: int, n_permutations: int, rng: np.random.Generator
+) -> Check:
+    """Whether confusions join classes at most 10 places apart more often than in random orders.
+
+    They do if groups stand together, and also if classes drawn one by one were sorted, by their
+    names for instance. So this is a hint and never a failure.
+    """
+    if not len(edges):
+        return Check(_ORDER, None, "no classes are confused")
+
+    def near(order: IntArray) -> float:
+        return float((np.abs(np.diff(order[edges], axis=1)) <= _NEIGHBOURS).mean())
+
+    value = near(np.arange(n_classes))
+    at_random = np.array([near(rng.permutation(n_classes)) for _ in range(n_permutations)])
+    sentence = (
+        f"{100 * value:.0f}% of confusions join classes at most {_NEIGHBOURS} places apart, "
+        f"{100 * at_random.mean():.0f}% in random orders"
+    )
+    if (1 + int((at_random >= value).sum())) / (n_permutations + 1) <= LEVEL:
+        sentence += (
+            ": classes that stand together are alike; if they were chosen in such groups (genera, "
+            "families of products, authors) and not one by one, make the task with class_groups="
+        )
+    return Check(_ORDER, True, sentence, value)
 
 
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:

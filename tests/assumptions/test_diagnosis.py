@@ -189,7 +189,7 @@ def test_tasks_without_scores():
     bare = SourceTask.from_ranks(task.ranks, task.y, n_classes=50)
     report = diagnose(bare)
     unknown = {check.name for check in report if check.passed is None}
-    assert unknown == {*SHAPES, "ties", "normalised scores"}
+    assert unknown == {*SHAPES, "ties", "order of classes", "normalised scores"}
     assert report["few errors"].value == diagnose(task)["few errors"].value
     curve = SourceTask.from_accuracies([2, 10, 50], [0.99, 0.95, 0.85], n_test=100, n_classes=50)
     report = diagnose(curve)

@@ -442,3 +442,25 @@ def test_diagnosis_says_what_to_pass():
     group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
     told = cb.SourceTask.from_embeddings(*sample, class_groups=group)
     assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None
+
+
+def test_diagnosis_sees_groups_that_stand_together(grouped_population):
+    probes, gallery, _ = grouped_population
+    hinted = {"together": 0, "mixed": 0, "one by one": 0}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        kept = np.flatnonzero(np.isin(np.arange(3000) // 6, rng.choice(500, 17, replace=False)))
+        drawn = {
+            "together": kept,
+            "mixed": rng.permutation(kept),
+            "one by one": np.sort(rng.choice(3000, 102, replace=False)),
+        }
+        for name, classes in drawn.items():
+            task = cb.SourceTask.from_embeddings(
+                probes[classes], gallery[classes], np.arange(classes.size)
+            )
+            check = cb.diagnose(task, random_seed=seed)["order of classes"]
+            hinted[name] += "class_groups=" in check.sentence
+            assert check.passed
+    assert hinted["together"] == 10
+    assert hinted["mixed"] <= 1 and hinted["one by one"] <= 1  # 0.1 expected
