@@ -202,7 +202,7 @@ def _groups(task: SourceTask, losses: DesignedLosses) -> _Resampling:
     return _Resampling(
         lambda rng: SourceTask(losses.redrawn(rng), task.kind, task.classes),
         scale,
-        f"bootstrap of {np.unique(losses.group_of).size} groups of test classes, deviations "
+        f"bootstrap of {losses.tested_groups.size} groups of test classes, deviations "
         f"scaled by {scale:.2f} for shared competitors; the estimator's bias is left out",
     )
 

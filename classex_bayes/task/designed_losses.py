@@ -79,6 +79,11 @@ class DesignedLosses(LabelledInstances):
                 "disk; pass scores.compute()"
             )
         weight = drawn.class_weight * design.class_weight
+        if np.unique(design.group[weight > 0]).size < 2:
+            raise DataError(
+                "class_groups: found test instances with weight in one group, expected them in at "
+                "least 2: groups are what was drawn"
+            )
         labelled = LabelledInstances(drawn.y, weight / weight.sum())
         weighted = _pass(drawn, labelled, design, _grid(design))
         return cls(drawn.y, labelled.class_weight, drawn, design, weighted)
@@ -128,6 +133,11 @@ class DesignedLosses(LabelledInstances):
     def group_of(self) -> IntArray:
         """Groups (n,) of the instances."""
         return self.design.group[self.y]
+
+    @property
+    def tested_groups(self) -> IntArray:
+        """Groups of classes that count, at least 2."""
+        return np.unique(self.design.group[self.class_weight > 0])
 
     def grid(self, number: int = _GRID) -> IntArray:
         r"""Log-spaced numbers of classes from 2 on, as far as the competitors count.
@@ -284,11 +294,12 @@ class DesignedLosses(LabelledInstances):
 
     def redrawn(self, rng: np.random.Generator) -> Self:
         """Losses of groups drawn with replacement, against the competitors that they met."""
-        tested = np.unique(self.group_of)
-        drawn = np.bincount(rng.choice(tested, tested.size), minlength=self.design.n_groups)
-        while np.count_nonzero(drawn) < 2:
-            drawn = np.bincount(rng.choice(tested, tested.size), minlength=self.design.n_groups)
-        weight = self.class_weight * drawn[self.design.group]
+        tested = self.tested_groups
+        drawn = tested[:1]
+        while np.unique(drawn).size < 2:
+            drawn = rng.choice(tested, tested.size)
+        times = np.bincount(drawn, minlength=self.design.n_groups)
+        weight = self.class_weight * times[self.design.group]
         return replace(self, class_weight=weight / weight.sum())
 
     @property

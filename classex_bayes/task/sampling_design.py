@@ -95,11 +95,15 @@ class SamplingDesign:
         _, group = np.unique(self.group[kept], return_inverse=True)
         return type(self)(self.inclusion[kept], group, self.sibling_share)
 
-    def draw(self, n_classes: int, rng: np.random.Generator) -> IntArray:
-        """Positions of whole groups, drawn at random until they hold `n_classes` or more."""
+    def draw(self, n_classes: int, tested: IntArray, rng: np.random.Generator) -> IntArray:
+        """Positions of the classes of whole groups, drawn at random.
+
+        Groups are drawn until they hold `n_classes` or more, and two of the groups `tested`.
+        """
         order = rng.permutation(self.n_groups)
         held = np.cumsum(np.bincount(self.group)[order])
-        drawn = order[: int(np.searchsorted(held, n_classes)) + 1]
+        enough = (held >= n_classes) & (np.cumsum(np.isin(order, tested)) >= 2)
+        drawn = order[: int(np.argmax(enough)) + 1]
         return np.flatnonzero(np.isin(self.group, drawn))
 
 

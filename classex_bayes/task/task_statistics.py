@@ -388,8 +388,9 @@ class TaskStatistics:
         """
         size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
         rng = np.random.default_rng(seed_sequence(random_seed))
-        if self.designed is not None and self.designed.design.is_grouped:
-            return self.select(self.designed.design.draw(size, rng), rng)
+        losses = self.designed
+        if losses is not None and losses.design.is_grouped:
+            return self.select(losses.design.draw(size, losses.tested_groups, rng), rng)
         kept = np.sort(rng.choice(self.n_classes, size, replace=False))
         return self.select(kept, rng)
 

@@ -265,6 +265,32 @@ def test_sub_pilots_hold_whole_groups_and_keep_the_design():
     assert part.design_effect() == pytest.approx(again.design_effect())
 
 
+def test_every_sub_pilot_has_two_tested_groups():
+    probes, gallery, y = embedded(40, 1, 10, groups=5)
+    rows = y % 10 < 5  # every other group
+    task = cb.SourceTask.from_embeddings(
+        probes[rows],
+        gallery,
+        y[rows],
+        class_groups=np.arange(40) // 5,
+        untested="competitors",
+        classes=range(40),
+    )
+    for seed in range(20):
+        part = task.subsample(3, random_seed=seed)
+        groups = np.unique(np.array(part.classes) // 5)
+        assert part.n_classes == 5 * groups.size
+        assert (groups % 2 == 0).sum() >= 2
+
+
+def test_instances_of_one_group_are_refused():
+    probes, gallery, y = embedded(20, 1, 10, groups=5)
+    with pytest.raises(cb.DataError, match="instances with weight in one group"):
+        cb.SourceTask.from_embeddings(
+            probes[:5], gallery, y[:5], class_groups=np.arange(20) // 5, untested="competitors"
+        )
+
+
 @pytest.fixture(scope="module")
 def grouped_population():
     """3,000 classes in groups of 6 that are alike, and the accuracy on 170 groups."""
