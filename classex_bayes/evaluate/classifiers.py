@@ -24,7 +24,13 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import WITH_RANKS, require_ranks, source_task
+from classex_bayes.task.validation import (
+    WITH_RANKS,
+    require_ranks,
+    require_same_classes,
+    require_same_weights,
+    source_task,
+)
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -286,17 +292,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"
-        if task.n_classes != first.n_classes:
-            raise DataError(
-                f"{pair} have {first.n_classes} and {task.n_classes} classes, expected the same; "
-                f"{remedy}"
-            )
-        for place, names in enumerate(zip(first.classes or (), task.classes or (), strict=False)):
-            if names[0] != names[1]:
-                raise DataError(
-                    f"{pair} name their classes differently: class {place} is {names[0]!r} and "
-                    f"{names[1]!r}; {remedy}"
-                )
+        require_same_classes(pair, first, task, remedy)
         if task.n_test != first.n_test:
             raise DataError(
                 f"{pair} have {first.n_test} and {task.n_test} instances, expected the same; "
@@ -309,9 +305,4 @@ def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
                 f"{pair} have different true classes at row {row}: {first.y[row]} and "
                 f"{task.y[row]}; put the instances in the same order, or {remedy}"
             )
-        if not np.allclose(task.class_weight, first.class_weight):
-            place = int(np.argmax(~np.isclose(task.class_weight, first.class_weight)))
-            raise DataError(
-                f"{pair} weigh class {place} differently: {first.class_weight[place]:g} and "
-                f"{task.class_weight[place]:g}; pass the same class_weight"
-            )
+        require_same_weights(pair, first, task)

@@ -16,7 +16,12 @@ from classex_bayes.information.implied import (
     implied_information,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import WITH_RANKS, require_ranks
+from classex_bayes.task.validation import (
+    WITH_RANKS,
+    require_ranks,
+    require_same_classes,
+    require_same_weights,
+)
 from classex_bayes.typing import ClassCounts, FloatArray
 
 
@@ -163,20 +168,5 @@ def _require_same_classes(first: SourceTask, second: SourceTask) -> None:
     remedy = "pass paired=False for tests on different classes"
     for name, task in (("first", first), ("second", second)):
         require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", name)
-    if first.n_classes != second.n_classes:
-        raise DataError(
-            f"first, second: found {first.n_classes} and {second.n_classes} classes, expected the "
-            f"same; {remedy}"
-        )
-    for place, names in enumerate(zip(first.classes or (), second.classes or (), strict=False)):
-        if names[0] != names[1]:
-            raise DataError(
-                f"first, second: class {place} is {names[0]!r} and {names[1]!r}, expected the same "
-                f"classes in the same order; {remedy}"
-            )
-    if not np.allclose(first.class_weight, second.class_weight):
-        place = int(np.argmax(~np.isclose(first.class_weight, second.class_weight)))
-        raise DataError(
-            f"first, second: class {place} has the weights {first.class_weight[place]:g} and "
-            f"{second.class_weight[place]:g}, expected the same; pass the same class_weight"
-        )
+    require_same_classes("first, second", first, second, remedy)
+    require_same_weights("first, second", first, second)

@@ -94,6 +94,32 @@ def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str
     raise DataError(f"{name}: it was made from {made_from} and has no ranks{needed}; {remedy}")
 
 
+def require_same_classes(pair: str, first: Any, second: Any, remedy: str) -> None:
+    """Raise if two tasks, called `pair`, cannot be tests on the same classes in the same order."""
+    if first.n_classes != second.n_classes:
+        raise DataError(
+            f"{pair}: found {first.n_classes} and {second.n_classes} classes, expected the same; "
+            f"{remedy}"
+        )
+    for place, names in enumerate(zip(first.classes or (), second.classes or (), strict=False)):
+        if names[0] != names[1]:
+            raise DataError(
+                f"{pair}: class {place} is {names[0]!r} and {names[1]!r}, expected the same "
+                f"classes in the same order; {remedy}"
+            )
+
+
+def require_same_weights(pair: str, first: Any, second: Any) -> None:
+    """Raise if two tasks on the same classes weigh them differently."""
+    differing = ~np.isclose(first.class_weight, second.class_weight)
+    if differing.any():
+        place = int(np.argmax(differing))
+        raise DataError(
+            f"{pair}: class {place} has the weights {first.class_weight[place]:g} and "
+            f"{second.class_weight[place]:g}, expected the same; pass the same class_weight"
+        )
+
+
 def drawn_by_design(name: str, user: str) -> DataError:
     """What to say where classes drawn with unequal chances or in groups cannot be taken."""
     return DataError(

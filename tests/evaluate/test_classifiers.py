@@ -184,7 +184,7 @@ def test_other_instances_are_refused():
         (more, "12 and 13 classes, expected the same; pass paired=False"),
         (views(12, repeats=3)["d6"], "24 and 36 instances"),
         (shuffled, "different true classes at row 0: 0 and 11; put the instances in the same"),
-        (weighted, "weigh class 0 differently: 0.0833333 and 0.153846"),
+        (weighted, "class 0 has the weights 0.0833333 and 0.153846"),
         (curve, r"tasks\['b'\]: it was made from accuracies alone"),
     ):
         with pytest.raises(DataError, match=message):
