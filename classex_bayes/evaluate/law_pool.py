@@ -17,7 +17,7 @@ _MOST_ROUNDS, _STEPS, _TOLERANCE = 5, 10, 1e-2
 
 
 class LawPool:
-    r"""Draws of the mixture weights from several posteriors, which serve for others.
+    r"""Draws of the mixture weights from several posteriors, reweighted to be draws of others.
 
     With :math:`n_j` draws from each of J posteriors, the weight of draw w for a posterior of
     likelihood L is
@@ -39,25 +39,27 @@ class LawPool:
         self.laws: FloatArray = np.zeros((0, 0))  # (n, m)
         self._log_likelihood: FloatArray = np.zeros((0, 0))  # (n, J)
         self._log_z: FloatArray = np.zeros(0)
-        self._log_mixture: FloatArray = np.zeros(
-            0
-        )  # (n,): what the draws come from, over the prior
+        self._log_mixture: FloatArray = np.zeros(0)  # (n,): law of the draws, over the prior
 
     def add(self, data: BernsteinData, laws: FloatArray) -> None:
         """Add draws (n_j, m) of the posterior under these data."""
         own = data.log_likelihood(laws)
-        others = np.transpose([known.log_likelihood(laws) for known in self._data])
-        column = np.concatenate([data.log_likelihood(self.laws) if self._data else [], own])
-        table = np.vstack([self._log_likelihood, others]) if self._data else np.zeros((own.size, 0))
-        self._log_likelihood = np.column_stack([table, column])
-        self.laws = np.concatenate([self.laws, laws]) if self._data else laws
+        if self._data:
+            of_others = np.transpose([other.log_likelihood(laws) for other in self._data])
+            before = data.log_likelihood(self.laws)
+            self._log_likelihood = np.block(
+                [[self._log_likelihood, before[:, None]], [of_others, own[:, None]]]
+            )
+            self.laws = np.concatenate([self.laws, laws])
+        else:
+            self.laws, self._log_likelihood = laws, own[:, None]
         self._data.append(data)
         self._size.append(own.size)
-        # Right if the draws have no others beside them: the harmonic mean of the likelihoods.
+        # The harmonic mean of the likelihoods is right for draws of this posterior alone.
         self._log_z = np.append(self._log_z, np.log(own.size) - logsumexp(-own))
 
     def solve(self) -> None:
-        """Find what each posterior's likelihood is on average under the prior, up to a factor."""
+        """Find the marginal likelihood Z of each posterior, up to a common factor."""
         log_size = np.log(self._size)
         for _ in range(_MOST_ROUNDS):
             terms = self._log_likelihood + (log_size - self._log_z)

@@ -56,6 +56,7 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2, "target_accept": 0.9}
 # A guessed accuracy counts as much as one measured on so many independent instances.
 _GUESS_INSTANCES = 200
+USUAL_POWER = 0.8
 Guess = KnownLaw | Mapping[int, float] | SourceTask | LawModel | None
 
 
@@ -109,7 +110,7 @@ class Plan(Shown):
         self,
         reached: float = 0.5,
         *,
-        power: float = 0.8,
+        power: float = USUAL_POWER,
         per_class: float = 0.0,
         per_instance: float = 1.0,
     ) -> pd.Series:
@@ -224,14 +225,18 @@ def plan(
     Parameters
     ----------
     task : SourceTask, fitted LawModel, mapping from k to accuracy, KnownLaw, None, or two of them
-        What is known or guessed. A small pilot, or the model fitted to it: its posterior draws take
-        turns, so that its uncertainty enters, and its dependence between answers is used. Or
-        accuracies at some numbers of classes, ``{100: 0.9}``: each is taken for as sure as one from
-        200 instances, and what they leave open is drawn from the prior. Or a law of
-        `classex_bayes.simulate`. Or None, if nothing is known yet: pilots come from the real
-        populations of the corpus, whose kinds take turns. Without a pilot, rho = 0.20 and c = 0.08.
-        A list of two is for two classifiers that will be tested on the same instances: the
-        interval is that of the first accuracy less the second.
+        What is known or guessed:
+
+        - a small pilot, or a model fitted to it. Its posterior draws take turns, so that its
+          uncertainty enters, and the dependence between its answers is used;
+        - accuracies at some numbers of classes, ``{100: 0.9}``. Each is taken for as sure as one
+          from 200 instances, and the prior decides what they leave open;
+        - a law of `classex_bayes.simulate`;
+        - None, if nothing is known yet. Pilots come from the real populations of the corpus, whose
+          kinds take turns.
+
+        Without a pilot, rho = 0.20 and c = 0.08. A list of two is for two classifiers that will be
+        tested on the same instances: the interval is that of the first accuracy less the second.
     k : int
         Number of classes asked for.
     width : float, optional
@@ -338,11 +343,13 @@ def plan(
     # Of each design, simulated pilot and classifier: accuracies at k1 and at k.
     drawn = drawn.reshape(-1, len(guesses), *drawn.shape[1:])
     rng = np.random.default_rng(_child(seeds, 2))
-    draws = np.array([_asked(of_one, populations.correlation, rng) for of_one in drawn])
+    draws = np.array(
+        [_draws_at_k(accuracies, populations.correlation, rng) for accuracies in drawn]
+    )
     ends = interval_of(xr.DataArray(draws[:, None], dims=("pilot", *SAMPLE_DIMS)), level, kind)
     lower, upper = ends.values.reshape(-1, 2).T.reshape(2, len(designs), n_simulated)
     means = draws.mean(axis=-1).reshape(len(designs), n_simulated)
-    true = populations.asked(target)
+    true = populations.accuracy(target)
     table = pd.DataFrame(designs, columns=["classes", "repeats"])
     table["instances"] = table["classes"] * table["repeats"]
     widths = upper - lower
@@ -390,7 +397,7 @@ def _excluded(excludes: Any, k: int, n_guesses: int) -> float | None:
     return share(excludes, "excludes")
 
 
-def _asked(accuracies: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
+def _draws_at_k(accuracies: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
     """Draws of the accuracy at k, or of the difference of two; from (n_guesses, 2, n_draws)."""
     if len(accuracies) == 1:
         return np.asarray(accuracies[0, 1])
@@ -409,9 +416,9 @@ class _Populations:
     correlation: float
     notes: tuple[str, ...]
 
-    def asked(self, k: int) -> FloatArray:
+    def accuracy(self, k: int) -> FloatArray:
         """Accuracy at k, or the difference of two, of each simulated pilot."""
-        first, *others = ([accuracy_of(one, k) for one in laws] for laws in self.of_each)
+        first, *others = ([accuracy_of(law, k) for law in laws] for laws in self.of_each)
         return np.subtract(first, others[0]) if others else np.array(first)
 
     def pilots(

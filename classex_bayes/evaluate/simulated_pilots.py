@@ -100,10 +100,10 @@ def simulated_counts(
     most = right.min() - right.prod()
     alike = min(max(correlation * sd / most, 0.0), 1.0) if most > 0 else 0.0
     common = rng.random(max(sizes))
-    own = [common, *(rng.random(common.size) for _ in bins[1:])]
+    quantiles = [common, *(rng.random(common.size) for _ in bins[1:])]
     is_common = rng.random(common.size) < alike
     counts = []
-    for shares, size, quantile in zip(bins, sizes, own, strict=True):
+    for shares, size, quantile in zip(bins, sizes, quantiles, strict=True):
         place = np.searchsorted(
             np.cumsum(shares)[:-1], np.where(is_common, common, quantile)[:size]
         )
@@ -129,11 +129,11 @@ def posteriors(
     array of shape (n_pilots, 2, 1000)
         In order of the accuracies at k; of each pilot's draws both belong together.
     """
-    found = np.empty((len(pilots), 2, N_DRAWS))
+    accuracies = np.empty((len(pilots), 2, N_DRAWS))
     solved = _in_turn(pilots, prior, k, settings, n_jobs)
     for place, draws in with_progress(solved, len(pilots), "pilots", progressbar):
-        found[place] = draws
-    return found
+        accuracies[place] = draws
+    return accuracies
 
 
 def _in_turn(
@@ -143,18 +143,21 @@ def _in_turn(
     settings: SamplerSettings,
     n_jobs: int | None,
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Places of pilots and their accuracies, as soon as the pool of laws tells them."""
+    """Places of pilots and their accuracies, as soon as draws of the pool serve for them.
+
+    Fits are to the populations of pilots first. A pilot that these do not serve gets its own.
+    """
     basis = prior.basis
     sizes = {pilot.n_classes for pilot in pilots}
     matrix = {size: basis.bin_probabilities(loss_bins(size), size) for size in sizes}
     accuracy = {size: basis.accuracy(np.array([size, k])) for size in sizes}
     pool = LawPool()
-    served: set[int] = set()
+    of_population: set[int] = set()  # whose population was fitted
     left = sorted(range(len(pilots)), key=lambda place: pilots[place].size)
     while left:
         spread = np.linspace(0, len(left) - 1, _FITS_AT_ONCE).round().astype(int)
         chosen = [left[place] for place in np.unique(spread)]
-        final = served.intersection(chosen)
+        final = of_population.intersection(chosen)
         data = [
             _data(pilots[place], matrix[pilots[place].n_classes], own=place in final)
             for place in chosen
@@ -164,7 +167,7 @@ def _in_turn(
         for fitted, drawn in zip(data, laws, strict=True):
             pool.add(fitted, drawn)
         pool.solve()
-        served.update(chosen)
+        of_population.update(chosen)
         log_shares = {
             size: np.log(np.maximum(pool.laws @ of.T, 1e-300)) for size, of in matrix.items()
         }
