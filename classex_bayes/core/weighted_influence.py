@@ -1,7 +1,8 @@
 """Losses and influences of a test whose competitors count unequally or come in groups.
 
-A class stands for `weight` classes of the population, in both of its roles. Classes of one group
-are one draw: a competitor of the instance's own group, a sibling, is counted apart.
+A class stands for `class_weight` classes of the population, as test class and as competitor.
+Classes of one group are one draw. Siblings, competitors of the instance's own group, are counted
+apart.
 """
 
 from collections.abc import Iterator
@@ -29,9 +30,9 @@ class MetCompetitors(NamedTuple):
 
     @property
     def number(self) -> FloatArray:
-        r"""Equal competitors N (n,) that L of them being lost to is a share of, :math:`L / N`.
+        r"""Number N (n,) of equal competitors, of which L are the share that beat the instance.
 
-        Infinite for an instance that lost to none.
+        It is infinite for an instance that lost to none.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.losses > 0, self.losses / self.share, np.inf)
@@ -117,7 +118,7 @@ def weighted_statistics(
         of_block = MetCompetitors(block.losses - siblings, lost.sum(axis=1) / others, siblings)
         for total, part in zip(met, of_block, strict=True):
             total[rows] = part
-        gain = of_block.gain(k, absent(siblings, sibling_share))
+        gain = of_block.gain(k, sibling_absence(siblings, sibling_share))
         gain *= instance_weight[rows, None]
         erring = np.flatnonzero(of_block.losses)
         excess = lost[erring] - of_block.share[erring, None] * of_group
@@ -130,7 +131,7 @@ def weighted_statistics(
     return WeightedStatistics(met, as_competitor, pair_sum)
 
 
-def absent(siblings: IntArray, sibling_share: float) -> FloatArray:
+def sibling_absence(siblings: IntArray, sibling_share: float) -> FloatArray:
     r"""Chance :math:`(1 - \varphi)^S` (n,) that none of S siblings is among the k classes."""
     return np.power(1.0 - sibling_share, siblings)
 
@@ -202,7 +203,7 @@ def _by_group(
 
 
 def _products(excess: FloatArray, gain: FloatArray, own: IntArray) -> FloatArray:
-    """Sum over pairs of groups of phi phi' (n_k, n_k), the groups of the instances in order."""
+    """Sum of phi phi' (n_k, n_k) over pairs of groups; instances come in order of their groups."""
     if own.size == np.unique(own).size:
         return (gain * (excess**2).sum(axis=1)[:, None]).T @ gain
     phi = [class_sums(own, excess * column[:, None])[1].ravel() for column in gain.T]

@@ -49,6 +49,7 @@ def subtasks(
 
 
 def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> SourceTask:
+    """Task on some of the classes, from ranks alone."""
     copies = np.bincount(kept, minlength=task.n_classes)
     if copies.max() == 1:
         return task.select(kept, rng)

@@ -15,10 +15,10 @@ from classex_bayes.core.sharded_influence import StatisticsSource
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.core.weighted_influence import (
     WeightedStatistics,
-    absent,
     clustered_group_covariance,
     group_covariance,
     of_groups,
+    sibling_absence,
     weighted_statistics,
 )
 from classex_bayes.exceptions import DataError
@@ -28,9 +28,9 @@ from classex_bayes.task.validation import drawn_by_design
 from classex_bayes.typing import FloatArray, IntArray
 
 _GRID = 12
-# The nearest competitors, whose weights tell what one near the decision stands for.
+# Of an instance with fewer losses, the weights of so many nearest competitors are averaged.
 _NEAREST = 8
-# Numbers of competitors that differ by less are taken for the same.
+# Numbers of competitors that differ by a smaller factor are taken for the same.
 _STEP = 1.25
 # The design effect is averaged with a typical one, which counts as so many groups with errors.
 _TYPICAL_GROUPS, _TYPICAL_WITHIN = 4.0, 0.1
@@ -48,9 +48,9 @@ class DesignedLosses(LabelledInstances):
     where instance i lost to L_i classes of other groups, which are a share L_i / N_i of their
     weight, and to S_i of its own group; phi is the `sibling_share`.
 
-    The likelihood counts instances in bins of L. As far as siblings are there, an instance that
-    loses to one loses at any k: it lies in the last bin that it can reach. The probability of a bin
-    is the mean over instances of that given `competitor_number`.
+    The likelihood counts instances in bins of L. An instance that loses to a sibling loses at any
+    k, so it counts in the last bin that it can reach, as far as siblings are there. The probability
+    of a bin is the mean over instances of its probability given `competitor_number`.
 
     Attributes
     ----------
@@ -158,12 +158,12 @@ class DesignedLosses(LabelledInstances):
 
     def _chances(self, k: IntArray) -> FloatArray:
         """Chance (n, n_k) of each instance to be right among k classes."""
-        return self.weighted.met.accuracy(k, self._absent)
+        return self.weighted.met.accuracy(k, self._absence)
 
     @property
-    def _absent(self) -> FloatArray:
+    def _absence(self) -> FloatArray:
         """Chance (n,) that no sibling that beat the instance is among the k classes."""
-        return absent(self.weighted.met.siblings, self.design.sibling_share)
+        return sibling_absence(self.weighted.met.siblings, self.design.sibling_share)
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
@@ -273,10 +273,10 @@ class DesignedLosses(LabelledInstances):
         # The last bin that the competitors of an instance reach.
         lost_to_all = np.searchsorted(last_loss[:-1], self._rivals[self._level])
         bins = np.minimum(np.searchsorted(last_loss, self.weighted.met.losses), lost_to_all)
-        weight, absent = self.n_test * self.instance_weight, self._absent
+        weight, absence = self.n_test * self.instance_weight, self._absence
         counts = np.zeros((int(group.max()) + 1, last_loss.size))
-        np.add.at(counts, (group, bins), weight * absent)
-        np.add.at(counts, (group, lost_to_all), weight * (1 - absent))
+        np.add.at(counts, (group, bins), weight * absence)
+        np.add.at(counts, (group, lost_to_all), weight * (1 - absence))
         return counts
 
     def without_source(self) -> Self:

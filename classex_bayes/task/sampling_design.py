@@ -41,7 +41,7 @@ class SamplingDesign:
         n_classes: int,
         names: Sequence[Any] | None,
     ) -> Self | None:
-        """Arguments of `SourceTask.from_scores`; None for classes drawn one by one and equally."""
+        """Design from the arguments of `SourceTask.from_scores`; None if they give none."""
         of_siblings = share(sibling_share, "sibling_share")
         if inclusion is None and class_groups is None:
             if of_siblings < 1:
@@ -72,7 +72,7 @@ class SamplingDesign:
     @property
     def class_weight(self) -> FloatArray:
         """Classes of the population that each class stands for, with mean 1."""
-        weight = self.inclusion.min() / self.inclusion
+        weight = self.inclusion.min() / self.inclusion  # 1 / inclusion could overflow
         return weight / weight.mean()
 
     @property

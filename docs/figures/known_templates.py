@@ -27,10 +27,10 @@ def pilot(seed, truth):
     place = {name: j for j, name in enumerate(glyphs.classes)}
     labels = np.array([place[name] for name in glyphs.y])
     order = np.random.default_rng(seed).permutation(len(glyphs.classes))
+    position = np.argsort(order)
     rows = np.isin(labels, order[:TESTED])
     found = []
     for n_templates in TEMPLATES:
-        position = np.argsort(order)
         task = cb.SourceTask.from_embeddings(
             glyphs.probes[rows],
             glyphs.gallery[order[:n_templates]],

@@ -360,11 +360,9 @@ def test_bootstrap_has_the_spread_of_the_covariance(small_task):
         cb.LogLinear(), small_task, 12, n_resamples=400, random_seed=1, progressbar=False
     )
     k = small_task.grid()
-    fitted = np.polyfit(np.log(k), small_task.accuracy(k), 1, cov=False)
     gradient = np.linalg.pinv(np.stack([np.log(k), np.ones(k.size)], axis=1))
     at = np.array([np.log(12), 1.0]) @ gradient
     expected = np.sqrt(at @ small_task.accuracy_cov(k) @ at)
-    assert np.isfinite(fitted).all()
     assert float(draws.draws.std()) == pytest.approx(expected, rel=0.35)
 
 

@@ -191,7 +191,7 @@ class ClassExReg(PointEstimator):
 
     def _name_parts(self) -> list[str]:
         parts = [] if self.bandwidth is None else [f"{self.bandwidth}"]
-        parts += [] if self.variant == "package" else [f"{self.variant}"]
+        parts += [] if self.variant == "package" else [self.variant]
         parts += [] if self.atom == 1 else [f"atom={self.atom}"]
         parts += [] if self.nonnegative else ["unconstrained"]
         parts += [] if self.k is None else [sizes_text(self.k)]

@@ -43,7 +43,7 @@ def halve(
     n_halves = how_many(n_resamples, "n_resamples")
     if task.designed is not None and subsets is None:
         seeds = seed_sequence(random_seed).spawn(n_halves)
-        return [task.subsample(max(task.n_classes // 2, FEWEST_CLASSES), seed) for seed in seeds]
+        return [task.subsample(_half(task), seed) for seed in seeds]
     require_ranks(task, "the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
     if subsets is None:
@@ -51,10 +51,14 @@ def halve(
     return subtasks(task, _checked_subsets(task, subsets, replace), rng)
 
 
+def _half(task: SourceTask) -> int:
+    return max(FEWEST_CLASSES, task.n_classes // 2)
+
+
 def _random_halves(
     task: SourceTask, n_halves: int, replace: bool, rng: np.random.Generator
 ) -> Iterator[IntArray]:
-    size = max(FEWEST_CLASSES, task.n_classes // 2)
+    size = _half(task)
     if size == task.n_classes:
         raise DataError(
             f"bandwidth: choosing it needs at least {size + 1} classes, found {size}; "
