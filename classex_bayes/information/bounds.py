@@ -381,12 +381,12 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
 
     Notes
     -----
-    Three quantities are ordered. On fixed classes with equal priors, answers have at least the
-    information of Fano's bound at their accuracy, `confusion_information`, and equality holds
-    where every error is equally likely. On classes that are drawn at random, `smallest_information`
-    of the average Bayes accuracy is at least Fano's bound at it, since Fano's bound holds then too
-    and `smallest_information` is the sharp one. It has no limit, while Fano's bound and
-    the information of answers end at log k.
+    On fixed classes with equal priors, the information of the answers (`confusion_information`) is
+    at least Fano's bound at their accuracy. The two are equal if every error is equally likely.
+
+    On classes that are drawn at random, `smallest_information` at the average Bayes accuracy is at
+    least Fano's bound at it: both are lower bounds, and `smallest_information` is sharp. It has no
+    limit, while Fano's bound and the information of answers are at most log k.
 
     References
     ----------

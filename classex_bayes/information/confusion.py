@@ -61,10 +61,10 @@ def confusion_information(
     Notes
     -----
     It measures the answers alone. The information of label and features is at least as large, and
-    grows on with the number of classes, while this ends at log k. `fano_bound` orders the
-    bounds. The correction supposes several instances for each cell that is not rare: with one
-    instance a class every row has the entropy 0, and the plug-in and the correction are both
-    near log k whatever the classifier.
+    has no limit, while this is at most log k. `fano_bound` tells how the bounds are ordered.
+
+    The correction supposes several instances for each cell that is not rare. With one instance of
+    each class every row has the entropy 0, and both estimates are near log k for any classifier.
 
     References
     ----------

@@ -55,10 +55,8 @@ def cost_from_levels(
 
     Notes
     -----
-    A pilot shows how near classes of one group come only if it has several of them. Of simulated
-    pilots of 100 classes in 100 genera, the 90% intervals of `BayesianRisk` at 1,000 classes held
-    the truth 21 of 24 times. Of pilots of 60 classes in 800 genera they held it 8 of 12 times at
-    600 classes, and were too low, as the error rate was (6 of 12).
+    A pilot shows how near the classes of a group are only if it has several of them. If most groups
+    have one class in the pilot, `BayesianRisk` is too low for more classes (docs/questions.md).
 
     References
     ----------
