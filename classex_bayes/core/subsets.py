@@ -67,9 +67,8 @@ def accuracy_given_competitors(
     r"""Chance (n, n_k) to be right among k classes for instances that met different competitors.
 
     As `accuracy_given_losses`, where instance i lost to L of N competitors, N (n,) its own and no
-    whole number if they count unequally: :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`, 0 where
-    fewer than k - 1 of them were beaten, but :math:`1 - L / N` for k = 2. An instance that lost to
-    none is always right.
+    whole number if they count unequally: :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`, which
+    falls to 0 at N - L = k - 2 and stays there. An instance that lost to none is always right.
 
     >>> accuracy_given_competitors(np.array([0, 1, 2]), np.array([2, 2, 2.5]), np.array([2]))
     array([[1. ],
@@ -80,12 +79,12 @@ def accuracy_given_competitors(
     drawn = np.asarray(k, dtype=float)[None, :] - 1
     # Of those that lost to none any number of competitors may be infinite.
     met = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
-    return np.where((lost == 0) | (drawn == 1), 1 - lost / met, _chance(lost, drawn, met))
+    return np.where(lost == 0, 1.0, _chance(lost, drawn, met))
 
 
 def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
     """C(N - L, m) / C(N, m) for all L in (n, 1) and m in (1, n_k); N is a number or (n, 1)."""
-    possible = lost + drawn <= competitors
+    possible = lost + drawn < competitors + 1
     # Symmetric in L and m; the shorter product cancels less.
     short = np.minimum(lost, drawn)
     long = np.maximum(lost, drawn)

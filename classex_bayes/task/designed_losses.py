@@ -85,7 +85,7 @@ class DesignedLosses(LabelledInstances):
                 "least 2: groups are what was drawn"
             )
         labelled = LabelledInstances(drawn.y, weight / weight.sum())
-        weighted = _pass(drawn, labelled, design, _grid(design))
+        weighted = _pass(drawn, labelled, design, _grid(design, drawn.y))
         return cls(drawn.y, labelled.class_weight, drawn, design, weighted)
 
     @property
@@ -121,12 +121,19 @@ class DesignedLosses(LabelledInstances):
             )
         if design.is_grouped:
             share = design.sibling_share
-            held = "whole groups" if share == 1 else f"a share {share:g} of each group"
-            facts.append(
-                f"classes came in {design.n_groups} groups: larger sets of classes are taken to "
-                f"hold {held} too. Losing to one's own group counts as losing to all, so metrics "
-                "other than accuracy come out too bad"
+            held = {0.0: "one class of each group", 1.0: "whole groups too"}.get(
+                share, f"other classes of a class's own group with the chance {share:g}"
             )
+            fact = (
+                f"classes came in {design.n_groups} groups: larger sets of classes are taken to "
+                f"hold {held}"
+            )
+            if share > 0:
+                fact += (
+                    ". Losing to one's own group counts as losing to all, so metrics other than "
+                    "accuracy come out too bad"
+                )
+            facts.append(fact)
         return "; ".join(facts)
 
     @property
@@ -142,9 +149,10 @@ class DesignedLosses(LabelledInstances):
     def grid(self, number: int = _GRID) -> IntArray:
         r"""Log-spaced numbers of classes from 2 on, as far as the competitors count.
 
-        The largest is :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2`, at most k1.
+        The largest is the smallest :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2` of an instance, the
+        sums over the classes of other groups than its own.
         """
-        return _grid(self.design, number)
+        return _grid(self.design, self.y, number)
 
     def accuracy(self, k: IntArray) -> FloatArray:
         """Average test accuracy ATA_k: shape (n_k,)."""
@@ -310,10 +318,11 @@ class DesignedLosses(LabelledInstances):
         return (psi**2).sum(axis=0)
 
 
-def _grid(design: SamplingDesign, number: int = _GRID) -> IntArray:
-    weight = design.class_weight
-    largest = int(1 + weight.sum() ** 2 / (weight @ weight) + 1e-9)
-    return log_spaced(2, max(min(largest, weight.size), 2), number)
+def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
+    of_group = np.bincount(design.group, design.class_weight)
+    squares = np.bincount(design.group, design.class_weight**2)
+    others = np.square(of_group.sum() - of_group) / (squares.sum() - squares)
+    return log_spaced(2, max(int(1 + others[design.group[y]].min() + 1e-9), 2), number)
 
 
 def _pass(

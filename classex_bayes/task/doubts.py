@@ -91,7 +91,7 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
             checks.append(few_errors(evidence.losses, task.y))
             if task.intervals is None and ties(evidence).passed:
                 checks.append(many_ties(evidence))
-        if (assuming := task.intervals or task.designed) is not None:
+        if (assuming := task.intervals or task.designed) is not None and assuming.assumption:
             notes.append(assuming.assumption)
         notes += [*task.doubts, *_failed(checks)]
     return tuple(dict.fromkeys(notes))

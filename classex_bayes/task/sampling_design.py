@@ -12,6 +12,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import by_class, class_numbers
 from classex_bayes.typing import FloatArray, IntArray
 
+_SMALLEST = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class SamplingDesign:
@@ -41,7 +43,10 @@ class SamplingDesign:
         n_classes: int,
         names: Sequence[Any] | None,
     ) -> Self | None:
-        """Design from the arguments of `SourceTask.from_scores`; None if they give none."""
+        """Design from the arguments of `SourceTask.from_scores`; None if they give none.
+
+        Classes with equal chances that are groups of one were drawn one by one.
+        """
         of_siblings = share(sibling_share, "sibling_share")
         if inclusion is None and class_groups is None:
             if of_siblings < 1:
@@ -61,13 +66,19 @@ class SamplingDesign:
                     f"{place if names is None else names[place]!r}; expected probabilities in "
                     "(0, 1]. Only their ratios count: divide chances by the largest one"
                 )
+            if chance.min() < _SMALLEST * chance.max():
+                raise DataError(
+                    f"inclusion: found {chance.min():g} beside {chance.max():g}, expected none "
+                    f"below {_SMALLEST:g} times another, so that no class stands for all"
+                )
         if class_groups is not None:
             group = _groups(class_groups, n_classes, names)
             if group.max() == 0:
                 raise DataError(
                     "class_groups: found one group, expected at least 2: groups are what was drawn"
                 )
-        return cls(chance, group, of_siblings)
+        design = cls(chance, group, of_siblings)
+        return design if design.is_weighted or design.is_grouped else None
 
     @property
     def class_weight(self) -> FloatArray:

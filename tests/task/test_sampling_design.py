@@ -63,17 +63,30 @@ def test_accuracy_is_near_the_mean_over_weighted_subsets(seed):
     assert abs(task.accuracy(3)[0] - expected) < 0.15 * abs(plain - expected)
 
 
-def test_equal_chances_change_nothing():
+@pytest.mark.parametrize(
+    "arguments", [{"inclusion": np.full(60, 0.3)}, {"class_groups": range(60)}]
+)
+def test_equal_chances_and_groups_of_one_are_no_design(arguments):
     probes, gallery, y = embedded(60, 2, 3)
     plain = cb.SourceTask.from_embeddings(probes, gallery, y)
-    equal = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=np.full(60, 0.3))
+    equal = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
+    np.testing.assert_array_equal(equal.accuracy(K), plain.accuracy(K))
+    np.testing.assert_array_equal(equal.accuracy_cov(K), plain.accuracy_cov(K))
+    assert equal.design_effect() == plain.design_effect()
+
+
+def test_all_but_equal_chances_change_nothing():
+    probes, gallery, y = embedded(60, 2, 3)
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y)
+    inclusion = np.full(60, 0.3) * (1 + 1e-12 * np.arange(60))
+    equal = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
     k = plain.grid()
-    np.testing.assert_allclose(equal.accuracy(k), plain.accuracy(k), rtol=1e-12)
+    np.testing.assert_allclose(equal.accuracy(k), plain.accuracy(k), rtol=1e-9)
     # To first order in one class; at k = k1, the plain one deletes from k1 - 1.
     np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
     assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
-    np.testing.assert_array_equal(
-        equal.loss_histogram(equal.loss_bins), plain.loss_histogram(plain.loss_bins)
+    np.testing.assert_allclose(
+        equal.loss_histogram(equal.loss_bins), plain.loss_histogram(plain.loss_bins), atol=1e-9
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
     np.testing.assert_allclose(
@@ -130,6 +143,27 @@ def test_a_class_drawn_twice_is_one_class(unequal_population):
         found.append(task.accuracy(np.array([2, 10])))
     error = np.std(found, axis=0) / np.sqrt(150)
     assert (np.abs(np.mean(found, axis=0) - truth[[0, 2]]) < 3.5 * error + 0.002).all()
+
+
+def test_the_grid_ends_where_an_instance_met_too_few_of_other_groups():
+    probes, gallery, y = embedded(30, 1, 6)
+    group = np.where(y < 21, 0, y)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    assert task.grid()[-1] == 1 + 9
+    arguments = {"class_groups": group, "untested": "competitors"}
+    task = cb.SourceTask.from_embeddings(probes[21:], gallery, y[21:], **arguments)
+    assert task.grid()[-1] == 1 + 29
+
+
+def test_accuracy_is_continuous_in_the_chances():
+    """Where L + k - 1 competitors are all that there are, rounding must not decide."""
+    scores = np.array([[3.0, 2, 1, 0, 0.5], [9, 8, 1, 2, 3], [0, 1, 9, 2, 3], [4, 1, 2, 9, 3]])
+    scores = np.vstack([scores, [4, 1, 2, 3, 3.5]])
+    plain = cb.SourceTask.from_scores(scores, range(5)).accuracy(range(2, 6))
+    for shift in np.linspace(-1e-9, 1e-9, 7):
+        inclusion = [0.5, 0.5 + shift, 0.5 - shift, 0.5, 0.5 + 1e-12]
+        task = cb.SourceTask.from_scores(scores, range(5), inclusion=inclusion)
+        np.testing.assert_allclose(task.accuracy(range(2, 6)), plain, atol=1e-7)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4, 0.0])
@@ -390,11 +424,35 @@ def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
         estimator.fit(small_task)
 
 
+def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
+    arrays, arguments = small
+    task = cb.SourceTask.from_embeddings(*arrays, class_groups=arguments["class_groups"])
+    with pytest.raises(cb.DataError, match="in groups, and the bound takes them"):
+        cb.information.information_bound(task)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1, "hold whole groups too. Losing to"),
+        (0.3, "class's own group with the chance 0.3. Losing to"),
+        (0, "hold one class of each group"),
+    ],
+)
+def test_the_note_tells_the_share_of_siblings(small, share, text):
+    arrays, arguments = small
+    group = arguments["class_groups"]
+    task = cb.SourceTask.from_embeddings(*arrays, class_groups=group, sibling_share=share)
+    assert text in task.designed.assumption
+    assert ("Losing" in task.designed.assumption) == (share > 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"inclusion": np.linspace(0, 1, 24)}, "inclusion: found 0 for class 0; expected"),
         ({"inclusion": np.full(24, 2.0)}, r"probabilities in \(0, 1\]"),
+        ({"inclusion": [1e-13, *np.ones(23)]}, "inclusion: found 1e-13 beside 1, expected none"),
         ({"inclusion": np.ones(5)}, r"inclusion: expected shape \(24,\), found \(5,\)"),
         ({"inclusion": {0: 0.5}}, "inclusion: no probability for class 1"),
         ({"class_groups": ["a"] * 24}, "class_groups: found one group"),
