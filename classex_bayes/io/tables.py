@@ -67,7 +67,7 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
             path,
             dtype={"class": str, "group": str},
             keep_default_na=False,
-            na_values={"inclusion": [""]},
+            na_values={"inclusion": [""], "group": [""]},
             **_EXACT,
         )
     columns = {"inclusion": "inclusion", "group": "class_groups"}

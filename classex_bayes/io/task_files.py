@@ -162,7 +162,13 @@ def read_task(
         "missing": missing,
     }
     if design is not None:
-        options |= read_design(file_path(design, "design"))
+        found = read_design(file_path(design, "design"))
+        for name in found:
+            if options[name] is not None:
+                raise DataError(
+                    f"{name}: found it in {design} too, expected it once; leave one out"
+                )
+        options |= found
     options = {name: value for name, value in options.items() if value is not None}
     options["random_seed"] = random_seed
     if not files:

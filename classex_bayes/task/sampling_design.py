@@ -1,6 +1,6 @@
 """How the classes of a pilot were drawn: with unequal chances, in groups, or both."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -120,7 +120,11 @@ class SamplingDesign:
 
 def _groups(class_groups: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
     """Groups 0, 1, ... of the classes from their names, in any form that weights may have."""
-    labels = as_vector(by_class(class_groups, "class_groups", n_classes, names), "class_groups")
+    labels = by_class(class_groups, "class_groups", n_classes, names)
+    if isinstance(labels, list | tuple) and all(isinstance(label, Hashable) for label in labels):
+        # NumPy makes text of a NaN or a number beside text.
+        labels = np.fromiter(labels, dtype=object, count=len(labels))
+    labels = as_vector(labels, "class_groups")
     if labels.shape != (n_classes,):
         raise DataError(
             f"class_groups: expected the group of each of {n_classes} classes, found shape "

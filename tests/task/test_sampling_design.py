@@ -75,6 +75,12 @@ def test_equal_chances_and_groups_of_one_are_no_design(arguments):
     assert equal.design_effect() == plain.design_effect()
 
 
+def test_groups_of_other_types_are_other_groups():
+    probes, gallery, y = embedded(24, 1, 3)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=[1, "1", (1, 2)] * 8)
+    np.testing.assert_array_equal(task.designed.group_of, np.tile([0, 1, 2], 8))
+
+
 def test_all_but_equal_chances_change_nothing():
     probes, gallery, y = embedded(60, 2, 3)
     plain = cb.SourceTask.from_embeddings(probes, gallery, y)
@@ -458,6 +464,11 @@ def test_the_note_tells_the_share_of_siblings(small, share, text):
         ({"class_groups": ["a"] * 24}, "class_groups: found one group"),
         ({"class_groups": ["a"] * 23}, "class_groups: expected the group of each of 24"),
         ({"class_groups": [*"ab" * 11, "c", None]}, "class_groups: class 23 has no group"),
+        ({"class_groups": pd.Series([*"ab" * 11, "c", np.nan])}, "class_groups: class 23 has no"),
+        (
+            {"class_groups": [[1]] * 24},
+            r"class_groups: expected the group .* found shape \(24, 1\)",
+        ),
         ({"sibling_share": 0.5}, "sibling_share: classes have siblings if they come in groups"),
         ({"class_groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
         ({"inclusion": np.linspace(0.1, 1, 24), "ties": "unknown"}, "leave ranks open"),
@@ -492,6 +503,13 @@ def test_files_tell_the_design(small, small_task, tmp_path):
     np.savez(tmp_path / "whole.npz", scores=scores, y=y, **arguments)
     task = cb.read_task(tmp_path / "whole.npz", sibling_share=0.5)
     assert (task.accuracy(K) > small_task.accuracy(K)).all()
+    with pytest.raises(cb.DataError, match="inclusion: found it in .*design.csv too"):
+        cb.read_task(
+            tmp_path / "task.npz", design=tmp_path / "design.csv", inclusion=arguments["inclusion"]
+        )
+    table.assign(group=["", *table["group"][1:]]).to_csv(tmp_path / "gap.csv", index=False)
+    with pytest.raises(cb.DataError, match="class_groups: class 0 has no group"):
+        cb.read_task(tmp_path / "task.npz", design=tmp_path / "gap.csv")
     table.drop(columns=["inclusion", "group"]).to_csv(tmp_path / "bad.csv", index=False)
     with pytest.raises(cb.DataError, match="expected class, and inclusion or group or both"):
         cb.read_task(tmp_path / "task.npz", design=tmp_path / "bad.csv")
