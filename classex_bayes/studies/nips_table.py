@@ -19,7 +19,7 @@ from classex_bayes.typing import RandomSeed
 
 _FROM, _TO = 20, 400
 _N_TEST = 2000  # 100 instances of each class
-_NEAR = 0.01  # of subsets whose accuracy counts as the paper's
+NEAR = 0.01  # of subsets whose accuracy counts as the paper's
 _MOST_DRAWS = 200  # for one such subset, on average
 _ESTIMATORS = {"EXP": MixedExponential(), "CON": PseudoLikelihood(), "HD": HighDimensional()}
 
@@ -45,7 +45,7 @@ def nips_trials(
         for _ in range(wanted * _MOST_DRAWS):
             task = whole.select(np.sort(rng.choice(whole.n_classes, _FROM, replace=False)))
             at_20 = task.accuracy(_FROM).item()
-            if abs(at_20 - printed.loc[classifier, "at 20"]) > _NEAR:
+            if abs(at_20 - printed.loc[classifier, "at 20"]) > NEAR:
                 continue
             for name, estimator in _ESTIMATORS.items():
                 predicted = estimator.fit(task).predict(_TO).mean.item()
@@ -88,7 +88,7 @@ def nips_table(trials: pd.DataFrame) -> pd.DataFrame:
                 "lowest": predicted.min(),
                 "highest": predicted.max(),
                 "sd": predicted.std(),
-                **(_from_accuracy(accuracy) if name == "HD" else {}),
+                **(hd_from_accuracy(accuracy) if name == "HD" else {}),
             }
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.index = pd.MultiIndex.from_tuples(table.index, names=["classifier", "estimator"])
@@ -101,7 +101,7 @@ def accuracy_behind(predicted: float) -> float:
     return float(signal_accuracy(signal, np.array([_FROM]))[0, 0])
 
 
-def _from_accuracy(accuracy: float) -> dict[str, float]:
+def hd_from_accuracy(accuracy: float) -> dict[str, float]:
     """HD from a bare accuracy on 20 classes, by three formulas."""
     task = SourceTask.from_accuracies(_FROM, accuracy, n_test=_N_TEST, n_classes=_FROM)
     model = HighDimensional().fit(task)

@@ -123,7 +123,7 @@ def accuracy_of_signal(signal, power):
 
 def test_three_formulas_of_hd():
     """By quadrature: powers k - 1, powers k as in the text, and the half-square."""
-    found = nips._from_accuracy(0.86)
+    found = nips.hd_from_accuracy(0.86)
     signal, shifted = (
         brentq(lambda c, power=power: accuracy_of_signal(c, power) - 0.86, 0, 20)
         for power in (19, 20)
