@@ -65,13 +65,14 @@ def main() -> None:
     )  # fmt: skip
     print(plan)
     cb.plots.plot_plan(plan).savefig(HERE / "plan.png")
-    parts = np.isin(glyphs.y, np.array(glyphs.classes)[chosen[:50]])
+    names = [glyphs.classes[c] for c in chosen[:50]]
+    parts = np.isin(glyphs.y, names)
     two = [
         cb.SourceTask.from_embeddings(
             glyphs.probes[parts, :d],
             glyphs.gallery[chosen[:50], :d],
             glyphs.y[parts],
-            classes=[glyphs.classes[c] for c in chosen[:50]],
+            classes=names,
         )
         for d in (48, 24)
     ]
