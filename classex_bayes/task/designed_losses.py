@@ -319,10 +319,13 @@ class DesignedLosses(LabelledInstances):
 
 
 def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
-    of_group = np.bincount(design.group, design.class_weight)
-    squares = np.bincount(design.group, design.class_weight**2)
-    others = np.square(of_group.sum() - of_group) / (squares.sum() - squares)
-    return log_spaced(2, max(int(1 + others[design.group[y]].min() + 1e-9), 2), number)
+    count, total, squares = (
+        own.sum() - own
+        for own in (np.bincount(design.group, design.class_weight**p) for p in range(3))
+    )
+    # The sum of squares without a class of nearly all weight is rounding noise.
+    competitors = total**2 / np.maximum(squares, total**2 / count)
+    return log_spaced(2, max(int(1 + competitors[design.group[y]].min() + 1e-9), 2), number)
 
 
 def _pass(

@@ -159,6 +159,9 @@ def test_the_grid_ends_where_an_instance_met_too_few_of_other_groups():
     arguments = {"class_groups": group, "untested": "competitors"}
     task = cb.SourceTask.from_embeddings(probes[21:], gallery, y[21:], **arguments)
     assert task.grid()[-1] == 1 + 29
+    inclusion = np.where(y == 0, 1e-10, 1)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    assert task.grid().tolist() == [2]
 
 
 def test_accuracy_is_continuous_in_the_chances():
