@@ -51,7 +51,9 @@ class AnswerDependence:
     # c, k - 1 times the correlation of two answers of different classes, which share competitors;
     # negative if the errors of some classes exclude those of others
     between: float
-    spread: float  # s = k1 sum_j w_j^2 of the class weights; 1 if all are tested and weigh the same
+    # s = k1 sum_j w_j^2 of the class weights, 1 if all are tested and weigh the same; of classes
+    # drawn by a design, times the inflation that the design causes beside them
+    spread: float
     repeats: float  # instances per class of the pilot; the harmonic mean over squared weights
     accuracy: float | None  # TA_k1 of the pilot, if it is known
     n_classes: int  # k1
@@ -85,11 +87,11 @@ class AnswerDependence:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How new classes are taken to weigh, if those of the pilot weigh unequally."""
+        """How new classes are taken to count, if those of the pilot do not count as equal ones."""
         if round(self.spread, 6) == 1:
             return ()
         return (
-            "new classes are taken to weigh as unequally as those of the pilot: k of them count "
+            "new classes are taken to be drawn and weighed as those of the pilot: k of them count "
             f"as k / {self.spread:.3g} equal ones",
         )
 

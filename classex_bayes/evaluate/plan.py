@@ -194,7 +194,8 @@ class Plan(Shown):
 
 
 def _design(row: pd.Series) -> str:
-    return f"{row['classes']:.0f} classes with {row['repeats']:.0f} instances each"
+    instances = f"{row['repeats']:.0f} instance{'' if row['repeats'] == 1 else 's'}"
+    return f"{row['classes']:.0f} classes with {instances} each"
 
 
 def plan(
