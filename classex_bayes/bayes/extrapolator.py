@@ -28,6 +28,7 @@ from classex_bayes.bayes.pooling import SHARED, pooled_groups
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.notes import Note
@@ -248,7 +249,9 @@ class BayesianExtrapolator(SampledModel, LawModel):
         drawn = prior_draws(prior, data, n_draws, rng)
         groups = {
             **split_weights(drawn, "prior"),
-            "prior_predictive": predictive_group(drawn["weights"], tree, prior.basis, rng),
+            "prior_predictive": predictive_group(
+                drawn["weights"], tree, MixtureLaw(prior.basis, drawn["weights"].values), rng
+            ),
         }
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})

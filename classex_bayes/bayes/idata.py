@@ -27,6 +27,8 @@ from classex_bayes.typing import NumberArray
 # Groups of the mixture weights that belong to those of the parameters.
 MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
 _N_OBSERVED_K = 25
+# Attribute with the effective numbers of instances that siblings left and beat.
+SIBLINGS = "siblings"
 # Dimensions along which the rows of several tasks follow each other; for each of them a
 # coordinate such as k_task numbers the tasks.
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
@@ -126,6 +128,8 @@ def data_groups(
     )
     tree = xr.DataTree.from_dict({"observed_data": observed, "constant_data": constant})
     tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
+    if task.designed is not None and task.designed.design.is_grouped:
+        tree.attrs[SIBLINGS] = json.dumps(task.designed.sibling_counts)
     return tree
 
 
@@ -168,17 +172,19 @@ def data_of(tree: xr.DataTree) -> LikelihoodData:
 def predictive_group(
     weights: xr.DataArray,
     tree: xr.DataTree,
-    basis: RadialBasis,
+    law: MixtureLaw,
     rng: np.random.Generator,
 ) -> xr.Dataset:
     """Replicated data of the tasks of `tree`, each of its size, one for each draw of the weights.
+
+    `law` is that of the weights.
 
     Replicates of pooled tasks are independent of each other.
     """
     data, observed = data_of(tree), tree["observed_data"].to_dataset()
     coords = {name: weights[name].values for name in ("chain", "draw")}
     rows = {str(d): observed[d].variable for d in observed.coords if d in (*ROWS, *_NUMBERS)}
-    law, accuracies = MixtureLaw(basis, weights.values), []
+    accuracies = []
     for number, (n_classes, n_test, design_effect) in enumerate(task_sizes(tree)):
         k = task_part(observed, number)["k"].values
         effective = max(round(n_test / design_effect), 1)

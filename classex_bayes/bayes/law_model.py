@@ -20,6 +20,7 @@ from classex_bayes.bayes.convergence import Diagnosis, conclude, diagnosis_of_in
 from classex_bayes.bayes.fit_gap import FitGap
 from classex_bayes.bayes.fitted import MixtureModel
 from classex_bayes.bayes.idata import (
+    SIBLINGS,
     basis_of,
     data_of,
     dependence_of,
@@ -43,7 +44,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _ACCURACY = Accuracy()
 # Stages of one seed: each draws from a child of its own.
-_POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION = 2, 3, 4
+_POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _SIBLINGS_STAGE = 2, 3, 4, 9
 
 
 class LawModel(MixtureModel):
@@ -144,8 +145,17 @@ class LawModel(MixtureModel):
 
     @property
     def law_(self) -> MixtureLaw:
-        """Draws of the law of U*: weights (chain, draw, knot) on their basis."""
-        return MixtureLaw(self._basis, self.weights_.values)
+        """Draws of the law of U*: weights (chain, draw, knot) on their basis.
+
+        If siblings are among the classes asked for (`SourceTask.from_scores`), the share of
+        instances that they beat lies at U* = 0. Its draws have a beta law.
+        """
+        law = MixtureLaw(self._basis, self.weights_.values)
+        if SIBLINGS not in self.idata.attrs:
+            return law
+        unbeaten, beaten = json.loads(self.idata.attrs[SIBLINGS])
+        rng = stage_rng(self.idata.attrs, _SIBLINGS_STAGE, None)
+        return law.thinned(rng.beta(unbeaten + 0.5, beaten + 0.5, law.weights.shape[:-1]))
 
     def predict(
         self,
@@ -341,7 +351,7 @@ class LawModel(MixtureModel):
             ranks are known, accuracy (chain, draw, k) at the observed numbers of classes.
         """
         rng = stage_rng(self.idata.attrs, _POSTERIOR_PREDICTIVE, random_seed)
-        group = predictive_group(self.weights_, self.idata, self.law_.basis, rng)
+        group = predictive_group(self.weights_, self.idata, self.law_, rng)
         self.idata["posterior_predictive"] = xr.DataTree(group)
         return self.idata
 

@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import nnls
 
-from classex_bayes.bayes.idata import ROWS, data_groups
+from classex_bayes.bayes.idata import ROWS, SIBLINGS, data_groups
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
@@ -75,6 +75,9 @@ def pooled_groups(
             "constant_data": fixed.assign({name: ("task", v) for name, v in sizes.items()}),
         }
     )
+    siblings = [json.loads(tree.attrs[SIBLINGS]) for tree in trees if SIBLINGS in tree.attrs]
+    if siblings:
+        tree.attrs[SIBLINGS] = json.dumps(np.sum(siblings, axis=0).tolist())
     n_test = sizes["n_test"]
     tree.attrs.update(
         task_kind=", ".join(sorted({task.kind for task in tasks})),

@@ -1,6 +1,7 @@
 """Laws of the favorability U*: every prediction for more classes is an expectation under one."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 _ACCURACY = Accuracy()
 _POINTS_PER_DECADE = 40
+_NEVER = -30.0  # Phi^-1(U*), of which no power of U* is left
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,12 @@ class MixtureLaw:
 
     basis: RadialBasis
     weights: FloatArray
+
+    def thinned(self, share: FloatArray) -> Self:
+        """Law of which a share (...) is left and the rest lies at U* = 0: it loses to all."""
+        basis = RadialBasis(np.append(_NEVER, self.basis.knots), self.basis.bandwidth)
+        left = share[..., None]
+        return type(self)(basis, np.concatenate([1 - left, left * self.weights], axis=-1))
 
     def cdf(self, u: FloatArray) -> FloatArray:
         """P(U* <= u) at `u` (n_u,): array of shape (..., n_u)."""

@@ -6,7 +6,7 @@ apart.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -62,6 +62,12 @@ class WeightedStatistics(NamedTuple):
     met: MetCompetitors
     as_competitor: FloatArray  # (n_groups, n_k): what ATA_k loses to the classes of a group
     pair_sum: FloatArray  # (n_k, n_k): sum over pairs of groups of phi phi'
+
+    def scaled(self, factor: float) -> Self:
+        """Statistics if the weights of all instances are multiplied by `factor`."""
+        return self._replace(
+            as_competitor=factor * self.as_competitor, pair_sum=factor**2 * self.pair_sum
+        )
 
 
 def weighted_statistics(

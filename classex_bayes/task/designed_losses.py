@@ -191,7 +191,8 @@ class DesignedLosses(LabelledInstances):
     def design_effect(self) -> float:
         r"""Inflation of the variance by weights and by dependence within and between groups.
 
-        The median over k of variance over independent variance d, averaged with what is typical,
+        That of the accuracy of instances that no sibling beats: the median over k of variance over
+        independent variance d, averaged with what is typical,
 
         .. math:: \frac{m d + 4 d_0}{m + 4}, \qquad
             d_0 = \bigl(1 + 2 (n \sum_i \omega_i^2 - 1)\bigr) (1 + 0.1 (\bar r - 1)),
@@ -200,27 +201,51 @@ class DesignedLosses(LabelledInstances):
         :math:`\bar r` that of instances of a group. With few errors d is mostly too small, as
         errors of rare groups, which count most, are missing from most pilots.
         """
-        k = self.grid()
-        values, weight = self._chances(k), self.instance_weight
-        independent = weight @ (values - weight @ values) ** 2 / self.n_test
-        usable = independent > 1e-26 / self.n_test
+        met, left = self.weighted.met, self.instance_weight * self._absent
+        share = float(left.sum())
+        if not share:
+            return round(max(self._typical_effect, 1.0), 6)
+        values, weight = met.accuracy(self.grid(), np.ones(self.n_test)), left / share
+        shared = self.weighted.scaled(1 / share)
+        variances = (
+            np.diag(group_covariance(values, weight, self.group_of, shared)),
+            np.diag(clustered_group_covariance(values, weight, self.group_of)),
+        )
+        return self._averaged_effect(values, weight, variances)
+
+    def _averaged_effect(
+        self, values: FloatArray, weight: FloatArray, variances: tuple[FloatArray, ...]
+    ) -> float:
+        """The formula of `design_effect` for weighted means of values (n, n_k)."""
+        n = self.n_test * float((weight > 0).mean())
+        independent = weight @ (values - weight @ values) ** 2 / n
+        usable = independent > 1e-26 / n
+        ratio = max(
+            (float(np.median(v[usable] / independent[usable])) for v in variances if usable.any()),
+            default=0.0,
+        )
+        wrong = np.bincount(self.group_of, weight * (1 - values[:, -1]))
+        m = float(wrong.sum() ** 2 / (wrong @ wrong)) if wrong.any() else 0.0
+        effect = (m * ratio + _TYPICAL_GROUPS * self._typical_effect) / (m + _TYPICAL_GROUPS)
+        return round(max(effect, 1.0), 6)
+
+    @property
+    def _typical_effect(self) -> float:
+        """The typical design effect d_0 of `design_effect`."""
+        weight = self.instance_weight
         squares = float(weight @ weight)
         by_group = np.bincount(self.group_of, weight)
         repeats = float(by_group @ by_group) / squares
-        typical = 1 + 2 * (self.n_test * squares - 1)
-        typical *= 1 + _TYPICAL_WITHIN * (repeats - 1)
-        wrong = np.bincount(self.group_of, weight * (1 - values[:, -1]))
-        m = float(wrong.sum() ** 2 / (wrong @ wrong)) if wrong.any() else 0.0
-        ratio = 0.0
-        if usable.any():
-            clustered = clustered_group_covariance(values, weight, self.group_of)
-            dyadic = np.diag(self.covariance(k))
-            ratio = max(
-                float(np.median(variance[usable] / independent[usable]))
-                for variance in (dyadic, np.diag(clustered))
-            )
-        effect = (m * ratio + _TYPICAL_GROUPS * typical) / (m + _TYPICAL_GROUPS)
-        return round(max(effect, 1.0), 6)
+        return (1 + 2 * (self.n_test * squares - 1)) * (1 + _TYPICAL_WITHIN * (repeats - 1))
+
+    @property
+    def sibling_counts(self) -> tuple[float, float]:
+        """Independent instances that no sibling beats, and others, with the information of all."""
+        values, weight = self._absent[:, None], self.instance_weight
+        share = float(weight @ self._absent)
+        variance = np.diag(clustered_group_covariance(values, weight, self.group_of))
+        n = self.n_test / self._averaged_effect(values, weight, (variance,))
+        return n * share, n * (1 - share)
 
     @cached_property
     def dependence(self) -> AnswerDependence:
@@ -267,11 +292,13 @@ class DesignedLosses(LabelledInstances):
     def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
         """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
         bins, share = self.loss_bins, np.bincount(self._level, self.instance_weight)
+        unbeaten = np.bincount(self._level, self.instance_weight * self._absent)
         matrix = np.zeros((bins.size, basis.knots.size))
-        for rivals, of_level in zip(self._rivals, share, strict=True):
+        for rivals, of_level, left in zip(self._rivals, share, unbeaten, strict=True):
             if rivals:
                 last = np.append(bins[:-1][bins[:-1] < rivals], rivals)
-                matrix[: last.size] += of_level * basis.bin_probabilities(last, int(rivals) + 1)
+                matrix[: last.size] += left * basis.bin_probabilities(last, int(rivals) + 1)
+                matrix[last.size - 1] += of_level - left
         return matrix
 
     def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
