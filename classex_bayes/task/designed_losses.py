@@ -49,8 +49,10 @@ class DesignedLosses(LabelledInstances):
     weight, and to S_i of its own group; phi is the `sibling_share`.
 
     The likelihood counts instances in bins of L. An instance that loses to a sibling loses at any
-    k, so it counts in the last bin that it can reach, as far as siblings are there. The probability
-    of a bin is the mean over instances of its probability given `competitor_number`.
+    k, so it counts in the last bin that it can reach, as far as siblings are there; the share of
+    these instances in that bin is taken as observed. The probability of a bin is the mean over the
+    other instances of its probability given `competitor_number`. How sure the share is say
+    `sibling_counts`: the law of U* (`classex_bayes.bayes.law_model.LawModel.law_`) draws it.
 
     Attributes
     ----------
@@ -201,7 +203,7 @@ class DesignedLosses(LabelledInstances):
         :math:`\bar r` that of instances of a group. With few errors d is mostly too small, as
         errors of rare groups, which count most, are missing from most pilots.
         """
-        met, left = self.weighted.met, self.instance_weight * self._absent
+        met, left = self.weighted.met, self.instance_weight * self._absence
         share = float(left.sum())
         if not share:
             return round(max(self._typical_effect, 1.0), 6)
@@ -241,8 +243,8 @@ class DesignedLosses(LabelledInstances):
     @property
     def sibling_counts(self) -> tuple[float, float]:
         """Independent instances that no sibling beats, and others, with the information of all."""
-        values, weight = self._absent[:, None], self.instance_weight
-        share = float(weight @ self._absent)
+        values, weight = self._absence[:, None], self.instance_weight
+        share = float(weight @ self._absence)
         variance = np.diag(clustered_group_covariance(values, weight, self.group_of))
         n = self.n_test / self._averaged_effect(values, weight, (variance,))
         return n * share, n * (1 - share)
@@ -292,7 +294,7 @@ class DesignedLosses(LabelledInstances):
     def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
         """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
         bins, share = self.loss_bins, np.bincount(self._level, self.instance_weight)
-        unbeaten = np.bincount(self._level, self.instance_weight * self._absent)
+        unbeaten = np.bincount(self._level, self.instance_weight * self._absence)
         matrix = np.zeros((bins.size, basis.knots.size))
         for rivals, of_level, left in zip(self._rivals, share, unbeaten, strict=True):
             if rivals:

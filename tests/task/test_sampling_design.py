@@ -265,6 +265,30 @@ def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     np.testing.assert_allclose(task.loss_histogram(task.loss_bins), expected)
 
 
+def test_losses_to_siblings_do_not_grow():
+    """Groups so far apart that an instance loses to siblings alone, at any number of classes."""
+    _, gallery, y = embedded(80, 2, 18, groups=4)
+    group = np.arange(80) // 4
+    gallery = gallery + 1e4 * group[:, None]
+    probes = gallery[y] + 0.9 * np.random.default_rng(1).standard_normal((y.size, 4))
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    beaten = beaten_by(probes, gallery, y)
+    share = np.mean(~beaten.any(axis=1))
+    assert 0.3 < share < 0.9 and not beaten[group[y][:, None] != group].any()
+    model = cb.BayesianExtrapolator().fit(
+        task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    )
+    draws = model.predict([100, 10_000]).draws
+    right = np.bincount(group[y], ~beaten.any(axis=1)) / 8
+    error = right.std(ddof=1) / np.sqrt(20)
+    assert float(draws.sel(k=100).mean()) == pytest.approx(share, abs=0.02)
+    assert float(draws.sel(k=10_000).mean()) == pytest.approx(share, abs=0.05)
+    # The design effect is averaged with a typical one.
+    assert 0.7 * error < float(draws.sel(k=100).std()) < 1.6 * error
+    beaten_law = model.law_.cdf(np.array([1e-9]))[..., 0]
+    assert beaten_law.mean() == pytest.approx(1 - share, abs=0.02)
+
+
 def test_class_weights_and_chances_multiply():
     probes, gallery, y = embedded(12, 2, 16)
     inclusion, prior = np.linspace(0.2, 1, 12), np.linspace(3, 1, 12)
@@ -365,8 +389,8 @@ def test_intervals_of_pilots_in_groups_hold_the_truth(grouped_population):
             )
             lower, upper = model.predict(1020).interval(0.9, "eti").to_numpy()[0]
             held[name] += bool(lower <= truth <= upper)
-    # 0.9 of 12, less one standard deviation.
-    assert held["told"] >= 10, held
+    # 0.9 of 12, less two standard deviations.
+    assert held["told"] >= 9, held
     assert held["not told"] <= 6, held
 
 
