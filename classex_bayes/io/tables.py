@@ -71,7 +71,8 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
             **_EXACT,
         )
     columns = {"inclusion": "inclusion", "group": "class_groups"}
-    if "class" not in table or not columns.keys() & set(table.columns):
+    found = set(table.columns) - {"class"}
+    if "class" not in table or not found or not found <= columns.keys():
         raise DataError(
             f"{path}: found columns {', '.join(map(str, table.columns))}; expected class, and "
             "inclusion or group or both"
@@ -87,7 +88,8 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
             for label, value in zip(labels, table[name].tolist(), strict=True)
             for key in keys[label]
         }
-        for name in columns.keys() & set(table.columns)
+        for name in columns
+        if name in found
     }
 
 

@@ -251,11 +251,15 @@ class DesignedLosses(LabelledInstances):
 
     @cached_property
     def dependence(self) -> AnswerDependence:
-        """Dependence between the right answers at k1, of new classes drawn by the same design."""
-        plain = answer_dependence(self.drawn.losses, self.y, self.class_weight)
-        repeats = self.n_test / np.unique(self.y).size
-        inflation = self.design_effect / plain.design_effect(repeats)
-        return replace(plain, spread=plain.spread * max(inflation, 1.0))
+        """Dependence between the right answers at k1, of new classes drawn equally or in groups.
+
+        What answers of one group have in common counts as if all classes had it in common.
+        """
+        plain = answer_dependence(self.drawn.losses, self.y, self.drawn.class_weight)
+        if not self.design.is_grouped:
+            return plain
+        more = max(self.design_effect - plain.design_effect(plain.repeats), 0.0)
+        return replace(plain, between=plain.between + more / plain.repeats)
 
     @cached_property
     def competitor_number(self) -> FloatArray:

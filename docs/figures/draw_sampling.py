@@ -17,17 +17,17 @@ def designs(folder):
     rows = []
     for cell, part in table.groupby(["population", "drawn", "pilot"], sort=False):
         row = dict(zip(("population", "drawn", "k1"), cell, strict=True))
-        for told in ("not told", "told"):
+        for told, name in (("not told", "without"), ("told", "with")):
             near, far = (at for _, at in part[part["design"] == told].sort_values("k").iterrows())
             row |= {
-                f"held, {told}": f"{near['held']:.2f}, {far['held']:.2f}",
-                f"error, {told}": f"{far['rmse']:.3f}",
+                f"held {name}": f"{near['held']:.2f}, {far['held']:.2f}",
+                f"error {name}": f"{far['rmse']:.3f}",
             }
         rows.append(row)
     held = table.groupby(["design"])["held"].mean()
     text = markdown(pd.DataFrame(rows), {})
     return (
-        f"{text}\n\nAll cells together: intervals held {held['told']:.2f} with the design told, "
+        f"{text}\n\nAll cells together: intervals held {held['told']:.2f} with the design, "
         f"{held['not told']:.2f} without. {table['pilots'].max()} pilots in each cell. {version()}"
     )
 
