@@ -48,6 +48,9 @@ def main():
     kept = markdown(promises.reset_index(), dict.fromkeys(promises.columns, ".2f"))
     errors = shown(summary(rates, "rate"), "rate")
     write_parts("open_set.md", {"open-set errors": f"{version()}\n\n{errors}", "promises": kept})
+    corpus = pd.read_csv(folder / "open_set_corpus.csv")
+    shares = dict.fromkeys(("FNIR held", "FPIR held", "kept"), ".2f")
+    write_parts("open_set.md", {"open-set corpus": f"{version()}\n\n{markdown(corpus, shares)}"})
     metrics = pd.read_csv(folder / "metric_coverage.csv")
     metrics = metrics[metrics["metric"].isin(["recall@10", "mrr", "ndcg@10"])]
     tables = [

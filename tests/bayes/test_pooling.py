@@ -25,6 +25,7 @@ from classex_bayes.bayes.pooling import (
 )
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -160,7 +161,9 @@ def test_bare_curves_put_all_in_the_power_form(tasks):
     weights = xr.DataArray(
         np.full((1, 3, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
     ).assign_coords(chain=[0], draw=range(3))
-    group = predictive_group(weights, tree, BASIS, np.random.default_rng(1))
+    group = predictive_group(
+        weights, tree, MixtureLaw(BASIS, weights.values), np.random.default_rng(1)
+    )
     assert task_part(group, 1)["k"].values.tolist() == [10, 50]
     with pytest.raises(DataError, match="likelihood: 'bernstein' needs ranks"):
         pooled_groups([tasks[1], curve], BASIS, "bernstein", "nothing")
