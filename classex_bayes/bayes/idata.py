@@ -27,7 +27,8 @@ from classex_bayes.typing import NumberArray
 # Groups of the mixture weights that belong to those of the parameters.
 MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
 _N_OBSERVED_K = 25
-# Attribute with the effective numbers of instances that siblings left and beat.
+# Attribute with the effective numbers of instances that siblings left and beat, and the number of
+# siblings among the classes asked for.
 SIBLINGS = "siblings"
 # Dimensions along which the rows of several tasks follow each other; for each of them a
 # coordinate such as k_task numbers the tasks.
@@ -129,7 +130,8 @@ def data_groups(
     tree = xr.DataTree.from_dict({"observed_data": observed, "constant_data": constant})
     tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
     if task.designed is not None and task.designed.design.is_grouped:
-        tree.attrs[SIBLINGS] = json.dumps(task.designed.sibling_counts)
+        present = float(task.instance_weight @ task.designed.weighted.met.present)
+        tree.attrs[SIBLINGS] = json.dumps([*task.designed.sibling_counts, present])
     return tree
 
 

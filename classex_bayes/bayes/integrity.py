@@ -201,8 +201,8 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "n_tasks": ("a whole number >= 2", _whole(2)),
     "design_effect": ("a positive number", lambda value: _real(0)(value) and value > 0),
     "siblings": (
-        "a JSON list of two numbers >= 0",
-        lambda value: len(items := json.loads(value)) == 2 and all(map(_real(0), items)),
+        "a JSON list of three numbers >= 0",
+        lambda value: len(items := json.loads(value)) == 3 and all(map(_real(0), items)),
     ),
     "dependence": ("the fields of AnswerDependence as JSON", _dependence),
     "sampler": (

@@ -153,9 +153,10 @@ class LawModel(MixtureModel):
         law = MixtureLaw(self._basis, self.weights_.values)
         if SIBLINGS not in self.idata.attrs:
             return law
-        unbeaten, beaten = json.loads(self.idata.attrs[SIBLINGS])
+        unbeaten, beaten, present = json.loads(self.idata.attrs[SIBLINGS])
         rng = stage_rng(self.idata.attrs, _SIBLINGS_STAGE, None)
-        return law.thinned(rng.beta(unbeaten + 0.5, beaten + 0.5, law.weights.shape[:-1]))
+        share = rng.beta(unbeaten + 0.5, beaten + 0.5, law.weights.shape[:-1])
+        return law.thinned(share, present)
 
     def predict(
         self,

@@ -77,7 +77,9 @@ def pooled_groups(
     )
     siblings = [json.loads(tree.attrs[SIBLINGS]) for tree in trees if SIBLINGS in tree.attrs]
     if siblings:
-        tree.attrs[SIBLINGS] = json.dumps(np.sum(siblings, axis=0).tolist())
+        unbeaten, beaten, present = np.transpose(siblings)
+        counts = [unbeaten.sum(), beaten.sum(), present.mean()]
+        tree.attrs[SIBLINGS] = json.dumps(counts)
     n_test = sizes["n_test"]
     tree.attrs.update(
         task_kind=", ".join(sorted({task.kind for task in tasks})),

@@ -20,12 +20,14 @@ class MixtureLaw:
 
     basis: RadialBasis
     weights: FloatArray
+    siblings: float = 0.0  # how many of the k - 1 competitors U* is not about
 
-    def thinned(self, share: FloatArray) -> Self:
-        """Law of which a share (...) is left and the rest lies at U* = 0: it loses to all."""
+    def thinned(self, share: FloatArray, siblings: float) -> Self:
+        """Law of which a share (...) is left and the rest, beaten by siblings, lies at U* = 0."""
         basis = RadialBasis(np.append(_NEVER, self.basis.knots), self.basis.bandwidth)
         left = share[..., None]
-        return type(self)(basis, np.concatenate([1 - left, left * self.weights], axis=-1))
+        weights = np.concatenate([1 - left, left * self.weights], axis=-1)
+        return type(self)(basis, weights, siblings)
 
     def cdf(self, u: FloatArray) -> FloatArray:
         """P(U* <= u) at `u` (n_u,): array of shape (..., n_u)."""
@@ -33,6 +35,8 @@ class MixtureLaw:
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Value of a metric on `k` (n_k,) classes, E[U*^(k-1)] for accuracy: (..., n_k)."""
+        if self.siblings:
+            k = np.maximum(np.rint(np.asarray(k) - self.siblings), 1)
         return metric.under(self.weights, self.basis, k)
 
     def classes_until(self, level: float, largest: int) -> FloatArray:
@@ -44,8 +48,7 @@ class MixtureLaw:
         """
         n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
         grid = np.geomspace(2, largest, n_points)
-        flat = self.weights.reshape(-1, self.weights.shape[-1])
-        curve = np.minimum.accumulate(flat @ self.basis.accuracy(grid).T, axis=1)
+        curve = np.minimum.accumulate(self.expected(grid).reshape(-1, grid.size), axis=1)
         n_above = (curve >= level).sum(axis=1)
         after = np.clip(n_above, 1, grid.size - 1)
         rows = np.arange(curve.shape[0])

@@ -62,9 +62,11 @@ def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> Floa
 
 
 def accuracy_given_competitors(
-    losses: IntArray, competitors: FloatArray, k: IntArray
+    losses: IntArray, competitors: FloatArray, k: IntArray | FloatArray
 ) -> FloatArray:
     r"""Chance (n, n_k) to be right among k classes for instances that met different competitors.
+
+    k is (n_k,), or (n, n_k) if it differs between instances.
 
     As `accuracy_given_losses`, where instance i lost to L of N competitors, N (n,) its own and no
     whole number if they count unequally: :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`, which
@@ -76,7 +78,7 @@ def accuracy_given_competitors(
            [0.2]])
     """
     lost = np.asarray(losses, dtype=float)[:, None]
-    drawn = np.asarray(k, dtype=float)[None, :] - 1
+    drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
     # Of those that lost to none any number of competitors may be infinite.
     met = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
     return np.where(lost == 0, 1.0, _chance(lost, drawn, met))

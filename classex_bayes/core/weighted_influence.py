@@ -27,6 +27,7 @@ class MetCompetitors(NamedTuple):
     losses: IntArray  # (n,): classes of other groups that beat it
     share: FloatArray  # (n,): their share of the weight of all classes of other groups
     siblings: IntArray  # (n,): other classes of its own group that beat it
+    present: FloatArray  # (n,): how many of its siblings are among the k classes on average
 
     @property
     def number(self) -> FloatArray:
@@ -38,21 +39,26 @@ class MetCompetitors(NamedTuple):
             return np.where(self.losses > 0, self.losses / self.share, np.inf)
 
     def accuracy(self, k: IntArray, absent: FloatArray) -> FloatArray:
-        r"""Chance (n, n_k) to be right, :math:`a \binom{N - L}{k - 1} / \binom{N}{k - 1}`.
+        r"""Chance (n, n_k) to be right, :math:`a \binom{N - L}{m} / \binom{N}{m}`.
 
-        `absent` a (n,) is the chance that no sibling that beat the instance is there.
+        Of k classes m = k - 1 - `present` are of other groups, at least 0. `absent` a (n,) is the
+        chance that no sibling that beat the instance is there.
         """
-        chance = accuracy_given_competitors(self.losses, self.number, k)
+        chance = accuracy_given_competitors(self.losses, self.number, self._without_siblings(k))
         return absent[:, None] * chance
+
+    def _without_siblings(self, k: IntArray) -> FloatArray:
+        """Numbers of classes (n, n_k), siblings taken off."""
+        return np.maximum(k - self.present[:, None], 1.0)
 
     def gain(self, k: IntArray, absent: FloatArray) -> FloatArray:
         """What the chance (n, n_k) gains once one of the competitors lost to is gone.
 
         As `classex_bayes.core.influence.accuracy_after_deletion`.
         """
-        left = np.maximum(self.number - 1, self.losses)
-        before = accuracy_given_competitors(self.losses, left, k)
-        after = accuracy_given_competitors(np.maximum(self.losses - 1, 0), left, k)
+        left, sizes = np.maximum(self.number - 1, self.losses), self._without_siblings(k)
+        before = accuracy_given_competitors(self.losses, left, sizes)
+        after = accuracy_given_competitors(np.maximum(self.losses - 1, 0), left, sizes)
         return absent[:, None] * (after - before)
 
 
@@ -114,14 +120,18 @@ def weighted_statistics(
     """
     n, n_groups = y.size, int(group.max()) + 1
     of_group = np.bincount(group, class_weight, n_groups)
-    met = MetCompetitors(np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64))
+    present = sibling_share * (np.bincount(group)[group[y]] - 1)
+    nothing = np.zeros(n, dtype=np.int64)
+    met = MetCompetitors(nothing, np.zeros(n), nothing.copy(), present)
     as_competitor, pair_sum = np.zeros((n_groups, k.size)), np.zeros((k.size, k.size))
     done = 0
     for block in loss_blocks(source, y, _row_groups(group[y], group.size), ties, seed):
         rows, own = block.rows, group[y[block.rows]]
         lost, siblings = _by_group(block, class_weight, group, own)
         others = of_group.sum() - of_group[own]
-        of_block = MetCompetitors(block.losses - siblings, lost.sum(axis=1) / others, siblings)
+        of_block = MetCompetitors(
+            block.losses - siblings, lost.sum(axis=1) / others, siblings, present[rows]
+        )
         for total, part in zip(met, of_block, strict=True):
             total[rows] = part
         gain = of_block.gain(k, sibling_absence(siblings, sibling_share))

@@ -43,10 +43,11 @@ class DesignedLosses(LabelledInstances):
     `class_weight` (k1,) are prior weights times the number of classes that each class stands for.
     ATA_k is the weighted mean over instances of
 
-    .. math:: (1 - \varphi)^{S_i} \binom{N_i - L_i}{k - 1} \Big/ \binom{N_i}{k - 1},
+    .. math:: (1 - \varphi)^{S_i} \binom{N_i - L_i}{m_i} \Big/ \binom{N_i}{m_i}, \qquad
+        m_i = k - 1 - \varphi s_i,
 
-    where instance i lost to L_i classes of other groups, which are a share L_i / N_i of their
-    weight, and to S_i of its own group; phi is the `sibling_share`.
+    where instance i has s_i siblings, lost to S_i of them, and to L_i classes of other groups,
+    which are a share L_i / N_i of their weight; phi is the `sibling_share`.
 
     The likelihood counts instances in bins of L. An instance that loses to a sibling loses at any
     k, so it counts in the last bin that it can reach, as far as siblings are there; the share of
@@ -358,6 +359,7 @@ def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
     )
     # The sum of squares without a class of nearly all weight is rounding noise.
     competitors = total**2 / np.maximum(squares, total**2 / count)
+    competitors += design.sibling_share * (np.bincount(design.group) - 1)
     return log_spaced(2, max(int(1 + competitors[design.group[y]].min() + 1e-9), 2), number)
 
 

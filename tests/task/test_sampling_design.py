@@ -154,8 +154,11 @@ def test_a_class_drawn_twice_is_one_class(unequal_population):
 def test_the_grid_ends_where_an_instance_met_too_few_of_other_groups():
     probes, gallery, y = embedded(30, 1, 6)
     group = np.where(y < 21, 0, y)
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
-    assert task.grid()[-1] == 1 + 9
+    for share, largest in ((0.0, 1 + 9), (1.0, 30)):
+        task = cb.SourceTask.from_embeddings(
+            probes, gallery, y, class_groups=group, sibling_share=share
+        )
+        assert task.grid()[-1] == largest
     arguments = {"class_groups": group, "untested": "competitors"}
     task = cb.SourceTask.from_embeddings(probes[21:], gallery, y[21:], **arguments)
     assert task.grid()[-1] == 1 + 29
@@ -175,26 +178,39 @@ def test_accuracy_is_continuous_in_the_chances():
         np.testing.assert_allclose(task.accuracy(range(2, 6)), plain, atol=1e-7)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.4, 0.0])
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.0])
 def test_siblings_are_there_with_their_share(share):
+    """Of k classes, 2 times the share are siblings on average, and the rest are others."""
     probes, gallery, y = embedded(12, 2, 6, groups=3)
     group = np.arange(12) // 3
     task = cb.SourceTask.from_embeddings(
         probes, gallery, y, class_groups=group, sibling_share=share
     )
     beaten = beaten_by(probes, gallery, y)
-    for k in (2, 4, 6):
+    for k in (4, 6, 8):
         expected = 0.0
         for row, true in enumerate(y):
             others = np.flatnonzero(group != group[true])
             siblings = np.setdiff1d(np.flatnonzero(group == group[true]), [true])
-            sets = np.array(list(combinations(others, k - 1)))
+            sets = np.array(list(combinations(others, k - 1 - round(2 * share))))
             right = np.mean(~beaten[row, sets].any(axis=1))
             for present in product((0, 1), repeat=2):
                 chance = np.prod([share if there else 1 - share for there in present])
                 lost = beaten[row, siblings[np.array(present, dtype=bool)]].any()
                 expected += chance * right * (not lost) / y.size
         assert task.accuracy(k)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_accuracy_of_whole_groups_is_that_of_their_subsets():
+    probes, gallery, y = embedded(60, 1, 7, groups=10)
+    group = np.arange(60) // 10
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    beaten = beaten_by(probes, gallery, y)
+    for n_groups in (3, 5, 6):
+        sets = [np.isin(group, chosen) for chosen in combinations(range(6), n_groups)]
+        right = [np.mean(~beaten[kept][:, kept].any(axis=1)) for kept in sets]
+        assert task.accuracy(10 * n_groups)[0] == pytest.approx(np.mean(right), abs=0.01)
+    assert task.grid()[-1] == 60
 
 
 def test_covariance_of_groups_is_that_over_pilots():
