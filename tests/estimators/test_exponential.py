@@ -79,6 +79,8 @@ def test_is_the_fit_that_the_paper_prints():
     np.testing.assert_allclose(model.predict(k).mean, expected, atol=1e-10)
 
 
+# A few random ranks may be no better than guessing.
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), k1=st.integers(3, 700))
 def test_conditions_of_optimality_and_range(seed, k1):
