@@ -282,12 +282,13 @@ def order_of_classes(
         f"{100 * value:.0f}% of confusions join classes at most {_NEIGHBOURS} places apart, "
         f"{100 * at_random.mean():.0f}% in random orders"
     )
-    if (1 + int((at_random >= value).sum())) / (n_permutations + 1) <= LEVEL:
+    gathered = (1 + int((at_random >= value).sum())) / (n_permutations + 1) <= LEVEL
+    if gathered:
         sentence += (
             ": classes that stand together are alike; if they were chosen in such groups (genera, "
             "families of products, authors) and not one by one, make the task with class_groups="
         )
-    return Check(_ORDER, True, sentence, value)
+    return Check(_ORDER, True, sentence, value, is_hint=gathered)
 
 
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:
@@ -305,7 +306,7 @@ def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:
         f"rows are {kind} over the classes, which by itself changes no rank; if the classifier "
         "was trained on these classes jointly, test it with check_marginality"
     )
-    return Check(name, True, sentence, 1.0)
+    return Check(name, True, sentence, 1.0, is_hint=True)
 
 
 def _unknown(names: Sequence[str], reason: str) -> list[Check]:

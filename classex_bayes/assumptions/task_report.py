@@ -89,6 +89,9 @@ class TaskReport:
             verdict = "nothing found"
         else:
             verdict = "no check could be made"
+        hints = sum(check.is_hint for check in self.checks)
+        if hints:
+            verdict += f", {hints} hint{'s' if hints > 1 else ''}"
         return f"{self.title}: {verdict}"
 
     def __repr__(self) -> str:

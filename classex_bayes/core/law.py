@@ -35,9 +35,13 @@ class MixtureLaw:
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Value of a metric on `k` (n_k,) classes, E[U*^(k-1)] for accuracy: (..., n_k)."""
-        if self.siblings:
-            k = np.maximum(np.rint(np.asarray(k) - self.siblings), 1)
-        return metric.under(self.weights, self.basis, k)
+        return metric.under(self.weights, self.basis, self.without_siblings(k))
+
+    def without_siblings(self, k: FloatArray | IntArray) -> FloatArray | IntArray:
+        """Numbers of classes (n_k,) that U* is about, siblings taken off."""
+        if not self.siblings:
+            return k
+        return np.maximum(np.rint(np.asarray(k) - self.siblings), 1).astype(np.int64)
 
     def classes_until(self, level: float, largest: int) -> FloatArray:
         """Largest number of classes (...) whose expected accuracy is at least `level`.

@@ -255,7 +255,11 @@ def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | No
     names = list(range(n_classes)) if classes is None else classes
     for label in names:
         if label not in given:
-            raise DataError(f"{name}: no {NOUNS[name]} for class {label!r}")
+            found = ", ".join(map(repr, [*given][:3]))
+            raise DataError(
+                f"{name}: no {NOUNS[name]} for class {label!r}; {len(given)} classes have one"
+                f"{f', such as {found}' if given else ''}"
+            )
     return [given[label] for label in names]
 
 

@@ -283,18 +283,22 @@ class DesignedLosses(LabelledInstances):
         return np.where(met.losses >= _NEAREST, met.number, total / mean)
 
     @cached_property
+    def _log_number(self) -> FloatArray:
+        return np.log(np.maximum(self.competitor_number, 2.0))
+
+    @cached_property
     def _level(self) -> IntArray:
         """Levels (n,) 0, 1, ... of instances that met about the same number of competitors."""
-        number = np.log(np.maximum(self.competitor_number, 2.0))
-        return np.floor((number - number.min()) / np.log(_STEP)).astype(np.int64)
+        above = self._log_number - self._log_number.min()
+        return np.floor(above / np.log(_STEP)).astype(np.int64)
 
     @cached_property
     def _rivals(self) -> IntArray:
         """Number of competitors of each level, 0 where a level has no weight."""
         share = np.bincount(self._level, self.instance_weight)
-        total = np.bincount(self._level, self.instance_weight * np.log(self.competitor_number))
+        total = np.bincount(self._level, self.instance_weight * self._log_number)
         mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
-        return np.where(share > 0, np.maximum(np.rint(mean), 2), 0).astype(np.int64)
+        return np.where(share > 0, np.rint(mean), 0).astype(np.int64)
 
     def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
         """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""

@@ -48,6 +48,8 @@ class Check:
         The number that decided; NaN where it could not be checked.
     threshold : float
         What `value` was compared with; NaN where there is no such number.
+    is_hint : bool
+        Whether a sentence that passed is worth reading all the same.
     """
 
     name: str
@@ -55,15 +57,20 @@ class Check:
     sentence: str
     value: float = float("nan")
     threshold: float = float("nan")
+    is_hint: bool = False
+
+    @property
+    def _word(self) -> str:
+        return "hint" if self.is_hint else _WORDS[self.passed]
 
     @property
     def verdict(self) -> str:
         """The answer and the sentence: "WARNING: ..."."""
-        return f"{_WORDS[self.passed]}: {self.sentence}"
+        return f"{self._word}: {self.sentence}"
 
     def __repr__(self) -> str:
         """One line: the verdict, the name and the sentence."""
-        return folded(f"{_WORDS[self.passed]:<11}  {self.name}: {self.sentence}", indent=13)
+        return folded(f"{self._word:<11}  {self.name}: {self.sentence}", indent=13)
 
 
 def doubts_of(task: Any) -> tuple[str, ...]:

@@ -61,10 +61,13 @@ class SamplingDesign:
             bad = ~((chance > 0) & (chance <= 1))
             if bad.any():
                 place = int(np.argmax(bad))
+                remedy = "a class that is in the pilot has one above 0"
+                if chance[place] > 1:
+                    remedy = "only their ratios count, so divide chances by the largest one"
                 raise DataError(
                     f"inclusion: found {chance[place]:g} for class "
-                    f"{place if names is None else names[place]!r}; expected probabilities in "
-                    "(0, 1]. Only their ratios count: divide chances by the largest one"
+                    f"{place if names is None else names[place]!r}, expected probabilities in "
+                    f"(0, 1]; {remedy}"
                 )
             if chance.min() < _SMALLEST * chance.max():
                 raise DataError(

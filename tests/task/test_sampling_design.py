@@ -305,6 +305,30 @@ def test_losses_to_siblings_do_not_grow():
     assert beaten_law.mean() == pytest.approx(1 - share, abs=0.02)
 
 
+def test_tests_of_whole_groups_vary_as_drawn_ones(grouped_population):
+    """The variance of a measured accuracy, and replicates, of tests of 17 groups."""
+    probes, gallery, _ = grouped_population
+    rng, accuracy, variance = np.random.default_rng(6), [], []
+    for _ in range(60):
+        kept = np.flatnonzero(np.isin(np.arange(3000) // 6, rng.choice(500, 17, replace=False)))
+        task = cb.SourceTask.from_embeddings(
+            probes[kept], gallery[kept], np.arange(kept.size), class_groups=kept // 6
+        )
+        accuracy.append(task.accuracy(kept.size)[0])
+        dependence = task.dependence
+        variance.append(dependence.variance(np.array(dependence.accuracy), np.array(102), 1))
+    # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
+    ratio = np.mean(variance) / np.var(accuracy)
+    assert 0.6 < ratio < 2, ratio
+    model = cb.BayesianExtrapolator().fit(
+        task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    )
+    model.sample_posterior_predictive()
+    replicated = model.idata["posterior_predictive"]["accuracy"].mean(["chain", "draw"])
+    expected = model.predict(replicated["k"].values).mean
+    np.testing.assert_allclose(replicated.values, expected, atol=0.006)
+
+
 def test_class_weights_and_chances_multiply():
     probes, gallery, y = embedded(12, 2, 16)
     inclusion, prior = np.linspace(0.2, 1, 12), np.linspace(3, 1, 12)
@@ -499,7 +523,7 @@ def test_the_note_tells_the_share_of_siblings(small, share, text):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"inclusion": np.linspace(0, 1, 24)}, "inclusion: found 0 for class 0; expected"),
+        ({"inclusion": np.linspace(0, 1, 24)}, "inclusion: found 0 for class 0, expected"),
         ({"inclusion": np.full(24, 2.0)}, r"probabilities in \(0, 1\]"),
         ({"inclusion": [1e-13, *np.ones(23)]}, "inclusion: found 1e-13 beside 1, expected none"),
         ({"inclusion": np.ones(5)}, r"inclusion: expected shape \(24,\), found \(5,\)"),

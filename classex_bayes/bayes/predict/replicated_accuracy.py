@@ -25,7 +25,9 @@ def replicated_accuracy(
     """
     if k.size == 0:
         return np.empty((*law.weights.shape[:-1], 0))
-    n_classes, effective = task_size
+    effective = task_size[1]
+    n_classes = int(law.without_siblings(np.array([task_size[0]]))[0])
+    sizes = np.asarray(law.without_siblings(k), dtype=np.int64)
     simulated = int(min(effective, _MOST_INSTANCES))
     expected, basis = law.expected(k), law.basis
     cumulative = np.cumsum(law.weights.reshape(-1, basis.knots.size), axis=1)
@@ -35,6 +37,6 @@ def replicated_accuracy(
         z = basis.knots[component] + basis.bandwidth * rng.standard_normal(simulated)
         losses = rng.binomial(n_classes - 1, ndtr(-z))
         values, counts = np.unique(losses, return_counts=True)
-        result[row] = counts @ accuracy_given_losses(values, n_classes, k) / simulated
+        result[row] = counts @ accuracy_given_losses(values, n_classes, sizes) / simulated
     noise = result.reshape(expected.shape) - expected
     return np.clip(expected + noise * np.sqrt(simulated / effective), 0, 1)
