@@ -259,7 +259,10 @@ class DesignedLosses(LabelledInstances):
         plain = answer_dependence(self.drawn.losses, self.y, self.drawn.class_weight)
         if not self.design.is_grouped:
             return plain
-        more = max(self.design_effect - plain.design_effect(plain.repeats), 0.0)
+        grid = self.grid()
+        variance = np.diag(self.covariance(grid))[-1:]
+        effect = self._averaged_effect(self._chances(grid[-1:]), self.instance_weight, (variance,))
+        more = max(effect - plain.design_effect(plain.repeats), 0.0)
         return replace(plain, between=plain.between + more / plain.repeats)
 
     @cached_property

@@ -189,3 +189,24 @@ def test_coverage_of_finite_populations(law, repeats):
             widths.append(interval.diff(axis=1)["upper"] / wide)
     assert 0.83 <= np.mean(held) <= 0.98
     assert np.mean(widths) < 1
+
+
+def test_templates_without_instances_are_no_tested_classes():
+    """30 of 300 classes were tested among templates of all: much is left to vary."""
+    sample = GaussianNearestNeighbor(dim=10, noise_variance=0.2).sample(
+        300, repeats=8, random_seed=1
+    )
+    rows = sample.y < 30
+    task = SourceTask.from_embeddings(
+        sample.probes[rows], sample.gallery, sample.y[rows], untested="competitors"
+    )
+    fit = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 1, "progressbar": False}
+    model = BayesianExtrapolator().fit(task, **fit)
+    known, unknown = (
+        float(model.predict(300, population=size).draws.std()) for size in (300, None)
+    )
+    # The finite population correction, by the 30 tested classes, and all of them for contrast.
+    assert known > 0.8 * unknown
+    whole = SourceTask.from_embeddings(*sample)
+    tested = BayesianExtrapolator().fit(whole, **fit)
+    assert tested.predict(300, population=300).draws.std() < 0.8 * tested.predict(300).draws.std()
