@@ -90,3 +90,15 @@ def marks(plot, name):
 
 # Of laws that no classifier has, such as random ranks, fits warn.
 unsound_data = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
+
+def embedded(n_classes, repeats, seed, groups=1, noise=0.6, dim=4):
+    """Probes, gallery and labels; classes of a group of `groups` lie near each other."""
+    rng = np.random.default_rng(seed)
+    centre = rng.standard_normal((-(-n_classes // groups), dim))
+    centre = np.repeat(centre, groups, axis=0)[:n_classes]
+    if groups > 1:
+        centre = centre + 0.5 * rng.standard_normal(centre.shape)
+    gallery = centre + noise * rng.standard_normal(centre.shape)
+    y = np.repeat(np.arange(n_classes), repeats)
+    return centre[y] + noise * rng.standard_normal((y.size, dim)), gallery, y

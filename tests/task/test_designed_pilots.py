@@ -1,0 +1,188 @@
+"""What takes pilots drawn by a design, what refuses them, and how a design is told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import embedded
+
+import classex_bayes as cb
+from classex_bayes.simulate import HierarchicalNormal
+
+K = np.array([2, 3, 5])
+
+
+@pytest.fixture(scope="module")
+def small():
+    probes, gallery, y = embedded(24, 2, 12, groups=3, noise=0.3)
+    inclusion = np.linspace(0.2, 1, 24)
+    arguments = {"class_groups": np.arange(24) // 3, "inclusion": inclusion}
+    return (probes, gallery, y), arguments
+
+
+@pytest.fixture(scope="module")
+def small_task(small):
+    arrays, arguments = small
+    return cb.SourceTask.from_embeddings(*arrays, **arguments)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
+    model = cb.BayesianExtrapolator().fit(
+        small_task, draws=100, tune=200, chains=2, random_seed=1, progressbar=False
+    )
+    prediction = model.predict([24, 240])
+    text = " ".join(prediction.notes)
+    assert "5 times the chance of others" in text and "8 groups" in text
+    path = tmp_path / "model.nc"
+    cb.save(model, path)
+    np.testing.assert_array_equal(cb.load(path).predict([24, 240]).mean, prediction.mean)
+    assert model.is_fitted_to(small_task)
+
+
+def test_bootstrap_has_the_spread_of_the_covariance(small_task):
+    draws = cb.bootstrap(
+        cb.LogLinear(), small_task, 12, n_resamples=400, random_seed=1, progressbar=False
+    )
+    k = small_task.grid()
+    gradient = np.linalg.pinv(np.stack([np.log(k), np.ones(k.size)], axis=1))
+    at = np.array([np.log(12), 1.0]) @ gradient
+    expected = np.sqrt(at @ small_task.accuracy_cov(k) @ at)
+    assert float(draws.draws.std()) == pytest.approx(expected, rel=0.35)
+
+
+def test_backtests_and_bandwidths_keep_the_design(small_task):
+    table = cb.backtest(
+        [cb.ClassExReg(random_seed=1)], small_task, 9, n_pilots=4, random_seed=1, progressbar=False
+    )
+    assert table.scores["truth"].iloc[-1] == pytest.approx(
+        small_task.accuracy(small_task.grid()[-1])[0]
+    )
+    assert table.scores["rmse"].notna().all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cb.KDE("ucv"),
+        cb.PseudoLikelihood(),
+        cb.ScoreInformedExtrapolator(),
+        cb.OpenSetExtrapolator(),
+    ],
+)
+def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
+    with pytest.raises(cb.DataError, match="unequal chances or in groups"):
+        estimator.fit(small_task)
+
+
+def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
+    arrays, arguments = small
+    task = cb.SourceTask.from_embeddings(*arrays, class_groups=arguments["class_groups"])
+    with pytest.raises(cb.DataError, match="in groups, and the bound takes them"):
+        cb.information.information_bound(task)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1, "hold whole groups too. Losing to"),
+        (0.3, "class's own group with the chance 0.3. Losing to"),
+        (0, "hold one class of each group"),
+    ],
+)
+def test_the_note_tells_the_share_of_siblings(small, share, text):
+    arrays, arguments = small
+    group = arguments["class_groups"]
+    task = cb.SourceTask.from_embeddings(*arrays, class_groups=group, sibling_share=share)
+    assert text in task.designed.assumption
+    assert ("Losing" in task.designed.assumption) == (share > 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"inclusion": np.linspace(0, 1, 24)}, "inclusion: found 0 for class 0, expected"),
+        ({"inclusion": np.full(24, 2.0)}, r"probabilities in \(0, 1\]"),
+        ({"inclusion": [1e-13, *np.ones(23)]}, "inclusion: found 1e-13 beside 1, expected none"),
+        ({"inclusion": np.ones(5)}, r"inclusion: expected shape \(24,\), found \(5,\)"),
+        ({"inclusion": {0: 0.5}}, "inclusion: no probability for class 1"),
+        ({"class_groups": ["a"] * 24}, "class_groups: found one group"),
+        ({"class_groups": ["a"] * 23}, "class_groups: expected the group of each of 24"),
+        ({"class_groups": [*"ab" * 11, "c", None]}, "class_groups: class 23 has no group"),
+        ({"class_groups": pd.Series([*"ab" * 11, "c", np.nan])}, "class_groups: class 23 has no"),
+        (
+            {"class_groups": [[1]] * 24},
+            r"class_groups: expected the group .* found shape \(24, 1\)",
+        ),
+        ({"sibling_share": 0.5}, "sibling_share: classes have siblings if they come in groups"),
+        ({"class_groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
+        ({"inclusion": np.linspace(0.1, 1, 24), "ties": "unknown"}, "leave ranks open"),
+    ],
+)
+def test_designs_that_make_no_sense_are_refused(small, arguments, message):
+    with pytest.raises(cb.DataError, match=message):
+        cb.SourceTask.from_embeddings(*small[0], **arguments)
+
+
+def test_a_design_is_read_by_the_names_of_the_classes(small):
+    (probes, gallery, y), arguments = small
+    names = [f"c{j:02d}" for j in range(24)]
+    given = {
+        "inclusion": pd.Series(arguments["inclusion"], names).sample(frac=1, random_state=1),
+        "class_groups": dict(zip(names, arguments["class_groups"], strict=True)),
+    }
+    named = cb.SourceTask.from_embeddings(probes, gallery, y, classes=names, **given)
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
+    np.testing.assert_array_equal(named.accuracy(K), plain.accuracy(K))
+
+
+def test_files_tell_the_design(small, small_task, tmp_path):
+    (probes, gallery, y), arguments = small
+    scores = -((probes[:, None] - gallery) ** 2).sum(axis=2)
+    np.savez(tmp_path / "task.npz", scores=scores, y=y)
+    table = pd.DataFrame({"class": range(24), "inclusion": arguments["inclusion"]})
+    table["group"] = [f"group {number}" for number in arguments["class_groups"]]
+    table.sample(frac=1, random_state=1).to_csv(tmp_path / "design.csv", index=False)
+    task = cb.read_task(tmp_path / "task.npz", design=tmp_path / "design.csv")
+    np.testing.assert_allclose(task.accuracy(K), small_task.accuracy(K), rtol=1e-12)
+    np.savez(tmp_path / "whole.npz", scores=scores, y=y, **arguments)
+    task = cb.read_task(tmp_path / "whole.npz", sibling_share=0.5)
+    assert (task.accuracy(K) > small_task.accuracy(K)).all()
+    with pytest.raises(cb.DataError, match=r"inclusion: found it in .*design\.csv too"):
+        cb.read_task(
+            tmp_path / "task.npz", design=tmp_path / "design.csv", inclusion=arguments["inclusion"]
+        )
+    table.assign(group=["", *table["group"][1:]]).to_csv(tmp_path / "gap.csv", index=False)
+    with pytest.raises(cb.DataError, match="class_groups: class 0 has no group"):
+        cb.read_task(tmp_path / "task.npz", design=tmp_path / "gap.csv")
+    table.drop(columns=["inclusion", "group"]).to_csv(tmp_path / "bad.csv", index=False)
+    with pytest.raises(cb.DataError, match="expected class, and inclusion or group or both"):
+        cb.read_task(tmp_path / "task.npz", design=tmp_path / "bad.csv")
+
+
+def test_scores_in_dask_are_refused(small):
+    import dask.array as da
+
+    probes, gallery, y = small[0]
+    scores = da.from_array(-((probes[:, None] - gallery) ** 2).sum(axis=2))
+    with pytest.raises(cb.DataError, match="found scores in Dask"):
+        cb.SourceTask.from_scores(scores, y, class_groups=np.arange(24) // 3)
+
+
+def test_a_task_without_scores_keeps_the_design(small_task):
+    kept = small_task.without_scores()
+    np.testing.assert_array_equal(kept.accuracy(K), small_task.accuracy(K))
+    k = small_task.grid()
+    np.testing.assert_allclose(kept.accuracy_cov(k), small_task.accuracy_cov(k))
+    with pytest.raises(cb.DataError, match="let go of its scores"):
+        kept.subsample(9)
+
+
+def test_diagnosis_says_what_to_pass():
+    law = HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05)
+    sample = law.sample(200, repeats=2, random_seed=1)
+    found = cb.diagnose(cb.SourceTask.from_embeddings(*sample), random_seed=1)
+    assert not found["grouped confusions"].passed
+    assert "class_groups=" in found["grouped confusions"].sentence
+    group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
+    told = cb.SourceTask.from_embeddings(*sample, class_groups=group)
+    assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None
