@@ -6,15 +6,14 @@ It writes design_coverage.csv into the folder: every population, with the design
 """
 
 import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from quiet import quiet
 
 import classex_bayes as cb
-from classex_bayes.exceptions import ConvergenceWarning, DataWarning, ExtrapolationWarning
 
 LEVEL, RATIO, TIED = 0.9, 30, 0.7
 SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1, "progressbar": False}
@@ -128,9 +127,7 @@ def pilot(name, kind, n_source, seed, counts, truth):
         design = {"inclusion": inclusion}
     rows = []
     for told in (False, True):
-        with warnings.catch_warnings():
-            for category in (DataWarning, ExtrapolationWarning, ConvergenceWarning):
-                warnings.simplefilter("ignore", category)
+        with quiet():
             task = task_of(data, kept, **(design if told else {}))
             model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **SAMPLER)
             posterior = model.predict(counts)

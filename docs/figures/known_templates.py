@@ -7,15 +7,14 @@ the 2,965 are known.
 """
 
 import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from quiet import quiet
 
 import classex_bayes as cb
-from classex_bayes.exceptions import ConvergenceWarning, DataWarning, ExtrapolationWarning
 
 TESTED, TEMPLATES, LEVEL = 100, (100, 300, 1000, 2965), 0.9
 SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1, "progressbar": False}
@@ -37,9 +36,7 @@ def pilot(seed, truth):
             position[labels[rows]],
             untested="competitors",
         )
-        with warnings.catch_warnings():
-            for category in (DataWarning, ExtrapolationWarning, ConvergenceWarning):
-                warnings.simplefilter("ignore", category)
+        with quiet():
             model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **SAMPLER)
             prediction = model.predict(len(order))
         lower, upper = prediction.interval(LEVEL, "eti").to_numpy()[0]

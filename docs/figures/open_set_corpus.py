@@ -6,15 +6,14 @@ FOLDER keeps the populations, as that of `classex-bayes study corpus`, and gets 
 """
 
 import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from quiet import quiet
 
 import classex_bayes as cb
-from classex_bayes.exceptions import DataWarning, ExtrapolationWarning
 from classex_bayes.studies.corpus.catalogue import population
 
 POPULATIONS = (
@@ -48,9 +47,7 @@ def thresholds(everything, k):
 def pilot(everything, n_source, seed, k, chosen, truth):
     """Which intervals of FNIR and FPIR held, and whether the promise was kept."""
     ten_times = min(10 * n_source, everything.n_classes - 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        warnings.simplefilter("ignore", ExtrapolationWarning)
+    with quiet():
         task = everything.subsample(n_source, random_seed=seed)
         try:
             model = cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)

@@ -6,15 +6,14 @@ It writes open_set_coverage.csv and open_set_promises.csv into the folder.
 """
 
 import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from quiet import quiet
 
 import classex_bayes as cb
-from classex_bayes.exceptions import DataWarning, ExtrapolationWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 FPIR = 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9  # at 10 k1, of the thresholds
@@ -51,9 +50,7 @@ def pilot(name, n_source, seed, tail, stated):
     everything, k, at_ten, thresholds, truth = stated
     task = everything.subsample(n_source, random_seed=seed)
     rows, promises = [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        warnings.simplefilter("ignore", ExtrapolationWarning)
+    with quiet():
         model = cb.OpenSetExtrapolator(tail=tail).fit(task, draws=150, random_seed=seed)
         for level, threshold in zip(FPIR, thresholds, strict=True):
             try:
