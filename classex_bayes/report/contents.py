@@ -32,7 +32,7 @@ from classex_bayes.task.source_task import SourceTask
 
 _N_POINTS = 100
 _KINDS = {"eti": "equal tails", "hdi": "highest density"}
-_VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats", "plotly")
+_VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats")
 
 
 def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
@@ -79,9 +79,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "fit": fit_sentence(model.fit_gap_) if numbers["fit"]["prior"] else None,
         "numbers": {"date": date.isoformat(), "source": source, **numbers},
         "charts": drawn,
-        "figures": {
-            key: {"traces": chart.traces, "layout": chart.layout} for key, chart in drawn.items()
-        },
+        "readings": {key: chart.readings for key, chart in drawn.items()},
     }
 
 

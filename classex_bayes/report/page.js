@@ -1,64 +1,60 @@
 (() => {
   "use strict";
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const root = document.documentElement;
-  const figures = read("figures");
+  const readings = read("readings");
   const numbers = read("numbers");
-  const hidden = {};
-  const PRINTED = { width: 640, height: 320 };
-  let printing = false;
-  let asked = null;
-
-  // Names of custom properties stand for their values in the present scheme.
-  const resolved = (value, style) => {
-    if (typeof value === "string") {
-      return value.startsWith("--") ? style.getPropertyValue(value).trim() : value;
-    }
-    if (Array.isArray(value)) return value.map((one) => resolved(one, style));
-    if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([name, one]) => [name, resolved(one, style)])
-    );
-  };
-
-  const axis = (own) => ({
-    gridcolor: "--grid", linecolor: "--muted", tickcolor: "--muted", zeroline: false,
-    automargin: true, ticks: "outside", ticklen: 4, spikethickness: 1, spikecolor: "--muted", ...own,
-    title: { ...own.title, standoff: 12 },
-  });
-
-  const draw = (key) => {
-    const place = document.getElementById(key);
-    const { traces, layout } = figures[key];
-    const style = getComputedStyle(root);
-    const precise = matchMedia("(pointer: fine)").matches;
-    const size = printing
-      ? PRINTED
-      : { width: place.clientWidth, height: place.clientHeight };
-    const whole = {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
-      margin: { l: 52, r: 26, t: 10, b: 48 }, hovermode: "x unified",
-      dragmode: precise ? "zoom" : false, uirevision: key,
-      font: { family: style.getPropertyValue("--sans"), size: 13, color: "--ink" },
-      hoverlabel: { bgcolor: "--raised", bordercolor: "--rule", font: { color: "--ink" } },
-      ...layout, ...size, xaxis: axis(layout.xaxis), yaxis: axis(layout.yaxis),
-    };
-    if (key === "accuracy" && asked && !printing) whole.shapes = [...layout.shapes, asked];
-    const shown = traces.map((trace) => ({ ...trace, visible: !hidden[key]?.has(trace.meta) }));
-    return Plotly.react(place, resolved(shown, style), resolved(whole, style), {
-      displayModeBar: false, staticPlot: printing,
-    });
-  };
-  const drawAll = () => Object.keys(figures).forEach(draw);
+  const hidden = Object.fromEntries(Object.keys(readings).map((chart) => [chart, new Set()]));
+  const SAME_PLACE = 1.5; // percent of the axis
 
   document.querySelectorAll("button[data-series]").forEach((button) => {
     const { chart, series } = button.dataset;
     button.addEventListener("click", () => {
-      const off = (hidden[chart] ??= new Set());
-      if (!off.delete(series)) off.add(series);
-      button.setAttribute("aria-pressed", String(!off.has(series)));
-      draw(chart);
+      const off = !hidden[chart].delete(series);
+      if (off) hidden[chart].add(series);
+      button.setAttribute("aria-pressed", String(!off));
+      document.querySelectorAll(`#${chart} g[data-series="${series}"]`).forEach((drawn) => {
+        drawn.style.display = off ? "none" : "";
+      });
     });
+  });
+
+  // The values under the pointer: those of the first series that has a point there, and of all that
+  // have one at the same place.
+  const nearest = (places, at) => places.reduce(
+    (best, place, number) => Math.abs(place - at) < Math.abs(places[best] - at) ? number : best, 0
+  );
+  const distance = ({ at }, place) => Math.abs(at[nearest(at, place)] - place);
+  Object.keys(readings).forEach((chart) => {
+    const plot = document.querySelector(`#${chart} .plot`);
+    const [cursor, box] = plot.querySelectorAll(".cursor, .reading");
+    const close = () => { cursor.hidden = box.hidden = true; };
+    const open = ({ clientX }) => {
+      const shown = readings[chart].filter(({ series }) => !hidden[chart].has(series));
+      if (!shown.length) return close();
+      const { left, width } = plot.getBoundingClientRect();
+      const asked = (100 * (clientX - left)) / width;
+      const first = shown.find((one) => distance(one, asked) <= SAME_PLACE) ?? shown[0];
+      const number = nearest(first.at, asked);
+      const at = first.at[number];
+      const lines = shown
+        .filter((one) => distance(one, at) <= SAME_PLACE)
+        .map((one) => `${one.name}: ${one.y[nearest(one.at, at)]}`);
+      box.replaceChildren(...[first.x[number], ...lines].map((text) => {
+        const line = document.createElement("p");
+        line.textContent = text;
+        return line;
+      }));
+      cursor.style.left = `${at}%`;
+      // On the side that has more room.
+      const room = `${Math.max(at, 100 - at)}%`;
+      Object.assign(box.style, at < 50
+        ? { left: `${at}%`, right: "auto", maxWidth: room }
+        : { left: "auto", right: `${100 - at}%`, maxWidth: room });
+      cursor.hidden = box.hidden = false;
+    };
+    plot.addEventListener("pointermove", open);
+    plot.addEventListener("pointerdown", open);
+    plot.addEventListener("pointerleave", close);
   });
 
   document.querySelectorAll("button[data-copy]").forEach((button) => {
@@ -79,6 +75,10 @@
   // The slider asks the curve, and marks the place in its chart.
   const slider = document.getElementById("at");
   const answer = document.getElementById("answer");
+  const { at: places } = readings.accuracy.find(({ series }) => series === "posterior");
+  const mark = document.createElement("i");
+  mark.className = "asked";
+  document.querySelector("#accuracy .plot").append(mark);
   const written = (value) => numbers.metric.startsWith("accuracy")
     ? `${(100 * value).toFixed(1)}%`
     : value.toLocaleString("en", { maximumSignificantDigits: 3 });
@@ -88,27 +88,11 @@
     answer.textContent = `${k.toLocaleString("en")} classes: ${written(mean)}, `
       + `${level}% interval ${written(lower)} to ${written(upper)}`;
     slider.setAttribute("aria-valuetext", answer.textContent);
-    const line = { color: "--posterior", width: 1 };
-    asked = { type: "line", xref: "x", yref: "paper", x0: k, x1: k, y0: 0, y1: 1, line };
-    draw("accuracy");
+    mark.style.left = `${places[slider.value]}%`;
   };
   slider.value = numbers.curve.findIndex(({ k }) => k === +slider.dataset.k);
   slider.addEventListener("input", ask);
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  const print = (now) => () => {
-    printing = now;
-    root.classList.toggle("printing", now);
-    drawAll();
-  };
-  addEventListener("beforeprint", print(true));
-  addEventListener("afterprint", print(false));
-
-  drawAll();
   ask();
-  const resized = new ResizeObserver((entries) => {
-    if (!printing) entries.forEach(({ target }) => draw(target.id));
-  });
-  Object.keys(figures).forEach((key) => resized.observe(document.getElementById(key)));
-  root.dataset.ready = "";
+  document.documentElement.dataset.ready = "";
 })();

@@ -84,7 +84,7 @@ def write_report(
     NotFittedError
         The model has no draws.
     ImportError
-        plotly or jinja2 is not installed.
+        jinja2 is not installed.
     OSError
         The file cannot be written.
 
@@ -151,11 +151,8 @@ def require_libraries() -> None:
     """Raise ImportError where what a page is made with is not installed."""
     try:
         import jinja2  # noqa: F401, since only its presence is asked
-        import plotly  # noqa: F401, since only its presence is asked
     except ImportError:
-        raise ImportError(
-            'a report needs plotly and jinja2: pip install "classex-bayes[report]"'
-        ) from None
+        raise ImportError('a report needs jinja2: pip install "classex-bayes[report]"') from None
 
 
 def page_path(path: str | Path, name: str) -> Path:
@@ -179,7 +176,6 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     """The page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         loader=PackageLoader("classex_bayes.report", "."),
@@ -202,8 +198,8 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         one_line=lambda text: Markup(" ").join(text.split()),
     )
     here = resources.files("classex_bayes.report")
-    # Our own files and plotly's, trusted as they are; whatever comes from data is escaped.
+    # Our own files, trusted as they are; whatever comes from data is escaped.
     css, js = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("page.css", "page.js"))
     return environment.get_template("page.html.jinja").render(
-        **contents(findings, source, date), css=css, js=js, plotly_js=Markup(get_plotlyjs())
+        **contents(findings, source, date), css=css, js=js
     )

@@ -1,13 +1,13 @@
-"""Charts of the page: those of `classex_bayes.plots` as traces of plotly.js, beside their numbers.
+"""Charts of the page: those of `classex_bayes.plots` as drawings, beside their numbers.
 
-Colours are names of custom properties of the style sheet ("--posterior"), which the page resolves,
-so that one chart serves light, dark and paper.
+A drawing is made of paths in percent of its axes, which the page stretches to any width. Colours
+are names of custom properties of the style sheet ("--posterior"), so that one drawing serves light,
+dark and paper.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -26,25 +26,26 @@ from classex_bayes.plots.discriminability_plot import RESOLVED, discriminability
 from classex_bayes.plots.open_set_plot import BEST_WRONG, det_chart
 from classex_bayes.plots.ppc_plot import ppc_chart
 from classex_bayes.plots.prob_at_least_plot import prob_at_least_chart
+from classex_bayes.report.chart_axes import Axis
 from classex_bayes.report.findings import Findings
 from classex_bayes.results import Extrapolation, interval_name
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import NumberArray
+from classex_bayes.typing import FloatArray, NumberArray
 
 _INNER = 0.5
 _N_POINTS, _N_ROWS, _N_PILOT = 100, 12, 12
-_DECADES_FOR_POWERS, _MOST_POWERS = 2, 6
 _FEWEST_DECADES = 4
-_DASHES = ("7px,3px", "2px,3px", "9px,3px,2px,3px", "12px,4px", "4px,2px")
-_TARGET_DASH = "1px,4px"
+_DASHES = ("7,3", "2,3", "9,3,2,3", "12,4", "4,2")
+_TARGET_DASH = "1,4"
 _WIDE, _THIN = 2.5, 1.75
 _SHADE = 0.2  # of bands in the colour of their lines
 _MEAN_AND_LIMITS = "posterior mean", "lower limit", "upper limit"
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """An entry of the legend, which shows and hides the trace that carries its key."""
+    """An entry of the legend, which shows and hides the series that carry its key."""
 
     key: str
     name: str
@@ -55,44 +56,114 @@ class LegendEntry:
 
 
 @dataclass(frozen=True)
-class PageChart:
-    """Chart for plotly.js, with its id in the page and a description for readers who do not see it.
+class PageSeries:
+    """A mark of a chart with the looks of an entry of the legend.
 
-    `columns` and `rows` are some of its numbers as text.
+    `values` are its values as text, where the reader may point at them; `errors` are the limits of
+    its points, if they have any.
+    """
+
+    mark: Mark
+    entry: LegendEntry
+    values: Sequence[str] = ()
+    errors: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def shade(self) -> float:
+        """Opacity: a band in the colour of a line is lighter than the line."""
+        return _SHADE if self.mark.kind == "band" and self.entry.shape == "line" else 1.0
+
+    def path(self, x: Axis, y: Axis) -> str:
+        """Path of a line, of the outline of a band, or of dots with the lines of their errors."""
+        across, up = x.places(self.mark.x), [y.places(values) for values in self.mark.y]
+        if self.mark.kind == "line":
+            return f"M{_corners(across, up[0])}"
+        if self.mark.kind == "band":
+            both = np.append(across, across[::-1]), np.append(up[1], up[0][::-1])
+            return f"M{_corners(*both)}Z"
+        # A line of no length with round ends is a dot of any chart, however it is stretched.
+        return "".join(f"M{_corner(*point)}h0" for point in zip(across, up[0], strict=True))
+
+    def error_path(self, x: Axis, y: Axis) -> str:
+        """Path of vertical lines between the limits of the points."""
+        if self.errors is None:
+            return ""
+        ends = zip(x.places(self.mark.x), *map(y.places, self.errors), strict=True)
+        return "".join(f"M{_corner(at, low)}L{_corner(at, high)}" for at, low, high in ends)
+
+
+@dataclass(frozen=True)
+class VerticalLine:
+    """A vertical line with words at its bottom or top, wherever the curve is not."""
+
+    x: float
+    text: str
+    at: str = "bottom"
+
+
+@dataclass(frozen=True)
+class PageChart:
+    """A drawing with its id in the page and a description for readers who do not see it.
+
+    `columns` and `rows` are some of its numbers as text; `read_x` writes values along x.
     """
 
     key: str
     label: str
-    traces: list[dict[str, Any]]
-    layout: dict[str, Any]
+    series: Sequence[PageSeries]
+    x: Axis
+    y: Axis
+    read_x: Callable[[float], str]
     legend: tuple[LegendEntry, ...]
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    line: VerticalLine | None = None
+
+    @property
+    def grid(self) -> str:
+        """Path of the lines at the numbers of both axes."""
+        across = (f"M{place:.2f} 0v100" for place, _ in self.x.numbers)
+        up = (f"M0 {100 - place:.2f}h100" for place, _ in self.y.numbers)
+        return "".join([*across, *up])
+
+    @property
+    def line_place(self) -> float:
+        """Place of the vertical line."""
+        assert self.line is not None
+        return float(self.x.places(np.array(self.line.x)))
+
+    @property
+    def readings(self) -> list[dict[str, object]]:
+        """Text beside every point that the reader may point at, in the order of the legend."""
+        read = [series for series in self.series if series.values]
+        if self.legend:
+            read.sort(key=lambda series: self.legend.index(series.entry))
+        return [
+            {
+                "series": series.entry.key,
+                "name": series.entry.name,
+                "at": np.round(self.x.places(series.mark.x), 2).tolist(),
+                "x": [self.read_x(x) for x in series.mark.x.tolist()],
+                "y": list(series.values),
+            }
+            for series in read
+        ]
 
 
 _POSTERIOR = LegendEntry("posterior", "posterior mean", "--posterior", width=_WIDE)
 
 
+def _corner(across: float, up: float) -> str:
+    return f"{across:.2f} {100 - up:.2f}"
+
+
+def _corners(across: FloatArray, up: FloatArray) -> str:
+    """Places as the corners of a path, whose y grows downwards."""
+    return "L".join(_corner(*place) for place in zip(across, up, strict=True))
+
+
 def _interval(ci_prob: float, key: str = "interval", color: str = "--band") -> LegendEntry:
     return LegendEntry(key, f"{interval_name(ci_prob)} (credible)", color, "band")
-
-
-def _trace(mark: Mark, entry: LegendEntry) -> dict[str, Any]:
-    """A mark of a chart with the looks of the page."""
-    x, y = mark.x.tolist(), mark.y[0].tolist()
-    trace = {
-        "type": "scatter", "mode": "lines", "meta": entry.key, "name": entry.name, "x": x, "y": y,
-    }  # fmt: skip
-    if mark.kind == "points":
-        return {**trace, "mode": "markers", "marker": {"color": entry.color, "size": 6}}
-    if mark.kind == "line":
-        dash = {"dash": entry.dash} if entry.dash else {}
-        return {**trace, "line": {"color": entry.color, "width": entry.width, **dash}}
-    # A closed outline, so that a band is one trace and hides as one.
-    return {
-        **trace, "x": [*x, *x[::-1]], "y": [*mark.y[1].tolist(), *y[::-1]], "fill": "toself",
-        "fillcolor": entry.color, "hoverinfo": "skip", "line": {"width": 0},
-    }  # fmt: skip
 
 
 def _ribbon(chart: Chart, series: str) -> tuple[Mark, Mark, tuple[NumberArray, ...]]:
@@ -101,37 +172,22 @@ def _ribbon(chart: Chart, series: str) -> tuple[Mark, Mark, tuple[NumberArray, .
     return band, line, (*line.y, *band.y)
 
 
-def _axes(x_title: str, y_title: str, **x: Any) -> dict[str, Any]:
-    return {
-        "xaxis": {"title": {"text": x_title}, **x},
-        "yaxis": {"title": {"text": y_title}, "tickformat": ".0~%", "hoverformat": ".1%"},
-    }
+def _heights(series: Sequence[PageSeries]) -> FloatArray:
+    """All values along y."""
+    drawn = [array for one in series for array in (*one.mark.y, *(one.errors or ()))]
+    return np.concatenate([np.ravel(array) for array in drawn])
 
 
-def _counts(k: NumberArray, unit: str) -> dict[str, Any]:
-    """A logarithmic axis of numbers of a unit, with a little room at its ends."""
-    low, high = math.log10(float(k.min())), math.log10(float(k.max()))
-    room = 0.03 * (high - low)
-    axis = {
-        "type": "log", "range": [low - room, high + room],
-        "unifiedhovertitle": {"text": f"%{{x:,d}} {unit}"},
-    }  # fmt: skip
-    if high - low < _DECADES_FOR_POWERS:
-        return {**axis, "dtick": "D2"}
-    every = math.ceil((high - low) / _MOST_POWERS)
-    small = {"dtick": "D1" if every == 1 else 1, "ticks": "outside"}
-    return {**axis, "dtick": every, "tickformat": ",d", "minor": small}
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
 
 
-def _vertical_line(x: float, text: str, at: str = "bottom") -> dict[str, Any]:
-    """A vertical line with words at its bottom or top, wherever the curve is not."""
-    label = {
-        "text": text, "textposition": "start" if at == "bottom" else "end", "textangle": 0,
-        "xanchor": "right", "yanchor": at, "font": {"color": "--muted", "size": 12},
-    }  # fmt: skip
-    line = {"color": "--muted", "width": 1, "dash": "2px,3px"}
-    ends = {"xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1}
-    return {"shapes": [{"type": "line", **ends, "line": line, "label": label}]}
+def _classes(k: float) -> str:
+    return f"{k:,.0f} classes"
+
+
+def _tested(n_classes: int) -> VerticalLine:
+    return VerticalLine(n_classes, f"{n_classes:,} classes tested")
 
 
 def _one_decimal(share: float) -> str:
@@ -150,75 +206,92 @@ def _written(k: NumberArray) -> list[str]:
     return [f"{number:,}" for number in k]
 
 
+def _spans(written: Callable[[float], str], low: NumberArray, high: NumberArray) -> list[str]:
+    """Limits as text: "67.4% to 76.1%"."""
+    each = zip(map(written, low.tolist()), map(written, high.tolist()), strict=True)
+    return [f"{lower} to {upper}" for lower, upper in each]
+
+
+def _with_limits(
+    written: Callable[[float], str], middle: NumberArray, low: NumberArray, high: NumberArray
+) -> list[str]:
+    """Values with their limits: "72.0% (67.4% to 76.1%)"."""
+    each = zip(map(written, middle.tolist()), _spans(written, low, high), strict=True)
+    return [f"{value} ({span})" for value, span in each]
+
+
 def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
     """The posterior of the accuracy or other metric beside pilot, references and target."""
     estimand = findings.prediction.estimand
     in_percent = estimand.numerals is PERCENTAGES
-    form, written = (":.1%", _one_decimal) if in_percent else (":,.3~g", brief_decimal)
+    written = _one_decimal if in_percent else brief_decimal
     task, ci_prob = findings.task, findings.ci_prob
     chart = accuracy_chart(
         curves, task, target=findings.target, ci_prob=ci_prob, n_observed=_N_PILOT
     )
     posterior, *references = chart.series[: len(curves)]
     band, line, numbers = _ribbon(chart, posterior)
-    marks = [(band, _interval(ci_prob))]
+    drawn = [PageSeries(band, _interval(ci_prob))]
     if ci_prob > _INNER:
         inner = accuracy_chart(curves[0], ci_prob=_INNER).marks[0]
-        marks.append((inner, _interval(_INNER, "inner", "--band-inner")))
-    for number, (series, prediction) in enumerate(zip(references, curves[1:], strict=True)):
-        # Colour and dash go round with different periods.
-        turn, place = divmod(number, len(_DASHES))
-        color, dash = f"--reference-{place + 1}", _DASHES[(place + turn) % len(_DASHES)]
+        drawn.append(PageSeries(inner, _interval(_INNER, "inner", "--band-inner")))
+    for number, (name, prediction) in enumerate(zip(references, curves[1:], strict=True)):
+        color, dash = _reference_looks(number)
         entry = LegendEntry(f"reference-{number + 1}", prediction.estimator, color, dash=dash)
-        marks.append((chart.mark(series, "line"), entry))
-    marks.append((line, _POSTERIOR))
+        mark = chart.mark(name, "line")
+        drawn.append(PageSeries(mark, entry, [*map(written, mark.y[0].tolist())]))
+    drawn.append(PageSeries(line, _POSTERIOR, _with_limits(written, *numbers)))
     if findings.target is not None:
         name = f"target {exact_percent(findings.target)}"
         entry = LegendEntry("target", name, "--target", dash=_TARGET_DASH)
-        marks.append((chart.mark(TARGET, "line"), entry))
+        drawn.append(PageSeries(chart.mark(TARGET, "line"), entry))
     # Only the accuracy itself has a covariance.
     has_errors = estimand.metric == "accuracy"
     name = f"pilot, {interval_name(ci_prob)} (sampling)" if has_errors else "pilot"
     pilot = LegendEntry("pilot", name, "--ink", "points")
     for observed in {OBSERVED, OBSERVED_METRIC} & {*chart.series}:
-        marks.append((chart.mark(observed, "points"), pilot))
-    traces = [_trace(*pair) for pair in marks]
-    if has_errors and marks[-1][1] is pilot:
-        traces[-1]["error_y"] = _sampling_errors(task, marks[-1][0], ci_prob)
-    hover = {
-        "customdata": np.column_stack(numbers[1:]).tolist(),
-        "hovertemplate": f"%{{y{form}}} (%{{customdata[0]{form}}} to %{{customdata[1]{form}}})",
-    }
-    traces = [{**trace, **hover} if trace["meta"] == "posterior" else trace for trace in traces]
+        mark = chart.mark(observed, "points")
+        values, errors = [*map(written, mark.y[0].tolist())], None
+        if has_errors:
+            errors = _sampling_errors(task, mark, ci_prob)
+            values = _with_limits(written, mark.y[0], *errors)
+        drawn.append(PageSeries(mark, pilot, values, errors))
     grid, mean = line.x, numbers[0]
-    layout = _axes(chart.x_label, estimand.describe(), **_counts(grid, "classes"))
-    if not in_percent:
-        layout["yaxis"] |= {"tickformat": ",.3~g", "hoverformat": ",.3~g"}
-    if estimand.is_rank:
-        layout["yaxis"]["type"] = "log"
-    entries = [entry for _, entry in marks if entry is not _POSTERIOR]
+    y_axis = Axis.log if estimand.is_rank else Axis.linear
+    entries = [series.entry for series in drawn if series.entry is not _POSTERIOR]
     return PageChart(
         "accuracy",
         f"{capitalized(estimand.describe())} against the number of classes, from "
         f"{written(float(mean[0]))} on 2 to {written(float(mean[-1]))} on {grid[-1]:,} classes, "
         "with credible bands.",
-        traces,
-        layout | _vertical_line(task.n_classes, f"{task.n_classes:,} classes tested"),
+        drawn,
+        Axis.log(chart.x_label, grid, _count),
+        y_axis(estimand.describe(), _heights(drawn), exact_percent if in_percent else _plain),
+        _classes,
         (_POSTERIOR, *entries),
         ("classes", *_MEAN_AND_LIMITS),
         _rows(_written(grid), *numbers, written=written),
+        _tested(task.n_classes),
     )
 
 
-def _sampling_errors(task: SourceTask, points: Mark, ci_prob: float) -> dict[str, Any]:
-    """Normal sampling intervals of average test accuracies."""
+def _reference_looks(number: int) -> tuple[str, str]:
+    """Colour and dash of a line beside the posterior; both go round, with different periods."""
+    turn, place = divmod(number, len(_DASHES))
+    return f"--reference-{place + 1}", _DASHES[(place + turn) % len(_DASHES)]
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.10g}"
+
+
+def _sampling_errors(
+    task: SourceTask, points: Mark, ci_prob: float
+) -> tuple[FloatArray, FloatArray]:
+    """Limits of normal sampling intervals of average test accuracies."""
     (seen,) = points.y
     half = ndtri((1 + ci_prob) / 2) * np.sqrt(np.diag(task.accuracy_cov(points.x)))
-    return {
-        "type": "data", "symmetric": False, "array": (np.minimum(seen + half, 1) - seen).tolist(),
-        "arrayminus": (seen - np.maximum(seen - half, 0)).tolist(), "color": "--ink",
-        "thickness": 1.25, "width": 3,
-    }  # fmt: skip
+    return np.maximum(seen - half, 0), np.minimum(seen + half, 1)
 
 
 def reaching(posterior: Extrapolation, target: float) -> PageChart:
@@ -227,17 +300,19 @@ def reaching(posterior: Extrapolation, target: float) -> PageChart:
     (line,) = chart.marks
     grid, share = line.x, line.y[0]
     name = f"probability that accuracy is at least {exact_percent(target)}"
-    layout = _axes(chart.x_label, *chart.y_labels, **_counts(grid, "classes"))
-    layout["yaxis"]["range"] = [-0.03, 1.03]
+    entry = LegendEntry("reaching", "probability", "--posterior", width=_WIDE)
     return PageChart(
         "reaching",
         f"{name.capitalize()}, against the number of classes: {percent(share[0], 1)} on 2, "
         f"{percent(share[-1], 1)} on {grid[-1]:,}.",
-        [_trace(line, LegendEntry("reaching", "probability", "--posterior", width=_WIDE))],
-        layout | _vertical_line(posterior.n_classes, f"{posterior.n_classes:,} classes tested"),
+        [PageSeries(line, entry, [_one_decimal(value) for value in share.tolist()])],
+        Axis.log(chart.x_label, grid, _count),
+        Axis.linear(chart.y_labels[0], np.array([0.0, 1.0]), exact_percent),
+        _classes,
         (),
         ("classes", name),
         _rows(_written(grid), share),
+        _tested(posterior.n_classes),
     )
 
 
@@ -249,34 +324,37 @@ def discriminability(findings: Findings) -> PageChart:
     z = np.linspace(places[0], places[-1], _N_POINTS)
     chart = discriminability_chart(findings.model, findings.ci_prob, z=z)
     band, line, numbers = _ribbon(chart, chart.series[0])
-    room = 0.03 * (places[-1] - places[0])
-    axis = {
-        "tickvals": places.tolist(), "ticktext": [_short(number) for number in rivals],
-        "tickangle": 0, "range": [places[0] - room, places[-1] + room],
-    }  # fmt: skip
-    layout = _axes(
-        "loses to at least one in so many competitors", "share of instances, D(u)", **axis
-    )
+    drawn = [
+        PageSeries(band, interval := _interval(findings.ci_prob)),
+        PageSeries(line, _POSTERIOR, _with_limits(_one_decimal, *numbers)),
+    ]
+    axis = Axis.linear("loses to at least one in so many competitors", places, _plain)
+    ticks = [(place, _short(number)) for place, number in zip(places, rivals, strict=True)]
     limit = float(chart.mark(RESOLVED, "line").x[0])
-    layout |= _vertical_line(limit, f"seen with {findings.task.n_classes:,} classes", "top")
-    one_in = [f"{1 / ndtr(-place):,.0f}" for place in z]
-    hover = {"text": one_in, "hovertemplate": "one in %{text}: %{y:.1%}<extra></extra>"}
-    interval = _interval(findings.ci_prob)
     return PageChart(
         "discriminability",
         "Share of test instances that lose to at least one in so many random competitors, with "
         "its credible band.",
-        [_trace(band, interval), _trace(line, _POSTERIOR) | hover],
-        {**layout, "hovermode": "closest"},
+        drawn,
+        replace(axis, ticks=ticks),
+        Axis.linear("share of instances, D(u)", _heights(drawn), exact_percent),
+        lambda place: f"one in {_one_in(place)}",
         (_POSTERIOR, interval),
         ("one competitor in", *_MEAN_AND_LIMITS),
-        _rows(one_in, *numbers),
+        _rows([_one_in(place) for place in z], *numbers),
+        VerticalLine(limit, f"seen with {findings.task.n_classes:,} classes", "top"),
     )
+
+
+def _one_in(place: float) -> str:
+    return f"{1 / ndtr(-place):,.0f}"
 
 
 def _short(number: float) -> str:
     """A power of ten with few letters."""
-    return f"{number:,.0f}" if number < 10_000 else f"10<sup>{math.log10(number):.0f}</sup>"
+    if number < 10_000:
+        return f"{number:,.0f}"
+    return f"10{f'{math.log10(number):.0f}'.translate(_SUPERSCRIPTS)}"
 
 
 def predictive(findings: Findings) -> PageChart:
@@ -291,12 +369,18 @@ def predictive(findings: Findings) -> PageChart:
     pilot = LegendEntry("pilot", "pilot", "--ink", "points")
     name = f"replicates, {interval_name(findings.ci_prob)}"
     replicates = LegendEntry("replicates", name, "--band", "band")
+    drawn = [
+        PageSeries(band, replicates, _spans(_one_decimal, *band.y)),
+        PageSeries(points, pilot, [_one_decimal(value) for value in points.y[0].tolist()]),
+    ]
     return PageChart(
         "predictive",
         f"{y_label.capitalize()} against {x_label}: of the pilot, and of replicates that the "
         "model draws.",
-        [_trace(band, replicates), _trace(points, pilot)],
-        _axes(x_label, y_label, **_counts(points.x, "classes" if bare else x_label)),
+        drawn,
+        Axis.log(x_label, points.x, _count),
+        Axis.linear(y_label, _heights(drawn), exact_percent),
+        _classes if bare else lambda rank: f"{x_label} {rank:,.0f}",
         (pilot, replicates),
         (x_label, "pilot", "lower limit", "upper limit"),
         _rows(_written(points.x), *points.y, *band.y),
@@ -306,36 +390,32 @@ def predictive(findings: Findings) -> PageChart:
 def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: float) -> PageChart:
     """DET curves: FNIR against FPIR at each number of enrolled classes."""
     chart = det_chart(model, rates.k, rank=rates.rank, ci_prob=ci_prob)
-    traces: list[dict[str, Any]] = []
+    drawn: list[PageSeries] = []
     entries: list[LegendEntry] = []
     rows: list[tuple[str, ...]] = []
-    for number, (k, series) in enumerate(zip(rates.k.tolist(), chart.series, strict=False)):
-        band, line, numbers = _ribbon(chart, series)
-        turn, place = divmod(number, len(_DASHES))
-        color, dash = f"--reference-{place + 1}", _DASHES[(place + turn) % len(_DASHES)]
+    for number, (k, name) in enumerate(zip(rates.k.tolist(), chart.series, strict=False)):
+        band, line, numbers = _ribbon(chart, name)
+        color, dash = _reference_looks(number)
         # Its button shows and hides band and line.
         entry = LegendEntry(f"enrolled-{number + 1}", f"{k:,} enrolled", color, dash=dash)
-        hover = {
-            "customdata": np.column_stack(numbers[1:]).tolist(),
-            "hovertemplate": "FPIR %{x:.2~%}: FNIR %{y:.1%} (%{customdata[0]:.1%} to "
-            "%{customdata[1]:.1%})",
-        }
-        traces += [_trace(band, entry) | {"opacity": _SHADE}, _trace(line, entry) | hover]
+        values = _with_limits(_one_decimal, *numbers)
+        drawn += [PageSeries(band, entry), PageSeries(line, entry, values)]
         entries.append(entry)
         rows += [(f"{k:,}", *row) for row in _rows([percent(x, 2) for x in line.x], *numbers)]
     marks = [mark for mark in chart.marks if mark.series == BEST_WRONG]
     if marks:
         seen = LegendEntry("best-wrong", BEST_WRONG, "--ink", "points")
-        traces += [_trace(mark, seen) for mark in marks]
+        drawn += [PageSeries(mark, seen) for mark in marks]
         entries.append(seen)
-    layout = _axes(chart.x_label, *chart.y_labels, type="log", dtick=1, tickformat=".4~%")
-    layout["yaxis"] |= {"type": "log", "dtick": "D2"}
+    fpir = np.concatenate([series.mark.x for series in drawn])
     return PageChart(
         "detection",
         f"{chart.y_labels[0]} against FPIR on logarithmic axes, a curve for each number of "
         "enrolled classes, with credible bands.",
-        traces,
-        {**layout, "hovermode": "closest"},
+        drawn,
+        Axis.log(chart.x_label, fpir, exact_percent),
+        Axis.log(chart.y_labels[0], _heights(drawn), exact_percent),
+        lambda x: f"FPIR {percent(x, 2)}",
         tuple(entries),
         ("classes", "FPIR", *_MEAN_AND_LIMITS),
         rows,

@@ -479,10 +479,10 @@ def test_posterior_is_kept_when_the_report_fails(run, embeddings, monkeypatch, t
 
 
 def test_report_says_what_to_install(run, embeddings, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     code, out, err = run("report", embeddings, "--k", "500")
     assert code == 2 and out == "" and len(err.splitlines()) == 1
-    assert 'error: a report needs plotly and jinja2: pip install "classex-bayes[report]"' in err
+    assert 'error: a report needs jinja2: pip install "classex-bayes[report]"' in err
 
 
 # A process of its own

@@ -7,7 +7,6 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -45,14 +44,14 @@ def prefer(browser, scheme):
 def show(browser):
     """Open a page at a width and in a scheme."""
 
-    def show(path, width=1200, scheme="light"):
+    def show(path, width=1200, scheme="light", ready=True):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         prefer(browser, scheme)
         for kind in ("browser", "performance"):
             browser.get_log(kind)
         browser.get(path.as_uri())
-        assert browser.execute_script("return 'ready' in document.documentElement.dataset")
+        assert ready == browser.execute_script("return 'ready' in document.documentElement.dataset")
         return browser
 
     return show
@@ -68,7 +67,8 @@ def requested(browser):
 def drawn(browser, chart="accuracy"):
     """Number of curves and bands in a chart."""
     return browser.execute_script(
-        f"return document.querySelectorAll('#{chart} .scatterlayer .trace').length"
+        f"return [...document.querySelectorAll('#{chart} g[data-series]')]"
+        ".filter(one => getComputedStyle(one).display !== 'none').length"
     )
 
 
@@ -148,7 +148,7 @@ def test_nothing_sticks_out_on_a_phone(show, request, name):
         )
         assert width <= 390 and body <= 390
     widths = browser.execute_script(
-        "return [...document.querySelectorAll('.main-svg')].map(svg => svg.clientWidth)"
+        "return [...document.querySelectorAll('.chart svg')].map(svg => svg.clientWidth)"
     )
     assert widths and max(widths) <= 390
 
@@ -180,7 +180,7 @@ def test_schemes_and_contrast(show, written, scheme):
         "return [getComputedStyle(document.body).backgroundColor,"
         " [...document.querySelectorAll('h1, p, figcaption, th, td, dt, summary, .verdict')]"
         "   .map(one => getComputedStyle(one).color),"
-        " [...document.querySelectorAll('.chart .xtick text')].map(one => one.style.fill)]"
+        " [...document.querySelectorAll('.chart span')].map(one => getComputedStyle(one).color)]"
     )
     ground = luminance(paper)
     assert (ground > 0.9) if scheme == "light" else (ground < 0.02)
@@ -192,11 +192,31 @@ def test_schemes_and_contrast(show, written, scheme):
 
 def test_a_change_of_scheme_is_followed(show, written):
     browser = show(written)
-    fill = "return document.querySelector('#accuracy .xtick text').style.fill"
-    light = browser.execute_script(fill)
+    stroke = "return getComputedStyle(document.querySelector('#accuracy .dots')).stroke"
+    light = browser.execute_script(stroke)
     prefer(browser, "dark")
-    WebDriverWait(browser, 10).until(lambda _: luminance(browser.execute_script(fill)) > 0.5)
-    assert luminance(light) < 0.1
+    assert luminance(browser.execute_script(stroke)) > 0.5 and luminance(light) < 0.1
+
+
+def test_pointing_reads_the_values(show, written):
+    browser = show(written)
+    plot = browser.find_element("css selector", "#accuracy .plot")
+    curve = browser.execute_script(
+        "return JSON.parse(document.getElementById('numbers').textContent).curve"
+    )
+    # A little right of the left end, where the grid has each number of classes.
+    place = -plot.size["width"] // 2 + 30
+    ActionChains(browser).move_to_element_with_offset(plot, place, 0).perform()
+    first, *lines = plot.find_element("css selector", ".reading").text.splitlines()
+    (row,) = (row for row in curve if first == f"{row['k']:,} classes")
+    shown = f"posterior mean: {100 * row['mean']:.1f}% ({100 * row['lower']:.1f}% to "
+    assert lines[0].startswith(shown) and any(line.startswith("ClassExReg: ") for line in lines)
+    browser.find_element("css selector", "button[data-series=posterior]").click()
+    ActionChains(browser).move_to_element_with_offset(plot, place, 0).perform()
+    read = plot.find_element("css selector", ".reading")
+    assert "ClassExReg: " in read.text and "posterior" not in read.text
+    ActionChains(browser).move_to_element(browser.find_element("tag name", "h1")).perform()
+    assert not read.is_displayed()
 
 
 def test_the_keyboard_reaches_everything(show, written):
@@ -240,18 +260,28 @@ def test_structure_is_told(show, written):
     assert problems == []
 
 
-def test_print_is_light_and_still(show, written):
+def test_print_is_light_and_has_no_controls(show, written):
     browser = show(written, scheme="dark")
     pdf = browser.execute_cdp_cmd("Page.printToPDF", {})["data"]
     assert pdf.startswith("JVBERi")
-    state = (
-        "const svg = document.querySelector('#accuracy .main-svg');"
-        "return [svg.clientWidth, document.querySelector('#accuracy .xtick text').style.fill,"
-        " document.querySelectorAll('#accuracy .drag').length]"
-    )
-    before = browser.execute_script(state)
-    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
-    width, color, handles = browser.execute_script(state)
-    assert width == 640 and luminance(color) < 0.1 and handles == 0
-    browser.execute_script("dispatchEvent(new Event('afterprint'))")
-    assert browser.execute_script(state) == before
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        height, color, controls = browser.execute_script(
+            "const of = (what) => document.querySelector(what);"
+            "return [of('#accuracy').clientHeight,"
+            " getComputedStyle(of('#accuracy .dots')).stroke,"
+            " [of('.ask'), of('.asked')].filter(one => one.checkVisibility()).length]"
+        )
+        assert height == 320 and luminance(color) < 0.1 and controls == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_charts_are_seen_without_a_script(show, written, tmp_path):
+    path = tmp_path / "still.html"
+    text = written.read_text(encoding="utf-8")
+    path.write_text(text.replace("<script>", '<script type="text/plain">'), encoding="utf-8")
+    browser = show(path, ready=False)
+    assert drawn(browser) == 8
+    controls = browser.find_elements("css selector", ".ask, .paste button")
+    assert controls and not any(control.is_displayed() for control in controls)

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import ndtri
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
@@ -16,6 +18,7 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.report import page_charts
+from classex_bayes.report.chart_axes import Axis
 from classex_bayes.report.findings import findings_of
 from classex_bayes.report.page import write_report
 from classex_bayes.report.verdicts import convergence_sentence
@@ -98,32 +101,87 @@ def test_headline_is_about_the_farthest(page, fitted):
     assert f"5,000 {100 * mean:.1f}% {100 * lower:.1f}% to {100 * upper:.1f}%" in page.visible_text
 
 
-def test_curves_are_those_of_the_model(page, fitted, pilot):
-    figure = page.json("figures")["accuracy"]
-    traces = {trace["meta"]: trace for trace in figure["traces"]}
-    assert set(traces) == {
+def test_curves_are_those_of_the_model(page, written, read_chart, fitted, pilot):
+    text = written.read_text(encoding="utf-8")
+    drawn = read_chart(text, "accuracy")
+    assert set(drawn) == {
         "interval", "inner", "reference-1", "reference-2", "reference-3", "posterior", "target",
         "pilot",
     }  # fmt: skip
-    x = np.array(traces["posterior"]["x"])
-    assert set(K) <= set(x) and x[0] == 2 and x[-1] == 5000
-    predicted = fitted.predict(x)
-    assert_allclose(traces["posterior"]["y"], predicted.mean)
+    curve = page.json("numbers")["curve"]
+    grid = np.array([row["k"] for row in curve])
+    assert set(K) <= set(grid) and grid[0] == 2 and grid[-1] == 5000
+    predicted = fitted.predict(grid)
+    close = {"atol": 2e-4}  # what a drawing can show
+    x, y = drawn["posterior"]["line"]
+    assert_allclose(x, np.log10(grid), atol=1e-3)
+    assert_allclose(y, predicted.mean, **close)
     for key, prob in (("interval", 0.8), ("inner", 0.5)):
         bounds = predicted.interval(prob, "eti")
         outline = [*bounds["upper"], *bounds["lower"][::-1]]
-        assert_allclose(traces[key]["y"], outline)
-    seen = traces["pilot"]
-    assert_allclose(seen["y"], pilot.task.accuracy(np.array(seen["x"])))
+        assert_allclose(drawn[key]["band"][1], outline, **close)
+    assert_allclose(drawn["target"]["line"][1], 0.6, **close)
+    k = np.rint(10 ** drawn["pilot"]["dots"][0]).astype(int)
+    seen = pilot.task.accuracy(k)
+    assert_allclose(drawn["pilot"]["dots"][1], seen, **close)
     # 80% of a normal law lie within 1.2816 standard deviations.
-    sd = np.sqrt(np.diag(pilot.task.accuracy_cov(np.array(seen["x"]))))
-    assert_allclose(seen["error_y"]["arrayminus"], 1.2815515655446004 * sd)
-    tail = {t["meta"]: t for t in page.json("figures")["discriminability"]["traces"]}["posterior"]
-    z_of_1_in_100 = 2.3263478740408408
+    half = 1.2815515655446004 * np.sqrt(np.diag(pilot.task.accuracy_cov(k)))
+    low, high = drawn["pilot"]["error"][1].reshape(-1, 2).T
+    assert_allclose(low, seen - half, **close)
+    assert_allclose(high, np.minimum(seen + half, 1), **close)
+    z, share = read_chart(text, "discriminability", lambda n: -ndtri(1 / np.array(n)))["posterior"][
+        "line"
+    ]
     expected = float(fitted.discriminability(0.99).mean())
-    assert np.interp(z_of_1_in_100, tail["x"], tail["y"]) == pytest.approx(expected, abs=1e-3)
-    reached = page.json("figures")["reaching"]["traces"][0]
-    assert_allclose(reached["y"], predicted.prob_at_least(0.6))
+    assert np.interp(-ndtri(0.01), z, share) == pytest.approx(expected, abs=1e-3)
+    _, reached = read_chart(text, "reaching")["reaching"]["line"]
+    assert_allclose(reached, predicted.prob_at_least(0.6), **close)
+
+
+def test_values_under_the_pointer_are_those_of_the_curves(page, fitted):
+    readings = page.json("readings")
+    (posterior,) = (r for r in readings["accuracy"] if r["series"] == "posterior")
+    for row, k, text in zip(
+        page.json("numbers")["curve"], posterior["x"], posterior["y"], strict=True
+    ):
+        assert k == f"{row['k']:,} classes"
+        stated = [float(value) for value in re.findall(r"[\d.]+", text)]
+        assert stated == pytest.approx(
+            [100 * row[name] for name in ("mean", "lower", "upper")], abs=0.0501
+        )
+    (tail,) = readings["discriminability"]
+    assert tail["x"][0] == "one in 2" and tail["x"][-1] == "one in 10,000"
+
+
+def test_a_page_is_small_and_is_drawn_without_a_script(written, page):
+    assert written.stat().st_size < 300_000
+    assert page.tags["g"] >= 8 and "needs JavaScript" not in page.visible_text
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        ([2, 5000], ["10", "100", "1,000"]),
+        ([2, 60], ["2", "5", "10", "20", "50"]),
+        ([31, 39], ["31", "32", "33", "34", "35", "36", "37", "38", "39"]),
+        ([2, 10**9], ["100", "10,000", "1,000,000", "100,000,000"]),
+        ([7, 7], ["6.8", "7", "7.2", "7.4"]),
+    ],
+)
+def test_numbers_beside_a_logarithmic_axis(values, numbers):
+    axis = Axis.log("k", np.array(values), lambda k: f"{k:,.10g}")
+    assert set(numbers) >= {text for _, text in axis.numbers} and len(axis.numbers) >= 1
+    for place, text in axis.numbers:
+        share = (np.log10(float(text.replace(",", ""))) - axis.low) / (axis.high - axis.low)
+        assert place == pytest.approx(100 * share)
+    if max(values) > min(values):
+        assert len(axis.numbers) >= 2
+
+
+def test_axes_of_one_value_and_of_none_at_zero():
+    assert Axis.linear("share", np.array([1.0, 1.0]), str).numbers
+    rates = Axis.log("FPIR", np.array([0.0, 0.001, 0.1]), str)
+    assert rates.low > -3.1 and rates.places(np.array([0.0])).tolist() == [-100.0]
 
 
 def test_record_method_and_citation(page):
@@ -150,13 +208,12 @@ def test_the_same_fit_gives_the_same_page(written, fitted, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.html", "c.html"]
 
 
-def test_without_target_and_references(fitted, tmp_path):
+def test_without_target_and_references(fitted, read_chart, tmp_path):
     path = write_report(fitted, 300, tmp_path / "a.html", references=[], ci_prob=0.4)
-    page = Page(path.read_text(encoding="utf-8"))
-    assert "reaching" not in page.json("figures") and "classes_until" not in page.json("numbers")
-    assert [t["meta"] for t in page.json("figures")["accuracy"]["traces"]] == [
-        "interval", "posterior", "pilot",
-    ]  # fmt: skip
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    assert "reaching" not in page.json("readings") and "classes_until" not in page.json("numbers")
+    assert list(read_chart(text, "accuracy")) == ["interval", "posterior", "pilot"]
 
 
 def test_a_bare_curve(fitted_curve, tmp_path):
@@ -213,9 +270,8 @@ def test_refused(fitted, fitted_dirichlet, pilot, small_task, tmp_path):
     assert not page.exists()
 
 
-@pytest.mark.parametrize("missing", ["plotly", "jinja2"])
-def test_what_to_install(fitted, monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
+def test_what_to_install(fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r'pip install "classex-bayes\[report\]"'):
         write_report(fitted, 9, "never.html")
 
