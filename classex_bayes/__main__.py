@@ -1,6 +1,20 @@
-"""`python -m classex_bayes` is the command line."""
+"""`classex-bayes`, or `python -m classex_bayes`, is the command line."""
 
-from classex_bayes.cli import main
+import sys
+
+from classex_bayes.exceptions import require_extra
+
+
+def main() -> None:
+    """Run the command line, or say which extra it needs."""
+    try:
+        require_extra("cli", "the command line", "typer")
+    except ImportError as error:
+        sys.exit(f"error: {error}")
+    from classex_bayes.cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,6 +79,19 @@ def interrupted_whole(what: str) -> Iterator[None]:
         yield
     except Interrupted:
         raise Interrupted(f"{what} was interrupted before it was finished") from None
+
+
+def require_extra(extra: str, use: str, *modules: str) -> None:
+    """Raise unless modules can be imported: `use` needs them, and the extra installs them."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            name = module.split(".")[0]
+            package = {"sklearn": "scikit-learn"}.get(name, name)
+            raise ImportError(
+                f'{use} needs {package}: pip install "classex-bayes[{extra}]"', name=name
+            ) from error
 
 
 class DataWarning(UserWarning):

@@ -195,7 +195,8 @@ def modules_after(code):
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", shown], capture_output=True, text=True, check=True
     )
-    assert run.stderr == ""
+    # The first process on a machine tells that it compiles.
+    assert not [line for line in run.stderr.splitlines() if not line.startswith("compiling")]
     return set(run.stdout.split())
 
 
@@ -215,7 +216,7 @@ def test_only_bayes_loads_pymc():
     assert not modules_after(code) & (SAMPLING - {"jax"} | {"arviz_plots", "matplotlib"})
 
 
-def test_a_fit_does_without_pymc():
+def test_a_fit_loads_what_it_needs():
     code = (
         "import classex_bayes as cb\n"
         "task = cb.SourceTask.from_ranks([1, 2, 3, 1, 6], range(5), n_classes=10,"
@@ -224,7 +225,8 @@ def test_a_fit_does_without_pymc():
         "import warnings; warnings.simplefilter('ignore')\n"
         "model.fit(task, draws=50, tune=50, chains=1, random_seed=1, progressbar=False).predict(9)"
     )
-    assert not modules_after(code) & {"pymc", "pytensor"}
+    other_questions = {"h5py", "h5netcdf", "typer", "rich", "joblib"}
+    assert not modules_after(code) & {"pymc", "pytensor", *other_questions}
 
 
 def test_arrays_in_memory_load_no_dask():

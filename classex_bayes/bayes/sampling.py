@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import nutpie
 import xarray as xr
-from rich.console import Console
-from rich.progress import Progress
 
 from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
@@ -176,6 +174,9 @@ def _bar(settings: SamplerSettings) -> Iterator[dict[str, Any]]:
     if not (settings.progressbar and sys.stderr.isatty()):
         yield {"progress_bar": settings.progressbar}
         return
+    from rich.console import Console
+    from rich.progress import Progress
+
     total = settings.chains * (settings.tune + settings.draws)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("sampling", total=total)

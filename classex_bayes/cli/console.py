@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import math
 import re
 import sys
@@ -27,6 +28,7 @@ class Terminal:
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json = quiet, as_json
+        logging.getLogger("classex_bayes").setLevel(logging.ERROR if quiet else logging.NOTSET)
         # Wider than terminals: lines that are too long wrap there, and nothing is cut.
         self._results = Console(soft_wrap=True, width=_WIDTH)
         self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)

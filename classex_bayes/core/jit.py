@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numba
@@ -22,13 +23,16 @@ class SpareCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Compiled function, or None."""
+        kept = None
         try:
-            return super().load_overload(sig, target_context)
+            kept = super().load_overload(sig, target_context)
         except Exception as error:  # a damaged file may raise anything
             _tell(error)
             with suppress(Exception):
                 self.flush()  # so that the function can be kept anew
-            return None
+        if kept is None:
+            _announce()
+        return kept
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled function, if there is room."""
@@ -36,6 +40,14 @@ class SpareCache(FunctionCache):
             super().save_overload(sig, data)
         except Exception as error:  # a full disk, a folder that was taken away
             _tell(error)
+
+
+@cache
+def _announce() -> None:
+    """Say once, before the wait, what is waited for."""
+    logging.getLogger("classex_bayes").warning(
+        "compiling for some seconds; later runs on this machine start at once"
+    )
 
 
 def _tell(error: Exception) -> None:

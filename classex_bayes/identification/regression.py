@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import svd
 
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.typing import FloatArray, IntArray
 
 _RIDGE_PENALTIES = np.logspace(-4, 3, 15)  # per training instance
@@ -98,13 +98,9 @@ def elastic_net(
     For each response; scikit-learn's parametrisation. `alphas` are the candidates; by default 100
     down from the smallest that leaves no feature in to a thousandth of it.
     """
-    try:
-        from sklearn.linear_model import enet_path
-    except ImportError:
-        raise ImportError(
-            "method='elastic_net' needs scikit-learn; pip install "
-            '"classex-bayes[identification]", or use method="ridge"'
-        ) from None
+    require_extra("identification", "method='elastic_net' (not 'ridge')", "sklearn.linear_model")
+    from sklearn.linear_model import enet_path
+
     n, q = responses.shape
     everything = np.arange(n)
     parts = [_standardised(features, train, test) for train, test in folds]

@@ -13,12 +13,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import h5py
 import numpy as np
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.lost_chunks import refuse_lost_chunks, refuse_unwritten
-from classex_bayes.io.whole_files import require_zarr
+from classex_bayes.io.whole_files import require_hdf5, require_zarr
 from classex_bayes.typing import NumberArray
 
 
@@ -140,6 +139,9 @@ def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
 
     The file stays open as long as one of its matrices is in use.
     """
+    require_hdf5()
+    import h5py
+
     with readable(path), ExitStack() as stack:
         file = h5py.File(path, "r")
         stack.callback(file.close)  # so that a file that is refused can be written anew
@@ -194,7 +196,9 @@ def _loaded(array: Any, path: Path) -> Any:
     in_file = hasattr(array, "shape") and not isinstance(array, np.ndarray)
     if in_file and np.ndim(array) == 2 and math.prod(array.shape) > 1:
         return FileMatrix(array, path)
-    if isinstance(array, h5py.Dataset):
+    if hasattr(array, "asstr"):  # a dataset of HDF5
+        import h5py
+
         is_text = h5py.check_string_dtype(array.dtype) is not None
         array = (array.asstr("utf-8") if is_text else array)[()]
     elif hasattr(array, "metadata"):

@@ -6,14 +6,15 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import h5py
+from typing import TYPE_CHECKING, Any
 
 from classex_bayes.exceptions import DataError
 
+if TYPE_CHECKING:  # who passes a dataset has imported it
+    import h5py
 
-def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
+
+def refuse_unwritten(array: "h5py.Dataset", name: str) -> None:
     """Raise where a dataset of HDF5 is not wholly stored."""
     refuse_external(array, name)
     if array.is_virtual:
@@ -26,7 +27,7 @@ def refuse_unwritten(array: h5py.Dataset, name: str) -> None:
             raise DataError(f"{name}: {expected - written} of {expected} chunks were never written")
 
 
-def refuse_external(array: h5py.Dataset, name: str) -> None:
+def refuse_external(array: "h5py.Dataset", name: str) -> None:
     """Raise where the values of a dataset are bytes of other files, which may be any files.
 
     HDF5 reads zeros where these files end.
@@ -67,7 +68,9 @@ def _number_of_chunks(array: Any) -> int:
     return math.prod(math.ceil(n / size) for n, size in zip(array.shape, sizes, strict=True))
 
 
-def _refuse_lost_sources(array: h5py.Dataset, name: str) -> None:
+def _refuse_lost_sources(array: "h5py.Dataset", name: str) -> None:
+    import h5py
+
     mapped = 0
     for source in array.virtual_sources():
         # Patterns of names end where the files do, and the shape of the dataset with them.
@@ -97,7 +100,9 @@ def _places(folder: Path, file_name: str) -> Iterator[Path]:
                 yield file
 
 
-def _refuse_lost_source(file: h5py.File, path: str, size: int, name: str, where: str) -> None:
+def _refuse_lost_source(file: "h5py.File", path: str, size: int, name: str, where: str) -> None:
+    import h5py
+
     source = file.get(path)
     if not isinstance(source, h5py.Dataset):
         raise DataError(f"{name}: {where} is missing")

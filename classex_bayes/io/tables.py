@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_array
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.arrays import names_or_numbers, readable
 from classex_bayes.task.class_labels import refuse_unnamed
 
@@ -95,12 +95,7 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
 
 def read_parquet(path: Path) -> dict[str, Any]:
     """Read the arrays of a .parquet file."""
-    try:
-        import pyarrow  # noqa: F401, since only its presence is asked
-    except ImportError:
-        raise ImportError(
-            'reading .parquet needs pyarrow: pip install "classex-bayes[parquet]"'
-        ) from None
+    require_extra("parquet", "reading .parquet", "pyarrow")
     with readable(path):
         table = pd.read_parquet(path, engine="pyarrow")
         if "y" in table:

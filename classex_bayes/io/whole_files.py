@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import h5netcdf
-import h5py
 import xarray as xr
 
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.lost_chunks import refuse_external, refuse_lost_chunks
 
 
@@ -52,7 +50,7 @@ def write_tree(
     `seal` makes attributes of the root, such as a checksum, from the tree as netCDF gives it back:
     with attributes and text in the form that files have.
     """
-    _require_ending(path)
+    _require_library(path)
     with _replacing(path) as new:
         if path.suffix == ".nc":
             # HDF5 takes the process down where a disk is full; made in memory, it never sees one.
@@ -61,8 +59,8 @@ def write_tree(
                 content = _with_attributes(content, seal(_read_netcdf(content)))
             new.write_bytes(content)
         else:
-            require_zarr()
             if seal is not None:
+                require_hdf5()
                 tree = _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
                 tree.attrs.update(seal(tree))
             tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
@@ -78,11 +76,9 @@ def write_text(text: str, path: Path) -> Path:
 
 def read_tree(path: Path) -> xr.DataTree:
     """Read a DataTree into memory from netCDF (.nc) or zarr (.zarr)."""
-    _require_ending(path)
+    _require_library(path)
     if not _exists(path):
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
-    if path.suffix == ".zarr":
-        require_zarr()
     try:
         if path.suffix == ".nc":
             # From bytes: a name that is no UTF-8 would not reach the library.
@@ -99,6 +95,8 @@ def read_tree(path: Path) -> xr.DataTree:
 
 def _with_attributes(content: bytes, attributes: Mapping[str, Any]) -> bytes:
     """The bytes of a netCDF file with more attributes of its root."""
+    import h5netcdf
+
     file = io.BytesIO(content)
     with h5netcdf.File(file, "a") as root:
         root.attrs.update(attributes)
@@ -106,15 +104,16 @@ def _with_attributes(content: bytes, attributes: Mapping[str, Any]) -> bytes:
 
 
 def _read_netcdf(content: bytes) -> xr.DataTree:
+    import h5py
+
+    def refuse(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            refuse_external(item, name)
+
     with h5py.File(io.BytesIO(content)) as file:
-        file.visititems(_refuse_external)
+        file.visititems(refuse)
     with xr.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
         return _without_encodings(tree.load())
-
-
-def _refuse_external(name: str, item: Any) -> None:
-    if isinstance(item, h5py.Dataset):
-        refuse_external(item, name)
 
 
 def _without_encodings(tree: xr.DataTree) -> xr.DataTree:
@@ -131,8 +130,13 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _require_ending(path: Path) -> None:
-    if path.suffix not in (".nc", ".zarr"):
+def _require_library(path: Path) -> None:
+    """Raise where the ending is no format of results, or what reads and writes it is missing."""
+    if path.suffix == ".nc":
+        require_hdf5()
+    elif path.suffix == ".zarr":
+        require_zarr()
+    else:
         raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
 
 
@@ -146,9 +150,9 @@ def _refuse_lost_chunks(path: Path) -> None:
 
 def require_zarr() -> None:
     """Raise where zarr is not installed, and say how it is."""
-    try:
-        import zarr  # noqa: F401, since only its presence is asked
-    except ImportError:
-        raise ImportError(
-            'writing and reading .zarr needs zarr: pip install "classex-bayes[zarr]"'
-        ) from None
+    require_extra("zarr", "writing and reading .zarr", "zarr")
+
+
+def require_hdf5() -> None:
+    """Raise where the libraries of HDF5 are not installed, and say how they are."""
+    require_extra("files", "writing and reading netCDF and HDF5", "h5netcdf", "h5py")

@@ -12,7 +12,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import logsumexp
 
 from classex_bayes.arguments import finite_matrix, number, numbers, one_of, positive, share
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.task.class_labels import encode_labels
 from classex_bayes.typing import FloatArray
 
@@ -218,12 +218,9 @@ def logistic_scores(train: Any, train_y: Any, test: Any, *, penalty: float = 1.0
     >>> logistic_scores(train, [0, 0, 1, 1, 2, 2], [[-2.0], [5.0]]).argmax(axis=1).tolist()
     [0, 2]
     """
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError:
-        raise ImportError(
-            'logistic_scores needs scikit-learn; pip install "classex-bayes[identification]"'
-        ) from None
+    require_extra("identification", "logistic_scores", "sklearn.linear_model")
+    from sklearn.linear_model import LogisticRegression
+
     weight = number(penalty, "penalty", 1e-12, whole=False)
     classes, probes = _by_class(train, train_y, test)
     labels = np.repeat(np.arange(len(classes)), [len(members) for members in classes])

@@ -1,5 +1,9 @@
 """Compiled functions work with and without a place to keep them."""
 
+import os
+import subprocess
+import sys
+
 import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
@@ -53,6 +57,28 @@ def test_a_damaged_or_full_cache_is_done_without(damage, tmp_path, monkeypatch):
     third = compiled()(function)
     assert third(5.0) == 2.5
     assert sum(third.stats.cache_hits.values()) == (damage != "full")  # kept anew
+
+
+def test_the_wait_for_the_compiler_is_told_once_and_only_then(tmp_path):
+    (tmp_path / "work.py").write_text(
+        "from classex_bayes.core.jit import compiled\n"
+        "@compiled()\ndef half(x):\n    return x / 2\n"
+        "@compiled()\ndef twice(x):\n    return x * 2\n"
+        "print(twice(half(3.0)), twice(4))\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    first, later = (
+        subprocess.run(
+            [sys.executable, "-c", "import work"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    assert first.stdout == later.stdout == "3.0 8\n"
+    assert first.stderr.splitlines() == [
+        "compiling for some seconds; later runs on this machine start at once"
+    ]
+    assert later.stderr == ""
 
 
 def test_another_numba_keeps_functions_in_its_own_cache(tmp_path, monkeypatch):

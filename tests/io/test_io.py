@@ -1,14 +1,16 @@
 """Files of scores: every documented format is its constructor, and bad ones are one clear error."""
 
+import sys
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from helpers import assert_same_task
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.io import read_task
+from classex_bayes.io import read_task, read_tree, write_tree
 from classex_bayes.task.source_task import SourceTask
 
 RNG = np.random.default_rng(0)
@@ -356,3 +358,14 @@ def test_a_table_of_ranks_is_told_where_ranks_go(tmp_path):
     (tmp_path / "ranks.csv").write_text("rank,y\n1,0\n3,1\n2,2\n")
     with pytest.raises(DataError, match=r"'rank' alone beside y.*ranks go into an \.npz file"):
         read_task(tmp_path / "ranks.csv")
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_files_of_results_say_what_to_install(ending, tmp_path, monkeypatch):
+    path, extra = tmp_path / f"a.{ending}", {"nc": "files", "zarr": "zarr"}[ending]
+    tree = xr.DataTree(xr.Dataset({"a": 1.0}))
+    monkeypatch.setitem(sys.modules, {"nc": "h5netcdf", "zarr": "zarr"}[ending], None)
+    for work in (lambda: write_tree(tree, path), lambda: read_tree(path)):
+        with pytest.raises(ImportError, match=rf'pip install "classex-bayes\[{extra}\]"'):
+            work()
+    assert not path.exists()

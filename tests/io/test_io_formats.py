@@ -490,9 +490,12 @@ def test_archives_larger_than_memory(tmp_path, monkeypatch):
         read_task(path)
 
 
-@pytest.mark.parametrize(("module", "extra"), [("zarr", "zarr"), ("pyarrow", "parquet")])
-def test_missing_extras_say_what_to_install(module, extra, tmp_path, monkeypatch):
-    (tmp_path / f"a.{extra}").write_text("")
+@pytest.mark.parametrize(
+    ("module", "extra", "ending"),
+    [("zarr", "zarr", "zarr"), ("pyarrow", "parquet", "parquet"), ("h5py", "files", "h5")],
+)
+def test_missing_extras_say_what_to_install(module, extra, ending, tmp_path, monkeypatch):
+    (tmp_path / f"a.{ending}").write_text("")
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf'pip install "classex-bayes\[{extra}\]"'):
-        read_task(tmp_path / f"a.{extra}")
+    with pytest.raises(ImportError, match=rf'{module}: pip install "classex-bayes\[{extra}\]"'):
+        read_task(tmp_path / f"a.{ending}")

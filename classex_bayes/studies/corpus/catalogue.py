@@ -2,11 +2,10 @@
 
 import re
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
-from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.exceptions import DataError, DataWarning, require_extra, warn
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe
 
@@ -51,8 +50,8 @@ def recipe(name: str, folder: Path) -> Recipe:
     if name not in by_name:
         raise DataError(f"populations: found {name!r}, expected names among {', '.join(by_name)}")
     made = (folder / f"{name}.npz").exists()
-    if by_name[name].scikit_learn and not made and find_spec("sklearn") is None:
-        raise ImportError(f'{name} needs scikit-learn; pip install "classex-bayes[corpus]"')
+    if by_name[name].scikit_learn and not made:
+        require_extra("corpus", name, "sklearn")
     return by_name[name]
 
 
