@@ -4,11 +4,13 @@ All have one prior. Draws of one posterior, reweighted by likelihoods, are then 
 and the likelihoods of all draws are one matrix product.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from arviz_stats.base import array_stats
 from scipy.special import logsumexp
 
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
 from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
 from classex_bayes.typing import FloatArray
 
@@ -33,48 +35,56 @@ class LawPool:
     Journal of Machine Learning Research 25(72), 2024 (Pareto-smoothed importance sampling).
     """
 
-    def __init__(self) -> None:
-        self._data: list[BernsteinData] = []
-        self._size: list[int] = []
-        self.laws: FloatArray = np.zeros((0, 0))  # (n, m)
-        self._log_likelihood: FloatArray = np.zeros((0, 0))  # (n, J)
+    def __init__(self, bin_probabilities: Mapping[int, FloatArray]) -> None:
+        """Start without draws; `bin_probabilities` (n_bins, m) of the basis are by k1."""
+        self._bin_probabilities = bin_probabilities
+        self._data: list[tuple[int, FloatArray]] = []  # of each posterior: k1, counts (n_bins,)
+        self._laws: list[FloatArray] = []
+        # Logarithms are most of the work: taken once of each draw, they serve all posteriors.
+        self._log_shares: dict[int, list[FloatArray]] = {k1: [] for k1 in bin_probabilities}
         self._log_z: FloatArray = np.zeros(0)
         self._log_mixture: FloatArray = np.zeros(0)  # (n,): law of the draws, over the prior
 
-    def add(self, data: BernsteinData, laws: FloatArray) -> None:
-        """Add draws (n_j, m) of the posterior under these data."""
-        own = data.log_likelihood(laws)
-        if self._data:
-            of_others = np.transpose([other.log_likelihood(laws) for other in self._data])
-            before = data.log_likelihood(self.laws)
-            self._log_likelihood = np.block(
-                [[self._log_likelihood, before[:, None]], [of_others, own[:, None]]]
-            )
-            self.laws = np.concatenate([self.laws, laws])
-        else:
-            self.laws, self._log_likelihood = laws, own[:, None]
-        self._data.append(data)
-        self._size.append(own.size)
+    @property
+    def laws(self) -> FloatArray:
+        """All draws of the mixture weights, (n, m)."""
+        return np.concatenate(self._laws)
+
+    def add(self, n_classes: int, counts: FloatArray, laws: FloatArray) -> None:
+        """Add draws (n_j, m) of the posterior under a pilot of k1 classes with these counts."""
+        self._data.append((n_classes, counts))
+        self._laws.append(laws)
+        for k1, matrix in self._bin_probabilities.items():
+            shares = np.maximum(laws @ matrix.T, SMALLEST_SHARE)
+            self._log_shares[k1].append(np.log(shares, out=shares))
+        own = self._log_shares[n_classes][-1] @ counts
         # The harmonic mean of the likelihoods is right for draws of this posterior alone.
         self._log_z = np.append(self._log_z, np.log(own.size) - logsumexp(-own))
 
+    def _log_likelihood(self, n_classes: int, counts: FloatArray) -> FloatArray:
+        """Log-likelihood of all draws, (n,)."""
+        return np.concatenate([log_shares @ counts for log_shares in self._log_shares[n_classes]])
+
     def solve(self) -> None:
         """Find the marginal likelihood Z of each posterior, up to a common factor."""
-        log_size = np.log(self._size)
+        size = np.array([laws.shape[0] for laws in self._laws])
+        log_size = np.log(size)
+        log_likelihood = np.stack([self._log_likelihood(*of) for of in self._data], axis=1)
         for _ in range(_MOST_ROUNDS):
-            terms = self._log_likelihood + (log_size - self._log_z)
+            terms = log_likelihood + (log_size - self._log_z)
             top = terms.max(axis=1)
             share = np.exp(terms - top[:, None])
-            factor = np.ones(len(self._size))
+            factor = np.ones(size.size)
             for _ in range(_STEPS):  # matrix products between two passes of exponentials
-                factor = share.T @ (1 / (share @ (1 / factor))) / self._size
+                factor = share.T @ (1 / (share @ (1 / factor))) / size
             self._log_z += np.log(factor)
             if np.ptp(np.log(factor)) < _TOLERANCE:
                 break
-        self._log_mixture = logsumexp(self._log_likelihood + (log_size - self._log_z), axis=1)
+        self._log_mixture = logsumexp(log_likelihood + (log_size - self._log_z), axis=1)
 
-    def weights(self, log_likelihood: FloatArray) -> tuple[FloatArray, bool]:
+    def weights(self, n_classes: int, counts: FloatArray) -> tuple[FloatArray, bool]:
         """Weights (n,) of the draws for another posterior, and whether they can be relied on."""
+        log_likelihood = self._log_likelihood(n_classes, counts)
         log_weight, pareto_k = array_stats.psislw(self._log_mixture - log_likelihood)
         weight = np.exp(log_weight - log_weight.max())
         weight /= weight.sum()

@@ -151,42 +151,38 @@ def _in_turn(
     sizes = {pilot.n_classes for pilot in pilots}
     matrix = {size: basis.bin_probabilities(loss_bins(size), size) for size in sizes}
     accuracy = {size: basis.accuracy(np.array([size, k])) for size in sizes}
-    pool = LawPool()
+    pool = LawPool(matrix)
     of_population: set[int] = set()  # whose population was fitted
     left = sorted(range(len(pilots)), key=lambda place: pilots[place].size)
     while left:
         spread = np.linspace(0, len(left) - 1, _FITS_AT_ONCE).round().astype(int)
         chosen = [left[place] for place in np.unique(spread)]
         final = of_population.intersection(chosen)
-        data = [
-            _data(pilots[place], matrix[pilots[place].n_classes], own=place in final)
-            for place in chosen
+        counts = [_counts(pilots[place], own=place in final) for place in chosen]
+        cases = [
+            (prior, BernsteinData(matrix[pilots[p].n_classes], c, 1.0), settings, pilots[p].seed)
+            for p, c in zip(chosen, counts, strict=True)
         ]
-        cases = [(prior, d, settings, pilots[p].seed) for p, d in zip(chosen, data, strict=True)]
-        laws = in_parallel(_laws, cases, n_jobs, "fits", False, threads=True)
-        for fitted, drawn in zip(data, laws, strict=True):
-            pool.add(fitted, drawn)
+        fits = in_parallel(_laws, cases, n_jobs, "fits", False, threads=True)
+        for place, fitted, laws in zip(chosen, counts, fits, strict=True):
+            pool.add(pilots[place].n_classes, fitted, laws)
         pool.solve()
         of_population.update(chosen)
-        log_shares = {
-            size: np.log(np.maximum(pool.laws @ of.T, 1e-300)) for size, of in matrix.items()
-        }
+        of_laws = {size: pool.laws @ of.T for size, of in accuracy.items()}
         waiting = []
         for place in left:
             pilot = pilots[place]
-            weight, reliable = pool.weights(log_shares[pilot.n_classes] @ pilot.counts)
+            weight, reliable = pool.weights(pilot.n_classes, pilot.counts)
             if reliable or place in final:
-                yield place, _equally_weighted(pool.laws @ accuracy[pilot.n_classes].T, weight)
+                yield place, _equally_weighted(of_laws[pilot.n_classes], weight)
             else:
                 waiting.append(place)
         left = waiting
 
 
-def _data(pilot: SimulatedPilot, matrix: FloatArray, own: bool) -> BernsteinData:
-    """Data of a pilot, or of its population: less of them, so that others are covered."""
-    if own:
-        return BernsteinData(matrix, pilot.counts, 1.0)
-    return BernsteinData(matrix, pilot.size * pilot.bins, _WIDENING)
+def _counts(pilot: SimulatedPilot, own: bool) -> FloatArray:
+    """Counts of a pilot, or of its population: fewer of them, so that others are covered."""
+    return pilot.counts if own else pilot.size * pilot.bins / _WIDENING
 
 
 def _laws(prior: Prior, data: BernsteinData, settings: SamplerSettings, seed: int) -> FloatArray:
