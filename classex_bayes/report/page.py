@@ -12,7 +12,7 @@ from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import Estimator, require_estimator
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.report.contents import contents
@@ -149,10 +149,7 @@ def write_report(
 
 def require_libraries() -> None:
     """Raise ImportError where what a page is made with is not installed."""
-    try:
-        import jinja2  # noqa: F401, since only its presence is asked
-    except ImportError:
-        raise ImportError('a report needs jinja2: pip install "classex-bayes[report]"') from None
+    require_extra("report", "a report", "jinja2")
 
 
 def page_path(path: str | Path, name: str) -> Path:
