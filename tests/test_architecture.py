@@ -21,7 +21,7 @@ TRUNK = (
     {"core", "formatting", "frames"},
     {"arguments"},
     {"task"},
-    {"simulate", "results", "io"},
+    {"simulate", "results", "io", "parallel"},
     {"estimators"},
     {"bayes"},
     WINGS := {

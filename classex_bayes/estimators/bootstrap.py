@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 from scipy.optimize import isotonic_regression
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
@@ -21,12 +19,13 @@ from classex_bayes.estimators.estimator import Estimator, fitted_copy, require_e
 from classex_bayes.estimators.resampling import redraw_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.designed_losses import DesignedLosses
 from classex_bayes.task.doubts import doubts_told
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import ClassCounts, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _ROUNDING = 1e-24
 
@@ -38,6 +37,7 @@ def bootstrap(
     *,
     n_resamples: int = 200,
     random_seed: RandomSeed = None,
+    n_jobs: int | None = None,
     progressbar: bool = True,
 ) -> Extrapolation:
     r"""Bootstrap draws of an estimator's prediction.
@@ -71,7 +71,10 @@ def bootstrap(
     n_resamples : int
         Number of draws.
     random_seed : int, SeedSequence or None
-        Seed of the resamples and of the estimator's fits to them.
+        Seed of the resamples and of the estimator's fits to them; the draws are the same for any
+        number of processes.
+    n_jobs : int, optional
+        Processes of joblib; by default one, or as `joblib.parallel_config` says.
     progressbar : bool
         Whether to show progress.
 
@@ -116,11 +119,10 @@ def bootstrap(
     source_task(task)
     counts = class_counts(k)
     n_draws = how_many(n_resamples, "n_resamples", 2)
-    quiet = not truth_value(progressbar, "progressbar")
+    jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
     seed = seed_sequence(random_seed)
     require_estimator(estimator, "estimator")
-    silent = {"progressbar": False}
-    point = fitted_copy(estimator, task, seed, **silent).predict(counts)
+    point = fitted_copy(estimator, task, seed, progressbar=False).predict(counts)
     seedless = copy(estimator)
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
@@ -129,25 +131,16 @@ def bootstrap(
         resampling = _groups(task, task.designed)
     else:
         resampling = _test_classes(task) if task.has_ranks else _bare_curve(task)
-    draws = np.empty((n_draws, counts.size))
-    seeds = enumerate(seed.spawn(n_draws))
-    with warnings.catch_warnings(), doubts_told():
-        # The fit to the task itself, and the prediction from it, have warned.
+    # Tasks that are redrawn here are small: they have ranks and no scores.
+    cases = (
+        (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, counts)
+        for class_seed, fit_seed in (child.spawn(2) for child in seed.spawn(n_draws))
+    )
+    resampled = in_parallel(_prediction, cases, n_draws, jobs, "bootstrap", show)
+    with warnings.catch_warnings():
+        # The prediction from the task itself has warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
-        for draw, child in track(
-            seeds, "bootstrap", n_draws, console=Console(stderr=True), transient=True, disable=quiet
-        ):
-            class_seed, fit_seed = child.spawn(2)
-            resample = resampling.redraw(np.random.default_rng(class_seed))
-            try:
-                fitted = fitted_copy(seedless, resample, fit_seed, **silent)
-                prediction = fitted.predict(counts)
-            except DataError as error:
-                raise DataError(
-                    f"estimator: {point.estimator} cannot be fitted to a resample, of which only "
-                    f"{resample.kind} are known ({error})"
-                ) from None
-            draws[draw] = prediction.accuracy.values.mean(axis=(0, 1))
+        draws = np.array(list(resampled))
         draws = point.mean.to_numpy() + resampling.scale * (draws - draws.mean(axis=0))
         result = Extrapolation.from_draws(
             counts,
@@ -158,6 +151,23 @@ def bootstrap(
             estimand=point.estimand,
         )
     return replace(result, notes=(*point.notes, resampling.note))
+
+
+def _prediction(
+    estimator: Estimator, resample: SourceTask, seed: np.random.SeedSequence, k: IntArray
+) -> FloatArray:
+    """Predicted accuracies of a copy fitted to a resample."""
+    with warnings.catch_warnings(), doubts_told():
+        # The fit to the task itself, and the prediction from it, have warned.
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        try:
+            prediction = fitted_copy(estimator, resample, seed, progressbar=False).predict(k)
+        except DataError as error:
+            raise DataError(
+                f"estimator: {estimator.name} cannot be fitted to a resample, of which only "
+                f"{resample.kind} are known ({error})"
+            ) from None
+    return prediction.accuracy.values.mean(axis=(0, 1))
 
 
 class _Resampling(NamedTuple):

@@ -25,9 +25,9 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
 from classex_bayes.core.basis import loss_bins
-from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Ranks among dependent draws are not uniform.
@@ -77,7 +77,7 @@ class _Study:
         cases = [(case, self.prior, self.k, settings) for case in self._simulated(drawn)]
         ranks: list[dict[str, _Rank]] = []
         try:
-            for rank in in_parallel(_rank, cases, jobs, "simulations", show):
+            for rank in in_parallel(_rank, cases, len(cases), jobs, "simulations", show):
                 ranks.append(rank)
         except KeyboardInterrupt:
             message = f"interrupted after {len(ranks)} of {len(cases)} simulations"

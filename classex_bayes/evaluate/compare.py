@@ -17,9 +17,9 @@ from classex_bayes.estimators.estimator import (
     prediction_of,
     require_metric,
 )
-from classex_bayes.evaluate.parallel import with_progress
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown, capitalized
+from classex_bayes.parallel import with_progress
 from classex_bayes.results import (
     RISK,
     Extrapolation,

@@ -35,7 +35,6 @@ from classex_bayes.bayes.sampling import SamplerSettings, sampler_settings
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
-from classex_bayes.evaluate.parallel import checked_jobs
 from classex_bayes.evaluate.simulated_pilots import (
     Population,
     SimulatedPilot,
@@ -46,6 +45,7 @@ from classex_bayes.evaluate.simulated_pilots import (
 )
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.parallel import checked_jobs
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.simulate import KnownLaw
 from classex_bayes.task.doubts import notes_on

@@ -12,7 +12,7 @@ from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.law_pool import LawPool
-from classex_bayes.evaluate.parallel import in_parallel, with_progress
+from classex_bayes.parallel import in_parallel, with_progress
 from classex_bayes.simulate import KnownLaw
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -163,7 +163,7 @@ def _in_turn(
             (prior, BernsteinData(matrix[pilots[p].n_classes], c, 1.0), settings, pilots[p].seed)
             for p, c in zip(chosen, counts, strict=True)
         ]
-        fits = in_parallel(_laws, cases, n_jobs, "fits", False, threads=True)
+        fits = in_parallel(_laws, cases, len(cases), n_jobs, "fits", False, threads=True)
         for place, fitted, laws in zip(chosen, counts, fits, strict=True):
             pool.add(pilots[place].n_classes, fitted, laws)
         pool.solve()

@@ -24,7 +24,6 @@ from classex_bayes.estimators.estimator import (
     prediction_of,
     require_metric,
 )
-from classex_bayes.evaluate.parallel import checked_jobs, in_parallel
 from classex_bayes.evaluate.scoring import crps, probability_transform
 from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import (
@@ -33,6 +32,7 @@ from classex_bayes.exceptions import (
     ExtrapolationWarning,
     Interrupted,
 )
+from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.doubts import doubts_told
 from classex_bayes.task.source_task import SourceTask
@@ -138,7 +138,7 @@ def run_trials(
         for simulation in left
     ]
     try:
-        for rows in in_parallel(_run, work, jobs, "tasks", show):
+        for rows in in_parallel(_run, work, len(work), jobs, "tasks", show):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
             trial_store.append(parts[-1])
     except (KeyboardInterrupt, BrokenExecutor) as error:

@@ -161,6 +161,15 @@ def test_the_same_seed_gives_the_same_draws():
     assert np.all(one != other)
 
 
+def test_processes_do_not_change_the_draws():
+    task = embedding_task(k1=20)
+    one, two = (
+        draws_of(quiet(ClassExReg(), task, 40, n_resamples=5, random_seed=1, n_jobs=n_jobs))
+        for n_jobs in (None, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
 def test_the_estimator_stays_as_it_is():
     model = ClassExReg(random_seed=3)
     quiet(model, embedding_task(k1=20), 40, n_resamples=3, random_seed=1)
@@ -203,6 +212,7 @@ def test_estimators_that_need_scores():
         ({"n_resamples": 1}, "n_resamples: expected a whole number >= 2"),
         ({"k": 1}, "k: expected numbers in 2"),
         ({"progressbar": 1}, "progressbar"),
+        ({"n_jobs": 0}, "n_jobs: found 0, expected a number of processes"),
         ({"random_seed": -1}, "random_seed"),
         ({"task": None}, "task: expected a SourceTask"),
     ],

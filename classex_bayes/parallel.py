@@ -1,7 +1,7 @@
 """Work in processes of joblib, with a bar on the terminal while results come in."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -23,7 +23,8 @@ def checked_jobs(n_jobs: Any) -> int | None:
 
 def in_parallel(
     function: Callable[..., Any],
-    cases: Sequence[tuple[Any, ...]],
+    cases: Iterable[tuple[Any, ...]],
+    total: int,
     n_jobs: int | None,
     what: str,
     progressbar: bool,
@@ -32,13 +33,14 @@ def in_parallel(
 ) -> Iterator[Any]:
     """Results of a function for the arguments of each case, in their order.
 
-    `n_jobs` comes from `checked_jobs`; `what` names the cases on the progress bar. Functions that
-    release the interpreter, such as fits, may run in threads, which start at once.
+    Cases, of which there are `total`, are taken when there is a process for them. `n_jobs` comes
+    from `checked_jobs`; `what` names the cases on the progress bar. Functions that release the
+    interpreter, such as fits, may run in threads, which start at once.
     """
     work = (delayed(function)(*arguments) for arguments in cases)
     prefer = "threads" if threads else None
     results = Parallel(n_jobs=n_jobs, return_as="generator", prefer=prefer)(work)
-    return with_progress(results, len(cases), what, progressbar)
+    return with_progress(results, total, what, progressbar)
 
 
 def with_progress(
