@@ -17,6 +17,11 @@ class DataError(ValueError):
     """An argument does not have the form the function needs; the message says which and where."""
 
 
+def no_such_file(path: Path) -> DataError:
+    """The error to raise where a file to read is missing."""
+    return DataError(f"{path}: there is no such file")
+
+
 class NotFittedError(RuntimeError):
     """A fitted quantity was asked for before `fit`."""
 

@@ -61,6 +61,20 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
+def _present(files: list[Path]) -> list[Path]:
+    """Files that are there, checked before anything is loaded."""
+    from classex_bayes.exceptions import no_such_file
+
+    for file in files:
+        try:
+            present = file.exists()
+        except (OSError, ValueError):  # who reads it says what is wrong with the name
+            continue
+        if not present:
+            raise no_such_file(file)
+    return files
+
+
 def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
     """A number between 0 and 1, checked before anything is read."""
     if value is not None:
@@ -91,6 +105,7 @@ Files = Annotated[
         ".parquet, .zarr or HDF5; runs of TREC (with --qrels). Several files: parts of the test "
         "instances.",
         show_default=False,
+        callback=_present,
     ),
 ]
 Counts = Annotated[

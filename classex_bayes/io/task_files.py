@@ -13,7 +13,7 @@ import pandas as pd
 from classex_bayes.arguments import file_path
 from classex_bayes.core.ranks.embeddings import Reduce
 from classex_bayes.core.ranks.ties import TieHandling
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, no_such_file
 from classex_bayes.io.arrays import (
     described,
     read_hdf5,
@@ -231,7 +231,7 @@ def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, 
     with readable(path):
         exists = path.exists() if ending == ".zarr" else path.is_file()
     if not exists:
-        raise DataError(f"{path}: there is no such file")
+        raise no_such_file(path)
     if ending not in _ENDINGS:
         raise DataError(
             f"{path}: expected a file ending in {', '.join(_ENDINGS)}, or a run of TREC and qrels="

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, no_such_file
 from classex_bayes.io.arrays import readable
 from classex_bayes.task.retrieval_runs import ENTRY_COLUMNS
 
@@ -23,7 +23,7 @@ def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
     """
     names, wanted = _COLUMNS[kind], ENTRY_COLUMNS[kind]
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise no_such_file(path)
     with readable(path):
         table = pd.read_csv(
             path, sep=r"\s+", header=None, dtype=str, quoting=csv.QUOTE_NONE, na_filter=False

@@ -294,7 +294,8 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
         )
     ],
 )
-def test_bad_usage(run, arguments):
+def test_bad_usage(run, arguments, tmp_path):
+    (tmp_path / "pilot.npz").touch()
     code, out, err = run(*arguments.split())
     assert code == 2 and out == "" and "Traceback" not in err and "Usage" in err
 

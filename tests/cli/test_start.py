@@ -1,7 +1,9 @@
-"""The command where its extra is not installed."""
+"""What the command loads, and what it says where its extra is missing."""
 
 import subprocess
 import sys
+
+import pytest
 
 
 def test_the_command_without_its_extra_says_what_to_install():
@@ -12,3 +14,16 @@ def test_the_command_without_its_extra_says_what_to_install():
     assert run.returncode == 1
     message = 'error: the command line needs typer: pip install "classex-bayes[cli]"\n'
     assert (run.stdout, run.stderr) == ("", message)
+
+
+@pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "backtest"])
+def test_a_missing_file_is_told_at_once(verb, tmp_path):
+    code = (
+        "import sys; from classex_bayes.cli import main\n"
+        f"sys.argv = ['classex-bayes', '{verb}', 'nowhere.npz', '--k', '100']\n"
+        "try:\n    main()\nfinally:\n    assert 'numpy' not in sys.modules"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (2, "error: nowhere.npz: there is no such file\n")
