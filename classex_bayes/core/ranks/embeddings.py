@@ -34,7 +34,8 @@ SMALLEST_COORDINATE = 1e-152
 _PAIRS_AT_ONCE = 200_000
 # Rows and columns of a part of the work: enough rows to pay for the factor of a gallery tile.
 _PART = (4096, 1024)
-_PROBES_AT_ONCE = 2048
+# Probes whose copies in double precision stay in the cache.
+_PROBES_AT_ONCE = 256
 # A tile of products stays in the cache of one core: 1 MB.
 _TILE_COLUMNS = 512
 _TILE_ELEMENTS = 2**18
@@ -135,11 +136,9 @@ class EmbeddingScores:
             templates /= np.sqrt(_squares(templates))[:, None]
         else:
             templates /= self.scale
-        n, dim = templates.shape
-        factor = np.empty((dim + (self.metric == "sqeuclidean"), n), dtype=np.float32)
-        factor[:dim] = templates.T
-        factor[dim:] = -_squares(templates)
-        return factor
+        if self.metric == "sqeuclidean":
+            templates = np.column_stack([templates, -_squares(templates)])
+        return templates.T.astype(np.float32)
 
     def probe_factor(
         self, probes: FloatArray, rows: IntArray, factor: FloatArray
@@ -162,7 +161,7 @@ class EmbeddingScores:
         if self.metric == "dot":
             factor[:] = centred * unit[:, None]
             return zeros, unit / self.scale, self._rounding * norm / size + tiny
-        factor[:, :dim] = centred * 2 * unit[:, None]
+        np.multiply(centred, 2 * unit[:, None], out=factor[:, :dim], casting="same_kind")
         factor[:, dim] = 1 / size
         # The second term is the rounding of the double-precision formula, seen from far probes.
         reference = 2 * (dim + 3) * 2.0**-53 * (norm + 1) * ((norm + 1) / size)
@@ -249,7 +248,7 @@ class EmbeddingScores:
 
 def _squares(vectors: FloatArray) -> FloatArray:
     """Squared Euclidean norms of the rows."""
-    return (vectors**2).sum(axis=1)
+    return np.einsum("ij,ij->i", vectors, vectors)
 
 
 class EmbeddingBlock:
