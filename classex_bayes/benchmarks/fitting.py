@@ -5,7 +5,6 @@ import subprocess
 import sys
 from functools import cache, partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -21,7 +20,14 @@ from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, p
 from classex_bayes.bayes.model.graph import build_model
 from classex_bayes.bayes.model.likelihoods import likelihood_data
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.benchmarks.measurement import Measurement, benchmark, seconds, time_ratio
+from classex_bayes.benchmarks.measurement import (
+    Measurement,
+    Setup,
+    benchmark,
+    seconds,
+    time_ratios,
+)
+from classex_bayes.exceptions import require_extra
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.source_task import SourceTask
 
@@ -41,16 +47,17 @@ def _glyphs(n_classes: int) -> SourceTask:
 
 
 @benchmark("cold")
-def cold(small: bool) -> list[Measurement]:
+def cold(setup: Setup) -> list[Measurement]:
     """`classex-bayes extrapolate` as a process: before anything is compiled, and afterwards."""
-    task = _glyphs(30 if small else 100)
+    require_extra("cli", "the shell", "typer")
+    task = _glyphs(30 if setup.small else 100)
     source = task.source
     assert source is not None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scores.npz"
         np.savez(file, scores=source.scores(np.arange(task.n_test)), y=task.y)
         call = f"extrapolate {file} --k 1000,3000 --quiet --out {folder}"
-        if small:
+        if setup.small:
             call += " --draws 20 --chains 1"
         command = [
             sys.executable,
@@ -59,44 +66,46 @@ def cold(small: bool) -> list[Measurement]:
             *call.split(),
         ]
         environment = dict(os.environ)
-        if not small:
+        if not setup.small:
             environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
 
         def run() -> object:
             # A chain of 20 draws has not converged, which is an exit code of its own.
-            return subprocess.run(command, env=environment, check=not small, capture_output=True)
+            return subprocess.run(
+                command, env=environment, check=not setup.small, capture_output=True
+            )
 
-        first, *later = [seconds(run) for _ in range(1 if small else 6)]
+        first, *later = [seconds(run) for _ in range(1 if setup.small else 6)]
     return [
-        Measurement("first extrapolation on a machine", first, 25, "seconds", True),
-        Measurement("later extrapolations, cold", median(later or [first]), 8, "seconds", True),
+        Measurement("first extrapolation on a machine", [first], 25, "seconds", True),
+        Measurement("later extrapolations, cold", later or [first], 8, "seconds", True),
     ]
 
 
 @benchmark("refit")
-def refit(small: bool) -> list[Measurement]:
+def refit(setup: Setup) -> list[Measurement]:
     """A fit of 2 x 500 draws in a process that has fitted before."""
-    task = _glyphs(30 if small else 100)
+    task = _glyphs(30 if setup.small else 100)
 
     def fit() -> object:
         return BayesianExtrapolator().fit(task, **_SETTINGS)
 
     fit()
-    time = median(seconds(fit) for _ in range(1 if small else 15))
-    return [Measurement("fit again, 2 x 500 draws, 100 characters", time, 0.3, "seconds", True)]
+    times = [seconds(fit) for _ in range(1 if setup.small else 15)]
+    return [Measurement("fit again, 2 x 500 draws, 100 characters", times, 0.3, "seconds", True)]
 
 
 @benchmark("sampling")
-def sampling(small: bool) -> list[Measurement]:
+def sampling(setup: Setup) -> list[Measurement]:
     """Smallest bulk effective sample size for a second of sampling, without the tuning."""
-    task = _glyphs(30 if small else 100)
+    task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
-    for seed in range(1 if small else 5):
+    for seed in range(1 if setup.small else 5):
         how: dict[str, Any] = {"tune": 1000, "chains": 4, "progressbar": False, "random_seed": seed}
         start = perf_counter()
         BayesianExtrapolator().fit(task, draws=4, **how)
         middle = perf_counter()
-        model = BayesianExtrapolator().fit(task, draws=200 if small else 4000, **how)
+        model = BayesianExtrapolator().fit(task, draws=200 if setup.small else 4000, **how)
         drawing = (perf_counter() - middle) - (middle - start)
         posterior = model.idata["posterior"].to_dataset()
         k = task.n_classes * np.array(_CONVERGED_AT)
@@ -106,25 +115,25 @@ def sampling(small: bool) -> list[Measurement]:
             smallest = min(float(values.min()) for values in ess.data_vars.values())
             rates[name].append(smallest / drawing)
     return [
-        Measurement(f"least effective draws of {name}, 100 characters", median(rate), reach, "/ s")
+        Measurement(f"least effective draws of {name}, 100 characters", rate, reach, "/ s")
         for (name, rate), reach in zip(rates.items(), (600, 2000), strict=True)
     ]
 
 
 @benchmark("size")
-def size(small: bool) -> list[Measurement]:
+def size(setup: Setup) -> list[Measurement]:
     """A fit to 10^7 ranks of 1,000 classes against one to 1,000 ranks, a task each."""
-    few, many, n_classes = (200, 2_000, 100) if small else (1_000, 10_000_000, 1_000)
-    settings = {**_SETTINGS, "draws": 20, "tune": 20} if small else _SETTINGS
+    few, many, n_classes = (200, 2_000, 100) if setup.small else (1_000, 10_000_000, 1_000)
+    settings = {**_SETTINGS, "draws": 20, "tune": 20} if setup.small else _SETTINGS
     measurements = []
     for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
         to_many, to_few = (
             partial(BayesianExtrapolator().fit, _ranks(n, n_classes, share), **settings)
             for n in (many, few)
         )
-        ratio = time_ratio(to_many, to_few, repeats=1 if small else 5)
+        ratios = time_ratios(to_many, to_few, repeats=1 if setup.small else 5)
         text = f"fit to {many:,} ranks, {name}"
-        measurements.append(Measurement(text, ratio, 1.3, f"that to {few:,}", True))
+        measurements.append(Measurement(text, ratios, 1.3, f"that to {few:,}", True))
     return measurements
 
 
@@ -138,18 +147,20 @@ def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
 
 
 @benchmark("density")
-def density(small: bool) -> list[Measurement]:
+def density(setup: Setup) -> list[Measurement]:
     """One call of the log density with its gradient against PyMC's compiled function."""
     prior = MixturePrior()
     data = likelihood_data(_glyphs(100), prior.basis, "auto")
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
     gradient = np.empty(point.size)
-    mode = "FAST_COMPILE" if small else None
+    mode = "FAST_COMPILE" if setup.small else None
     pymc_function = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
     pymc_function.set_extra_values({})
-    number = range(3 if small else 20_000)
-    ratio = time_ratio(
+    number = range(3 if setup.small else 20_000)
+    ratios = time_ratios(
         lambda: [pymc_function(point) for _ in number],
         lambda: [log_density(point, packed, gradient) for _ in number],
     )
-    return [Measurement("log density with gradient, called from Python", ratio, 1, "x PyMC's rate")]
+    return [
+        Measurement("log density with gradient, called from Python", ratios, 1, "x PyMC's rate")
+    ]

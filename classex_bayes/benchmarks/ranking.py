@@ -7,7 +7,14 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from classex_bayes.benchmarks.measurement import Measurement, benchmark, time_ratio
+from classex_bayes.benchmarks.measurement import (
+    Measurement,
+    Setup,
+    Skipped,
+    benchmark,
+    seconds,
+    time_ratios,
+)
 from classex_bayes.core.influence import loss_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.losses import count_losses
@@ -46,31 +53,31 @@ def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
 
 
 @benchmark("products")
-def products(small: bool) -> list[Measurement]:
+def products(setup: Setup) -> list[Measurement]:
     """Ranks from embeddings against the rate of a large bare product in single precision."""
-    size = 256 if small else 4096
+    size = 256 if setup.small else 4096
     square = np.random.default_rng(2).random((size, size), dtype=np.float32)
     out = np.empty_like(square)
     measurements = []
-    for name, (n, n_classes, noise) in (_SMALL if small else _EMBEDDINGS).items():
+    for name, (n, n_classes, noise) in (_SMALL if setup.small else _EMBEDDINGS).items():
         probes, gallery, y = _embeddings(n, n_classes, noise)
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
         share = n * n_classes * _DIM / size**3
-        for what, reach, work in (
-            ("ranks", 0.7, lambda s=source, y=y: count_losses(s, y)),
-            ("ranks and covariance", 0.45, lambda s=source, y=y: _covariance(s, y)),
+        for what, work in (
+            ("ranks", lambda s=source, y=y: count_losses(s, y)),
+            ("ranks and covariance", lambda s=source, y=y: _covariance(s, y)),
         ):
-            ratio = share * time_ratio(lambda: np.matmul(square, square, out=out), work)
-            measurements.append(
-                Measurement(f"{what} of embeddings, {name}", ratio, reach, "bare sgemm rate")
-            )
+            ratios = time_ratios(lambda: np.matmul(square, square, out=out), work)
+            shares = [share * ratio for ratio in ratios]
+            text = f"{what} of embeddings, {name}"
+            measurements.append(Measurement(text, shares, 0.5, "bare sgemm rate"))
     return measurements
 
 
 @benchmark("bandwidth")
-def bandwidth(small: bool) -> list[Measurement]:
+def bandwidth(setup: Setup) -> list[Measurement]:
     """Ranks from score matrices against a plain sum over them in as many threads."""
-    n = 200 if small else 20_000
+    n = 200 if setup.small else 20_000
     rng = np.random.default_rng(3)
     y = rng.permutation(n)
     measurements = []
@@ -89,14 +96,15 @@ def bandwidth(small: bool) -> list[Measurement]:
             ("ranks and covariance", lambda s=source: _covariance(s, y)),
         ):
             name = f"{what} of a matrix, {n:,} x {n:,} {np.dtype(dtype)}"
-            measurements.append(Measurement(name, time_ratio(read, work), 0.35, "memory bandwidth"))
+            ratios = time_ratios(read, work)
+            measurements.append(Measurement(name, ratios, 0.35, "memory bandwidth"))
     return measurements
 
 
 @benchmark("memory")
-def memory(small: bool) -> list[Measurement]:
+def memory(setup: Setup) -> list[Measurement]:
     """Peak of the memory that a task takes beside its input, over the size of the input."""
-    n, n_classes = (3_000, 500) if small else (40_000, 5_000)
+    n, n_classes = (3_000, 500) if setup.small else (40_000, 5_000)
     rng = np.random.default_rng(4)
     y = rng.permutation(np.arange(n) % n_classes)
     with TemporaryDirectory() as folder:
@@ -111,20 +119,51 @@ def memory(small: bool) -> list[Measurement]:
         SourceTask.from_scores(mapped, y, untested="competitors")
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    limit = 10.0 if small else 0.1
-    return [Measurement("memory map of scores", peak / scores.nbytes, limit, "its size", True)]
+    limit = 10.0 if setup.small else 0.1
+    return [Measurement("memory map of scores", [peak / scores.nbytes], limit, "its size", True)]
 
 
 @benchmark("devices")
-def devices(small: bool) -> list[Measurement]:
+def devices(setup: Setup) -> list[Measurement]:
     """Share of ranks that are those of NumPy where JAX holds the embeddings."""
     import jax.numpy as jnp
 
-    n, n_classes = (300, 200) if small else (5_000, 5_000)
+    n, n_classes = (300, 200) if setup.small else (5_000, 5_000)
     probes, gallery, y = _embeddings(n, n_classes, 2.2)
     here = SourceTask.from_embeddings(probes, gallery, y, untested="competitors")
     there = SourceTask.from_embeddings(
         jnp.asarray(probes), jnp.asarray(gallery), y, untested="competitors"
     )
     equal = float(np.mean(here.ranks == there.ranks))
-    return [Measurement("ranks from JAX arrays", equal, 1.0, "equal to NumPy's")]
+    return [Measurement("ranks from JAX arrays", [equal], 1.0, "equal to NumPy's")]
+
+
+@benchmark("gpu")
+def gpu(setup: Setup) -> list[Measurement]:
+    """Ranks of 10^6 x 10^6 embeddings on a GPU by JAX, from 32,768 x 262,144 of them."""
+    import jax
+    import jax.numpy as jnp
+
+    if jax.default_backend() == "cpu" and not setup.small:
+        raise Skipped("needs a GPU that JAX sees: pip install 'jax[cuda12]'")
+    n, n_classes, size = (300, 200, 256) if setup.small else (2**15, 2**18, 2**14)
+    probes, gallery, y = map(jnp.asarray, _embeddings(n, n_classes, 2.2))
+    source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
+    square = jnp.ones((size, size), dtype=jnp.float32)
+    times: list[float] = []
+
+    def rank() -> None:
+        times.append(seconds(lambda: count_losses(source, np.asarray(y))))
+
+    ratios = time_ratios(lambda: (square @ square).block_until_ready(), rank)
+    share = n * n_classes * _DIM / size**3
+    whole = [time * 1e12 / (n * n_classes) for time in times[1:]]
+    return [
+        Measurement(
+            "ranks of embeddings on a GPU",
+            [share * ratio for ratio in ratios],
+            0.5,
+            "bare product's rate",
+        ),
+        Measurement("1,000,000 x 1,000,000 on a GPU, extrapolated", whole, None, "seconds"),
+    ]

@@ -1,38 +1,136 @@
 """The benchmarks run and are right; nothing is timed here."""
 
+import json
 import sys
 
 import pytest
 import typer
 
-from classex_bayes.benchmarks.__main__ import main
-from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement, time_ratio
+from classex_bayes.benchmarks.command import main
+from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement, time_ratios
+from classex_bayes.benchmarks.measurement_files import BenchmarkRun
+
+ELSEWHERE = {"classex", "pydataless"}  # need an environment of their own
 
 
 def test_small_version_prints_every_benchmark(tmp_path, capsys):
-    main(small=True, markdown=tmp_path / "benchmarks.md")
+    main(small=True, markdown=tmp_path / "benchmarks.md", json=tmp_path / "benchmarks.json")
     assert "PASS" in capsys.readouterr().out
     lines = (tmp_path / "benchmarks.md").read_text().splitlines()
     for name in BENCHMARKS:
         assert any(f"--only {name} |" in line for line in lines)
         assert any(line.startswith(f"- `{name}`: ") for line in lines)
     assert any("ranks from JAX arrays | 1 equal to NumPy's | >= 1 | PASS" in s for s in lines)
+    run = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert {row["benchmark"] for row in run["measurements"]} == set(BENCHMARKS) - ELSEWHERE
+    assert set(run["skipped"]) == ELSEWHERE
+    assert run["machine"]["cores"] >= 1 and {"cpu", "numpy", "pymc"} <= set(run["machine"])
+    for row in run["measurements"]:
+        low, high = row["range"]
+        assert low <= row["value"] <= high and row["repeats"] and row["unit"]
 
 
 def test_a_ratio_below_its_reach_fails(monkeypatch, capsys):
-    measured = [Measurement("slow", 0.5, 0.7, "rate"), Measurement("big", 2.0, 1.0, "size", True)]
-    monkeypatch.setitem(BENCHMARKS, "bad", lambda small: measured)
+    measured = [
+        Measurement("slow", [0.5], 0.7, "rate"),
+        Measurement("big", [2.0], 1.0, "size", True),
+        Measurement("theirs", [3.0], None, "seconds"),
+    ]
+    monkeypatch.setitem(BENCHMARKS, "bad", lambda setup: measured)
     main(only=["bad"])
     out = capsys.readouterr().out
     assert out.count("FAIL") == 2 and "PASS" not in out
 
 
-def test_what_needs_a_missing_package_is_skipped_and_the_rest_runs(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.setitem(BENCHMARKS, "fast", lambda small: [Measurement("fast", 0.9, 0.7, "rate")])
-    main(only=["devices", "fast"], small=True)
+@pytest.mark.parametrize(
+    ("name", "module", "reason"), [("devices", "jax", "jax"), ("cold", "typer", "typer")]
+)
+def test_what_needs_a_missing_package_is_skipped_and_the_rest_runs(
+    monkeypatch, capsys, name, module, reason
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    fast = [Measurement("fast", [0.9], 0.7, "rate")]
+    monkeypatch.setitem(BENCHMARKS, "fast", lambda setup: fast)
+    main(only=[name, "fast"], small=True)
     out = capsys.readouterr().out
-    assert out.count("SKIP") == 1 and out.count("PASS") == 1 and "needs jax" in out
+    assert out.count("SKIP") == 1 and out.count("PASS") == 1 and f"needs {reason}" in out
+
+
+def test_other_packages_say_what_they_need(capsys):
+    main(only=["classex", "pydataless"], small=True)
+    out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert out.count("SKIP") == 2 and "--r-library FOLDER" in out and "pydataless==1.1.0" in out
+
+
+def test_another_package_that_fails_is_skipped(tmp_path, capsys):
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho 'No module named dataless' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    main(only=["pydataless"], small=True, pydataless=broken)
+    out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "SKIP" in out and "No module named dataless" in out
+
+
+def test_another_package_stands_beside_ours(tmp_path, capsys):
+    """A stand-in that answers as pydataless does, with numbers of its own."""
+    stand_in = tmp_path / "python"
+    stand_in.write_text(
+        "#!/bin/sh\necho PitmanYor 0.5 0.9 0.8 0.7\necho PitmanYor 0.7 0.9 0.8 0.7\n"
+    )
+    stand_in.chmod(0o755)
+    file = tmp_path / "run.json"
+    main(only=["pydataless"], small=True, pydataless=stand_in, json=file)
+    theirs, ours, difference = BenchmarkRun.read(file).measurements["pydataless"]
+    assert theirs.repeats == [0.5, 0.7] and theirs.value == pytest.approx(0.6)
+    assert theirs.passed is None and len(ours.repeats) == 2
+    assert 0 < difference.value < 1
+
+
+def run_of(path, **repeats):
+    measurements = {
+        name: [Measurement(name, values, 1.0, unit, at_most)]
+        for name, (values, unit, at_most) in repeats.items()
+    }
+    BenchmarkRun(measurements, {}).write(path)
+    return path
+
+
+def test_two_runs_are_compared(tmp_path, capsys):
+    old = run_of(
+        tmp_path / "old.json",
+        seconds=([4.0, 5.0, 6.0], "seconds", True),
+        share=([0.4, 0.5, 0.6], "rate", False),
+        steady=([1.0, 1.1], "rate", False),
+        single=([1.0], "size", True),
+        lost=([1.0], "size", True),
+    )
+    new = run_of(
+        tmp_path / "new.json",
+        seconds=([1.0, 2.0, 3.0], "seconds", True),
+        share=([0.1, 0.2, 0.3], "rate", False),
+        steady=([1.05, 1.2], "rate", False),
+        single=([2.0], "size", True),
+        first=([1.0], "size", True),
+    )
+    main(compare=(old, new))
+    out = capsys.readouterr().out
+    rows = {}
+    for line in out.splitlines():
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        if cells[0] in {"seconds", "share", "steady", "single", "lost", "first"}:
+            rows[cells[0]] = cells[1], cells[-1]
+    assert rows["seconds"] == ("0.400", "better") and rows["share"] == ("0.400", "worse")
+    assert rows["steady"][1].startswith("within") and rows["single"] == ("2.000", "no range")
+    assert rows["lost"] == ("", "gone") and rows["first"] == ("", "new")
+    # Ratios stand before times, which say as much of the machine.
+    assert list(rows).index("share") < list(rows).index("seconds")
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    file = tmp_path / "other.json"
+    file.write_text("{}")
+    with pytest.raises(typer.BadParameter, match="no file of benchmarks"):
+        main(compare=(file, file))
 
 
 def test_unknown_benchmark():
@@ -40,7 +138,8 @@ def test_unknown_benchmark():
         main(only=["x"])
 
 
-def test_time_ratio_runs_both_in_turn():
+def test_time_ratios_run_both_in_turn():
     calls = []
-    assert time_ratio(lambda: calls.append("a"), lambda: calls.append("b"), repeats=3) > 0
+    ratios = time_ratios(lambda: calls.append("a"), lambda: calls.append("b"), repeats=3)
+    assert len(ratios) == 3 and min(ratios) > 0
     assert "".join(calls) == "ab" * 4

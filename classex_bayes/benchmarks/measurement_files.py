@@ -1,0 +1,171 @@
+"""Runs of the benchmarks as JSON, as Markdown and beside each other."""
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from classex_bayes._version import __version__
+from classex_bayes.benchmarks.measurement import ABSOLUTE_UNITS, Measurement
+from classex_bayes.exceptions import DataError
+
+_PACKAGES = "numpy", "scipy", "numba", "nutpie", "pymc"
+_CPU_FILE = Path("/proc/cpuinfo")
+
+
+def machine() -> dict[str, Any]:
+    """What the benchmarks run on: cores, processor and versions."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:  # packaged under another name
+            continue
+    return {
+        "cores": os.cpu_count(),
+        "cpu": _cpu(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def _cpu() -> str:
+    """Name of the processor, or of its architecture where the system does not tell."""
+    if _CPU_FILE.exists():
+        for line in _CPU_FILE.read_text("utf-8").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """Measurements of one run by benchmark, and why others were skipped."""
+
+    measurements: dict[str, list[Measurement]]
+    skipped: dict[str, str]
+    version: str = __version__
+    date: str = field(default_factory=lambda: date.today().isoformat())
+    machine: dict[str, Any] = field(default_factory=machine)
+
+    @property
+    def where(self) -> str:
+        """The machine in a few words."""
+        known = self.machine
+        return f"{known['cores']} cores, {known['cpu']}, Python {known['python']}"
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Rows of a table: benchmark, value with range, figure to reach, verdict, its name."""
+        rows: list[tuple[str, ...]] = [
+            (
+                measured.name,
+                f"{_with_range(measured)} {measured.unit}",
+                _reach(measured),
+                {True: "PASS", False: "FAIL", None: ""}[measured.passed],
+                f"--only {name}",
+            )
+            for name, several in self.measurements.items()
+            for measured in several
+        ]
+        return rows + [
+            (name, why, "", "SKIP", f"--only {name}") for name, why in self.skipped.items()
+        ]
+
+    def write(self, path: Path) -> None:
+        """Write the run as JSON."""
+        measured = [
+            {
+                "benchmark": name,
+                **asdict(one),
+                "repeats": list(one.repeats),
+                "value": one.value,
+                "range": list(one.range),
+                "passed": one.passed,
+            }
+            for name, several in self.measurements.items()
+            for one in several
+        ]
+        run = {
+            "version": self.version,
+            "date": self.date,
+            "machine": self.machine,
+            "measurements": measured,
+            "skipped": self.skipped,
+        }
+        path.write_text(json.dumps(run, indent=1) + "\n", "utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "BenchmarkRun":
+        """Read a run from a file that `write` made."""
+        try:
+            run = json.loads(path.read_text("utf-8"))
+            measurements: dict[str, list[Measurement]] = {}
+            for row in run["measurements"]:
+                fields = (row[name] for name in ("name", "repeats", "reach", "unit", "at_most"))
+                measurements.setdefault(row["benchmark"], []).append(Measurement(*fields))
+            return cls(measurements, run["skipped"], run["version"], run["date"], run["machine"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"compare: {path} is no file of benchmarks ({error!r}); expected one that --json "
+                "wrote"
+            ) from error
+
+
+def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...]]:
+    """Rows of new values over old ones: ratios first, then times and rates of a machine.
+
+    A value has changed if all repeats of one run are above all of the other.
+    """
+    before, after = (
+        {measured.name: measured for several in run.measurements.values() for measured in several}
+        for run in (old, new)
+    )
+    both = [name for name in after if name in before]
+    both.sort(key=lambda name: after[name].unit in ABSOLUTE_UNITS)
+    rows: list[tuple[str, ...]] = [
+        (
+            name,
+            f"{after[name].value / before[name].value:.3f}" if before[name].value else "",
+            f"{_with_range(before[name])} {before[name].unit}",
+            f"{_with_range(after[name])} {after[name].unit}",
+            _verdict(before[name], after[name]),
+        )
+        for name in both
+    ]
+    rows += [(name, "", "", _with_range(after[name]), "new") for name in after.keys() - before]
+    return rows + [
+        (name, "", _with_range(before[name]), "", "gone") for name in before.keys() - after
+    ]
+
+
+def _verdict(old: Measurement, new: Measurement) -> str:
+    if min(len(old.repeats), len(new.repeats)) < 2:
+        return "no range"
+    (low, high), (lowest, highest) = old.range, new.range
+    if lowest <= high and low <= highest:
+        return "within the ranges"
+    return "better" if (new.value < old.value) == new.at_most else "worse"
+
+
+def _with_range(measured: Measurement) -> str:
+    """The value, and the smallest and largest repeat where there are several."""
+    low, high = (_number(end) for end in measured.range)
+    spread = f" ({low} to {high})" if len(measured.repeats) > 1 else ""
+    return f"{_number(measured.value)}{spread}"
+
+
+def _number(value: float) -> str:
+    return f"{value:{',.0f' if abs(value) >= 100 else '.3g'}}"
+
+
+def _reach(measured: Measurement) -> str:
+    if measured.reach is None:
+        return ""
+    return f"{'<=' if measured.at_most else '>='} {measured.reach:,g}"

@@ -1,0 +1,151 @@
+"""The packages of the papers beside ours: the same data, in one run, each in its environment."""
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from shutil import which
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.benchmarks.measurement import Measurement, Setup, Skipped, benchmark, seconds
+from classex_bayes.estimators.classexreg.basis_regression import basis_accuracy
+from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.pitman_yor import PitmanYor
+from classex_bayes.results import Extrapolation
+from classex_bayes.task.glyphs import load_glyphs
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray
+
+_K = np.array([200, 1000, 3000])
+_REPEATS = 5
+# Arguments: library, scores, labels from 1, numbers of classes, repeats. A line for each call has
+# its name, seconds and predictions. ClassEx needs pracma loaded.
+_R = """
+given <- commandArgs(TRUE)
+.libPaths(c(given[1], .libPaths()))
+suppressMessages({library(pracma); library(ClassEx)})
+scores <- as.matrix(read.csv(given[2], header = FALSE))
+y <- scan(given[3], quiet = TRUE)
+k <- as.numeric(strsplit(given[4], ",")[[1]])
+k1 <- ncol(scores)
+largest <- qnorm(1 - 1 / k1^2)
+calls <- list(
+  "KDE(ucv)" = function() kernel_extrap(scores, y, k, "ucv"),
+  "KDE(bcv)" = function() kernel_extrap(scores, y, k, "bcv"),
+  "ClassExReg" = function() ClassExReg(
+    scores, y, lapply(1:10 / 10, function(h) get_gaussian_basis_mat(largest, h, 2:k1, k)),
+    2:k1, 25
+  )
+)
+for (name in names(calls)) for (i in 1:as.numeric(given[5])) {
+  start <- proc.time()[["elapsed"]]
+  predicted <- suppressWarnings(calls[[name]]())
+  took <- proc.time()[["elapsed"]] - start
+  cat(name, sprintf("%.17g", c(took, predicted)), "\\n")
+}
+"""
+# The same for pydataless, from JSON: numbers of classes, accuracies, those to predict, repeats.
+_PYDATALESS = """
+import json, sys, time
+import numpy as np
+from dataless import PYPExtrapolation
+known, accuracy, k, repeats = json.loads(sys.argv[1])
+for _ in range(repeats):
+    start = time.perf_counter()
+    model = PYPExtrapolation(np.array(known), correctness=np.array(accuracy))
+    predicted = np.asarray(model.predict(np.array(k)), dtype=float)
+    print("PitmanYor", time.perf_counter() - start, *predicted.tolist())
+"""
+
+
+@benchmark("classex")
+def classex(setup: Setup) -> list[Measurement]:
+    """Estimators of the R package ClassEx against ours: fit and prediction, after a first call."""
+    if which("Rscript") is None or setup.r_library is None:
+        raise Skipped(
+            'needs R with ClassEx: Rscript -e \'remotes::install_github("snarles/ClassEx", '
+            "lib = FOLDER)', then --r-library FOLDER"
+        )
+    glyphs = load_glyphs().task().subsample(20 if setup.small else 100, random_seed=3)
+    assert glyphs.source is not None
+    matrix = glyphs.source.scores(np.arange(glyphs.n_test))
+    task = SourceTask.from_scores(matrix, glyphs.y)
+    with TemporaryDirectory() as folder:
+        scores, labels, script = (Path(folder) / name for name in ("scores", "labels", "script.R"))
+        np.savetxt(scores, matrix, "%.17g", ",")
+        np.savetxt(labels, task.y + 1, "%d")
+        script.write_text(_R, "utf-8")
+        sizes, repeats = ",".join(map(str, _K)), str(_repeats(setup))
+        theirs = _timed(["Rscript", script, setup.r_library, scores, labels, sizes, repeats])
+
+    def regression() -> Extrapolation:
+        basis_accuracy.cache_clear()  # R computes the basis, too
+        return ClassExReg(n_resamples=25, random_seed=1).fit(task).predict(_K)
+
+    ours: dict[str, Callable[[], Any]] = {
+        "KDE(ucv)": lambda: KDE("ucv").fit(task).predict(_K).mean.to_numpy(),
+        "KDE(bcv)": lambda: KDE("bcv").fit(task).predict(_K).mean.to_numpy(),
+        "ClassExReg": regression,
+    }
+    measurements = [row for name in ours for row in _beside(name, "R", ours[name], theirs[name])]
+    for name in ("KDE(ucv)", "KDE(bcv)"):
+        apart = np.abs(ours[name]() - theirs[name][0][1:]).max()
+        text = f"largest difference of {name} from R"
+        measurements.append(Measurement(text, [float(apart)], 1e-3, "accuracy", True))
+    return measurements
+
+
+@benchmark("pydataless")
+def pydataless(setup: Setup) -> list[Measurement]:
+    """PitmanYor of pydataless against ours on a curve: fit and prediction, after a first call."""
+    if setup.pydataless is None:
+        raise Skipped(
+            "needs an environment of its own: python -m venv FOLDER, FOLDER/bin/pip install "
+            "pydataless==1.1.0, then --pydataless FOLDER/bin/python"
+        )
+    task = load_glyphs().task().subsample(100, random_seed=3)
+    known = np.array([2, 3, 5, 10, 20, 50, 100])
+    accuracy = task.accuracy(known)
+    curve = SourceTask.from_accuracies(known, accuracy, n_test=task.n_test, n_classes=100)
+    given = json.dumps([known.tolist(), accuracy.tolist(), _K.tolist(), _repeats(setup)])
+    theirs = _timed([setup.pydataless, "-c", _PYDATALESS, given])["PitmanYor"]
+
+    def ours() -> FloatArray:
+        return PitmanYor().fit(curve).predict(_K).mean.to_numpy()
+
+    apart = float(np.abs(ours() - theirs[0][1:]).max())
+    text = "largest difference of PitmanYor from pydataless"
+    difference = Measurement(text, [apart], 1e-3, "accuracy", True)
+    return [*_beside("PitmanYor", "pydataless", ours, theirs), difference]
+
+
+def _repeats(setup: Setup) -> int:
+    return 2 if setup.small else _REPEATS
+
+
+def _timed(command: Sequence[str | Path]) -> dict[str, list[list[float]]]:
+    """Lines of a program's output by their first word: seconds, then predictions."""
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if ran.returncode:
+        raise Skipped(f"{command[0]} failed: {ran.stderr.strip().splitlines()[-1:]}")
+    lines: dict[str, list[list[float]]] = {}
+    for name, *numbers in (line.split() for line in ran.stdout.splitlines()):
+        lines.setdefault(name, []).append([float(number) for number in numbers])
+    return lines
+
+
+def _beside(
+    name: str, package: str, ours: Callable[[], object], theirs: list[list[float]]
+) -> list[Measurement]:
+    """Time of another package, and ours as a multiple of its rate, after a first call."""
+    ours()
+    times = [line[0] for line in theirs]
+    ratios = [time / seconds(ours) for time in times]
+    return [
+        Measurement(f"{name}, 100 characters, by {package}", times, None, "seconds"),
+        Measurement(f"{name}, 100 characters", ratios, 1, f"x {package}'s rate"),
+    ]
