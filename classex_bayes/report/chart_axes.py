@@ -12,7 +12,7 @@ _ROOM = 0.03  # at both ends, as a share of the range
 _MOST_NUMBERS = 7
 _DECADES_FOR_POWERS = 2  # fewer have 1, 2 and 5 times powers of ten
 # Letters beside an axis as wide as a phone, each number with the gap to the next.
-_LETTERS, _GAP = 40, 2
+_LETTERS, _GAP = 32, 2
 
 
 @dataclass(frozen=True)
