@@ -61,9 +61,9 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
 def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArray:
     """All constants of the density in one vector.
 
-    They are the header (`classex_bayes.bayes.model.accelerated.density`), knots, functions of the
-    deviation (n_functions, m), the likelihood's matrix (n_rows, m) and vector (n_rows,): counts
-    over the design effect, or whitened accuracies. Bins without instances do not change the
+    They are the header (`classex_bayes.bayes.model.accelerated.density`), knots t (m,) and
+    log(1 + t), functions of the deviation (n_functions, m), the likelihood's matrix (n_rows, m) and
+    vector (n_rows,): counts over the design effect, or whitened accuracies. Bins without instances do not change the
     likelihood and are left out.
     """
     knots = prior.basis.knots
@@ -100,7 +100,7 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
     header[density.N_KNOTS] = knots.size
     header[density.N_FUNCTIONS] = functions.shape[0]
     header[density.N_ROWS] = vector.size
-    return _sized(header, knots, functions, matrix, vector)
+    return _sized(header, knots, np.log1p(np.maximum(knots, 0)), functions, matrix, vector)
 
 
 def whitened(packed: FloatArray, centre: FloatArray, root: FloatArray) -> FloatArray:
