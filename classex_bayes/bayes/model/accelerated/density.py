@@ -141,7 +141,10 @@ def _width(x: Any, packed: Any) -> Any:
 
 @_compiled
 def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: Any) -> None:
-    """Log density of both groups on the knots, and the harder group's responsibility."""
+    """Log density of the group that is larger at each knot, and the harder group's responsibility.
+
+    The density of both is that of the larger one over its responsibility.
+    """
     share = _logistic(x[2])
     separation = math.exp(x[3])
     width, _ = _width(x, packed)
@@ -157,7 +160,7 @@ def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: An
         a = harder_log - 0.5 * harder * harder
         b = easier_log - 0.5 * easier * easier
         small = math.exp(-abs(a - b))
-        logs[j] = max(a, b) + math.log(1 + small)
+        logs[j] = max(a, b)
         harder_share[j] = (1.0 if a > b else small) / (1 + small)
 
 
@@ -283,6 +286,7 @@ def _weights(
 ) -> None:
     """Mixture weights at an unconstrained point."""
     n_functions = functions.shape[0]
+    harder_share[:] = 1.0
     if packed[IS_DIRICHLET] > 0:
         weights[:] = x
     else:
@@ -302,10 +306,14 @@ def _weights(
                 for j in range(knots.size):
                     weights[j] += scale * functions[f, j]
         if packed[IS_MONOTONE] > 0:
+            for j in range(knots.size):
+                weights[j] -= math.log(max(harder_share[j], 1 - harder_share[j]))
             _nondecreasing(packed, knots, weights, slope)
     top, total = weights.max(), 0.0
     for j in range(weights.size):
         raised = math.exp(weights[j] - top)
+        if not packed[IS_MONOTONE] > 0:  # without the logarithm that a monotone law needs
+            raised /= max(harder_share[j], 1 - harder_share[j])
         weights[j] = raised if raised > NEGLIGIBLE else 0.0
         total += weights[j]
     weights /= total

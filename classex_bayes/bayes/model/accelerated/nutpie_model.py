@@ -63,8 +63,8 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
 
     They are the header (`classex_bayes.bayes.model.accelerated.density`), knots t (m,) and
     log(1 + t), functions of the deviation (n_functions, m), the likelihood's matrix (n_rows, m) and
-    vector (n_rows,): counts over the design effect, or whitened accuracies. Bins without instances do not change the
-    likelihood and are left out.
+    vector (n_rows,): counts over the design effect, or whitened accuracies. Bins without instances
+    do not change the likelihood and are left out.
     """
     knots = prior.basis.knots
     functions: FloatArray = np.empty((0, knots.size))

@@ -65,6 +65,26 @@ def test_density_and_gradient_are_those_of_the_pymc_model(prior, tasks):
     assert abs(difference[0]) < 1e-7
 
 
+@pytest.mark.parametrize("tail", [-1.0, -1 + 5e-5, -1 - 5e-5, -1 + 2e-4, 0.0])
+@pytest.mark.parametrize("mu", [-0.5, 2.0])
+def test_the_derivative_by_the_tail_where_the_scale_is_nearly_a_logarithm(tail, mu):
+    prior = PRIORS[0]
+    packed, x = pack(prior, data_of(prior, (LOSSES,))), points(prior, 1, seed=6)[0]
+    place = list(layout(prior).free).index("tail")
+    x[0], x[place] = mu, tail
+
+    def value(tail):
+        return density.log_density(
+            np.concatenate([x[:place], tail, x[place + 1 :]]), packed, scratch
+        )
+
+    gradient, scratch = np.empty(x.size), np.empty(x.size)
+    density.log_density(x, packed, gradient)
+    step = 1e-5
+    numeric = (value([tail + step]) - value([tail - step])) / (2 * step)
+    assert gradient[place] == pytest.approx(numeric, rel=1e-6, abs=1e-6)
+
+
 def exact(array):
     return [mpmath.mpf(float(value)) for value in array]
 
