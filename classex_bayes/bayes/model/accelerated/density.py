@@ -55,6 +55,13 @@ def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @_compiled
+def _copy(source: Any, target: Any) -> None:
+    """`target[:] = source`, whose message on unequal shapes would take seconds to compile."""
+    for j in range(source.size):
+        target[j] = source[j]
+
+
+@_compiled
 def _softplus(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
@@ -288,7 +295,7 @@ def _weights(
     n_functions = functions.shape[0]
     harder_share[:] = 1.0
     if packed[IS_DIRICHLET] > 0:
-        weights[:] = x
+        _copy(x, weights)
     else:
         _stretched(x, packed, knots, log_knots, stretched)
         if packed[HAS_GROUPS] > 0:
@@ -452,7 +459,7 @@ def from_moved(q: Any, packed: Any, x: Any) -> Any:
 
     Returns the derivatives of :math:`\log V / 2` by the log odds, log delta and imbalance.
     """
-    x[:] = q
+    _copy(q, x)
     if not packed[HAS_GROUPS] > 0:
         return 0.0, 0.0, 0.0
     share, imbalance = _logistic(q[2]), q[4] if packed[IMBALANCE] > 0 else 0.0
@@ -488,7 +495,7 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
     """Write the unconstrained point, the constrained parameters and the weights of a draw."""
     knots, log_knots, functions, _, _ = _unpacked(packed)
     m, n_functions = knots.size, functions.shape[0]
-    expanded[: x.size] = x
+    _copy(x, expanded)
     place = x.size
     if packed[IS_DIRICHLET] > 0:
         for j in range(m):
@@ -509,10 +516,14 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
 
 @_compiled
 def from_whitened(whitened: Any, packed: Any, q: Any) -> Any:
-    """Write centre + root whitened, (n,), and return the root (n, n)."""
-    n = whitened.size
+    """Write centre + root whitened, (n,), and return the root (n, n).
+
+    A point that is not whitened is copied, and the root is (0, 0).
+    """
+    n = whitened.size if packed[IS_WHITENED] > 0 else 0
     first = packed.size - n * n
     root = packed[first:].reshape((n, n))
+    _copy(whitened, q)
     for i in range(n):
         q[i] = packed[first - n + i]
         for j in range(n):
@@ -523,14 +534,13 @@ def from_whitened(whitened: Any, packed: Any, q: Any) -> Any:
 @_compiled
 def whitened_log_density(whitened: Any, packed: Any, gradient: Any) -> float:
     """Log density of the point that the sampler moves; overwrites `gradient`."""
-    if not packed[IS_WHITENED] > 0:
-        return moved_log_density(whitened, packed, gradient)
     q, by_q = np.empty(whitened.size), np.empty(whitened.size)
     root = from_whitened(whitened, packed, q)
     value = moved_log_density(q, packed, by_q)
-    gradient[:] = 0.0
-    for i in range(q.size):
-        for j in range(q.size):
+    _copy(by_q, gradient)
+    for j in range(root.shape[0]):
+        gradient[j] = 0.0
+        for i in range(root.shape[0]):
             gradient[j] += root[i, j] * by_q[i]
     return value
 
@@ -553,9 +563,7 @@ def expand_for_nutpie(n: Any, n_expanded: Any, point: Any, expanded: Any, packed
     """`expand` at an address that nutpie calls, for a point that the sampler moved."""
     constants = numba.carray(packed, (int(packed[SIZE]),))
     q, parameters = np.empty(n), np.empty(n)
-    q[:] = numba.carray(point, (n,))
-    if packed[IS_WHITENED] > 0:
-        from_whitened(numba.carray(point, (n,)), constants, q)
+    from_whitened(numba.carray(point, (n,)), constants, q)
     from_moved(q, constants, parameters)
     expand(parameters, constants, numba.carray(expanded, (n_expanded,)))
     return 0
