@@ -10,7 +10,8 @@ def main() -> None:
     try:
         require_extra("cli", "the command line", "typer")
     except ImportError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     from classex_bayes.cli import main as run
 
     run()

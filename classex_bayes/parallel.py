@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import Progress
 
-from classex_bayes.arguments import number
 from classex_bayes.exceptions import DataError
 
 
@@ -16,9 +16,11 @@ def checked_jobs(n_jobs: Any) -> int | None:
     """Number of processes as joblib takes it: -1 for all processors, None for its own setting."""
     if n_jobs is None:
         return None
-    if n_jobs == 0:
-        raise DataError("n_jobs: found 0, expected a number of processes, or -1 for all processors")
-    return int(number(n_jobs, "n_jobs", -float("inf"), whole=True))
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise DataError(
+            f"n_jobs: found {n_jobs!r}, expected a number of processes, or -1 for all processors"
+        )
+    return int(n_jobs)
 
 
 def in_parallel(

@@ -8,7 +8,8 @@ if __name__ == "__main__":
     try:
         require_extra("cli", "the command of the benchmarks", "typer")
     except ImportError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     import typer
 
     from classex_bayes.benchmarks.command import main

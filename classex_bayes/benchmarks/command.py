@@ -55,6 +55,9 @@ def main(
         raise typer.BadParameter(
             f"found {', '.join(sorted(unknown))}; there are: {list(BENCHMARKS)}"
         )
+    for file in filter(None, (json, markdown)):
+        if not file.parent.is_dir():
+            raise typer.BadParameter(f"there is no folder {file.parent}")
     names = only or list(BENCHMARKS)
     run = _run(names, Setup(small, pydataless, r_library))
     _print(f"{_COMMAND} on {run.where}", _HEADER, run.rows)

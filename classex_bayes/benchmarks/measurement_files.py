@@ -1,6 +1,7 @@
 """Runs of the benchmarks as JSON, as Markdown and beside each other."""
 
 import json
+import math
 import os
 import platform
 from dataclasses import asdict, dataclass, field
@@ -108,10 +109,16 @@ class BenchmarkRun:
             run = json.loads(path.read_text("utf-8"))
             measurements: dict[str, list[Measurement]] = {}
             for row in run["measurements"]:
-                fields = (row[name] for name in ("name", "repeats", "reach", "unit", "at_most"))
-                measurements.setdefault(row["benchmark"], []).append(Measurement(*fields))
-            return cls(measurements, run["skipped"], run["version"], run["date"], run["machine"])
-        except (ValueError, KeyError, TypeError) as error:
+                numbers = [float(value) for value in row["repeats"]]
+                if not numbers or not all(map(math.isfinite, numbers)):
+                    raise ValueError(f"repeats of {row['name']}: {row['repeats']}")
+                name, unit, reach = str(row["name"]), str(row["unit"]), row["reach"]
+                measured = Measurement(name, numbers, reach, unit, bool(row["at_most"]))
+                measurements.setdefault(str(row["benchmark"]), []).append(measured)
+            found = cls(measurements, run["skipped"], run["version"], run["date"], run["machine"])
+            str(found.where)  # which needs what is known of the machine
+            return found
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
                 f"compare: {path} is no file of benchmarks ({error!r}); expected one that --json "
                 "wrote"
@@ -139,9 +146,11 @@ def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...
         )
         for name in both
     ]
-    rows += [(name, "", "", _with_range(after[name]), "new") for name in after.keys() - before]
+    rows += [
+        (name, "", "", _with_range(after[name]), "new") for name in after if name not in before
+    ]
     return rows + [
-        (name, "", _with_range(before[name]), "", "gone") for name in before.keys() - after
+        (name, "", _with_range(before[name]), "", "gone") for name in before if name not in after
     ]
 
 

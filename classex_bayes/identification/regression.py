@@ -98,7 +98,11 @@ def elastic_net(
     For each response; scikit-learn's parametrisation. `alphas` are the candidates; by default 100
     down from the smallest that leaves no feature in to a thousandth of it.
     """
-    require_extra("identification", "method='elastic_net' (not 'ridge')", "sklearn.linear_model")
+    require_extra(
+        "identification",
+        "method='elastic_net' (method='ridge' does without)",
+        "sklearn.linear_model",
+    )
     from sklearn.linear_model import enet_path
 
     n, q = responses.shape

@@ -50,6 +50,7 @@ def write_tree(
     `seal` makes attributes of the root, such as a checksum, from the tree as netCDF gives it back:
     with attributes and text in the form that files have.
     """
+    _require_ending(path)
     _require_library(path)
     with _replacing(path) as new:
         if path.suffix == ".nc":
@@ -76,9 +77,10 @@ def write_text(text: str, path: Path) -> Path:
 
 def read_tree(path: Path) -> xr.DataTree:
     """Read a DataTree into memory from netCDF (.nc) or zarr (.zarr)."""
-    _require_library(path)
+    _require_ending(path)
     if not _exists(path):
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
+    _require_library(path)
     try:
         if path.suffix == ".nc":
             # From bytes: a name that is no UTF-8 would not reach the library.
@@ -131,12 +133,15 @@ def _exists(path: Path) -> bool:
 
 
 def _require_library(path: Path) -> None:
-    """Raise where the ending is no format of results, or what reads and writes it is missing."""
+    """Raise where what reads and writes a format of results is missing."""
     if path.suffix == ".nc":
         require_hdf5()
-    elif path.suffix == ".zarr":
-        require_zarr()
     else:
+        require_zarr()
+
+
+def _require_ending(path: Path) -> None:
+    if path.suffix not in (".nc", ".zarr"):
         raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
 
 

@@ -35,13 +35,21 @@ class Axis:
         return cls(title, low, high, [(value, written(value)) for value in _steps(low, high)])
 
     @classmethod
-    def log(cls, title: str, values: NumberArray, written: Callable[[float], str]) -> "Axis":
+    def log(
+        cls,
+        title: str,
+        values: NumberArray,
+        written: Callable[[float], str],
+        least_step: float = 0.0,
+    ) -> "Axis":
         """Return a logarithmic axis that shows all positive values.
 
         Its numbers are powers of ten. Axes of less than two decades have 1, 2 and 5 times these,
-        and those that would have less than two numbers have even steps.
+        and those that would have less than two numbers have even steps, of `least_step` or more.
         """
         positive = np.asarray(values)[np.asarray(values) > 0]
+        if positive.size == 0:
+            positive = np.ones(1)
         low, high = _roomy(*(math.log10(end) for end in (positive.min(), positive.max())))
         powers = range(math.floor(low), math.ceil(high) + 1)
         every = math.ceil((high - low) / (_MOST_NUMBERS - 1))
@@ -53,7 +61,7 @@ class Axis:
             d * 10.0**power for power in powers for d in (range(1, 10) if every == 1 else (1,))
         }
         if sum(low <= math.log10(number) <= high for number in numbers) < 2:
-            numbers, small = {*_steps(10**low, 10**high)}, set()
+            numbers, small = {*_steps(10**low, 10**high, least_step)}, set()
         ticks = [(value, written(value) if value in numbers else "") for value in numbers | small]
         return cls(title, low, high, sorted(ticks), is_log=True)
 
@@ -95,8 +103,9 @@ def _roomy(low: float, high: float) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _steps(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten, at most seven of them."""
+def _steps(low: float, high: float, least_step: float = 0.0) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten, or of `least_step`, at most seven of them."""
     power = 10.0 ** math.floor(math.log10((high - low) / _MOST_NUMBERS))
     step = next(m * power for m in (1, 2, 5, 10, 20) if (high - low) / (m * power) < _MOST_NUMBERS)
+    step = max(step, least_step)
     return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]

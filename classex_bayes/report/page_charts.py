@@ -249,7 +249,8 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
     has_errors = estimand.metric == "accuracy"
     name = f"pilot, {interval_name(ci_prob)} (sampling)" if has_errors else "pilot"
     pilot = LegendEntry("pilot", name, "--ink", "points")
-    for observed in {OBSERVED, OBSERVED_METRIC} & {*chart.series}:
+    observed = OBSERVED if estimand.quantity == "accuracy" else OBSERVED_METRIC
+    if observed in chart.series:
         mark = chart.mark(observed, "points")
         values, errors = [*map(written, mark.y[0].tolist())], None
         if has_errors:
@@ -265,7 +266,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         f"{written(float(mean[0]))} on 2 to {written(float(mean[-1]))} on {grid[-1]:,} classes, "
         "with credible bands.",
         drawn,
-        Axis.log(chart.x_label, grid, _count),
+        Axis.log(chart.x_label, grid, _count, least_step=1),
         y_axis(estimand.describe(), _heights(drawn), exact_percent if in_percent else _plain),
         _classes,
         (_POSTERIOR, *entries),
@@ -306,7 +307,7 @@ def reaching(posterior: Extrapolation, target: float) -> PageChart:
         f"{name.capitalize()}, against the number of classes: {percent(share[0], 1)} on 2, "
         f"{percent(share[-1], 1)} on {grid[-1]:,}.",
         [PageSeries(line, entry, [_one_decimal(value) for value in share.tolist()])],
-        Axis.log(chart.x_label, grid, _count),
+        Axis.log(chart.x_label, grid, _count, least_step=1),
         Axis.linear(chart.y_labels[0], np.array([0.0, 1.0]), exact_percent),
         _classes,
         (),
@@ -378,7 +379,7 @@ def predictive(findings: Findings) -> PageChart:
         f"{y_label.capitalize()} against {x_label}: of the pilot, and of replicates that the "
         "model draws.",
         drawn,
-        Axis.log(x_label, points.x, _count),
+        Axis.log(x_label, points.x, _count, least_step=1),
         Axis.linear(y_label, _heights(drawn), exact_percent),
         _classes if bare else lambda rank: f"{x_label} {rank:,.0f}",
         (pilot, replicates),

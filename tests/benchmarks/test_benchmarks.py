@@ -73,6 +73,16 @@ def test_another_package_that_fails_is_skipped(tmp_path, capsys):
     assert "SKIP" in out and "No module named dataless" in out
 
 
+def test_another_package_that_is_missing_or_says_nothing_is_skipped(tmp_path, capsys):
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\n")
+    silent.chmod(0o755)
+    for program, said in ((silent, "it said nothing"), (tmp_path / "no", "cannot be started")):
+        main(only=["pydataless"], small=True, pydataless=program)
+        out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "SKIP" in out and said in out
+
+
 def test_another_package_stands_beside_ours(tmp_path, capsys):
     """A stand-in that answers as pydataless does, with numbers of its own."""
     stand_in = tmp_path / "python"
@@ -84,7 +94,7 @@ def test_another_package_stands_beside_ours(tmp_path, capsys):
     main(only=["pydataless"], small=True, pydataless=stand_in, json=file)
     theirs, ours, difference = BenchmarkRun.read(file).measurements["pydataless"]
     assert theirs.repeats == [0.5, 0.7] and theirs.value == pytest.approx(0.6)
-    assert theirs.passed is None and len(ours.repeats) == 2
+    assert theirs.passed is None and theirs.at_most and len(ours.repeats) == 2
     known = np.array([2, 3, 5, 10, 20, 50, 100])
     task = cb.load_glyphs().task().subsample(100, random_seed=3)
     curve = cb.SourceTask.from_accuracies(
@@ -134,11 +144,37 @@ def test_two_runs_are_compared(tmp_path, capsys):
     assert list(rows).index("share") < list(rows).index("seconds")
 
 
-def test_a_file_of_something_else_is_refused(tmp_path):
-    file = tmp_path / "other.json"
-    file.write_text("{}")
-    with pytest.raises(typer.BadParameter, match="no file of benchmarks"):
-        main(compare=(file, file))
+RUN = {"version": "1", "date": "today", "skipped": {}, "machine": {"cores": 1, "cpu": "a"}}
+RUN["machine"]["python"] = "3"
+ROW = {"benchmark": "a", "name": "b", "repeats": [1.0], "reach": 1, "unit": "s", "at_most": True}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        "[1]",
+        "[" * 100_000,
+        json.dumps({**RUN, "machine": {}, "measurements": []}),
+        json.dumps({**RUN, "machine": [], "measurements": []}),
+        *(
+            json.dumps({**RUN, "measurements": [{**ROW, "repeats": repeats}]})
+            for repeats in ([], None, ["a"], 3, [float("nan")])
+        ),
+    ],
+)
+def test_a_file_of_something_else_is_refused(content, tmp_path):
+    (tmp_path / "sound.json").write_text(json.dumps({**RUN, "measurements": [ROW]}))
+    main(compare=(tmp_path / "sound.json", tmp_path / "sound.json"))
+    (tmp_path / "other.json").write_text(content)
+    for other in ("other.json", "missing.json", "."):
+        with pytest.raises(typer.BadParameter, match="no file of benchmarks"):
+            main(compare=(tmp_path / "sound.json", tmp_path / other))
+
+
+def test_a_folder_that_is_missing_is_told_before_the_work(tmp_path):
+    with pytest.raises(typer.BadParameter, match="there is no folder"):
+        main(only=["density"], small=True, json=tmp_path / "nowhere" / "a.json")
 
 
 def test_unknown_benchmark():

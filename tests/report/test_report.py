@@ -4,6 +4,7 @@ import datetime
 import json
 import re
 import sys
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from classex_bayes.report.chart_axes import Axis
 from classex_bayes.report.findings import findings_of
 from classex_bayes.report.page import write_report
 from classex_bayes.report.verdicts import convergence_sentence
+from classex_bayes.task.source_task import SourceTask
 
 K, DATE = [1000, 5000, 200], datetime.date(2026, 1, 2)
 
@@ -306,3 +308,14 @@ def test_many_references_are_told_apart(fitted, pilot):
     styles = {(s.color, s.dash) for s in chart.legend if s.key.startswith("reference")}
     assert len(styles) == len(references)
     assert len({s.key for s in chart.legend}) == len(chart.legend)
+
+
+@pytest.mark.parametrize("largest", [2, 3, 4, 12])
+def test_numbers_of_few_classes_stand_once(largest, fit, tmp_path):
+    task = SourceTask.from_ranks([1, 2, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2], n_classes=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the pilot is small
+        page = write_report(fit(task), largest, tmp_path / "a.html").read_text(encoding="utf-8")
+    curve = page[: page.index("</figure>")]
+    numbers = re.findall(r'class="x-number" style="left: [\d.]+%">([^<]+)<', curve)
+    assert numbers and len({*numbers}) == len(numbers)
