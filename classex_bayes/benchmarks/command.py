@@ -3,6 +3,7 @@
 import inspect
 from pathlib import Path
 from typing import Annotated
+from warnings import catch_warnings, simplefilter
 
 import typer
 from rich.console import Console
@@ -16,12 +17,13 @@ from classex_bayes.benchmarks import (  # noqa: F401, since importing enters the
 )
 from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement, Setup, Skipped
 from classex_bayes.benchmarks.measurement_files import BenchmarkRun, comparison_rows
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import ConvergenceWarning, DataError
 
 _COMMAND = "python -m classex_bayes.benchmarks"
 _FILES = (
-    "`--json FILE` writes them with all repeats, and `--compare OLD NEW` sets two such files side "
-    "by side."
+    "FAIL means that a figure which we aim at was not reached; the package works all the same. "
+    "`--json FILE` writes the figures with all repeats, and `--compare OLD NEW` sets two such "
+    "files side by side."
 )
 _HEADER = ("benchmark", "measured, median (range)", "to reach", "", "alone")
 _COMPARED = ("benchmark", "new / old", "old", "new", "")
@@ -59,7 +61,9 @@ def main(
         if not file.parent.is_dir():
             raise typer.BadParameter(f"there is no folder {file.parent}")
     names = only or list(BENCHMARKS)
-    run = _run(names, Setup(small, pydataless, r_library))
+    with catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)  # few draws are timed, none is used
+        run = _run(names, Setup(small, pydataless, r_library))
     _print(f"{_COMMAND} on {run.where}", _HEADER, run.rows)
     if json is not None:
         run.write(json)
@@ -83,7 +87,7 @@ def _run(names: list[str], setup: Setup) -> BenchmarkRun:
             skipped[name] = str(reason)
         except ImportError as error:
             skipped[name] = f"needs {error.name}, not installed"
-    return BenchmarkRun(measurements, skipped)
+    return BenchmarkRun(measurements, skipped, setup.small)
 
 
 def _compare(old: Path, new: Path) -> None:
@@ -93,6 +97,8 @@ def _compare(old: Path, new: Path) -> None:
         raise typer.BadParameter(str(error)) from None
     for name, run in zip(("old", "new"), runs, strict=True):
         typer.echo(f"{name}: version {run.version}, {run.date}, {run.where}")
+        if run.small:
+            typer.echo(f"{name} was run with --small: its ratios say nothing")
     _print("new values over old ones", _COMPARED, comparison_rows(*runs))
 
 

@@ -51,6 +51,7 @@ class BenchmarkRun:
 
     measurements: dict[str, list[Measurement]]
     skipped: dict[str, str]
+    small: bool = False
     version: str = __version__
     date: str = field(default_factory=lambda: date.today().isoformat())
     machine: dict[str, Any] = field(default_factory=machine)
@@ -99,6 +100,7 @@ class BenchmarkRun:
             "machine": self.machine,
             "measurements": measured,
             "skipped": self.skipped,
+            "small": self.small,
         }
         path.write_text(json.dumps(run, indent=1) + "\n", "utf-8")
 
@@ -115,7 +117,8 @@ class BenchmarkRun:
                 name, unit, reach = str(row["name"]), str(row["unit"]), row["reach"]
                 measured = Measurement(name, numbers, reach, unit, bool(row["at_most"]))
                 measurements.setdefault(str(row["benchmark"]), []).append(measured)
-            found = cls(measurements, run["skipped"], run["version"], run["date"], run["machine"])
+            about = (run[name] for name in ("skipped", "small", "version", "date", "machine"))
+            found = cls(measurements, *about)
             str(found.where)  # which needs what is known of the machine
             return found
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -142,7 +145,7 @@ def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...
             f"{after[name].value / before[name].value:.3f}" if before[name].value else "",
             f"{_with_range(before[name])} {before[name].unit}",
             f"{_with_range(after[name])} {after[name].unit}",
-            _verdict(before[name], after[name]),
+            "" if old.small or new.small else _verdict(before[name], after[name]),
         )
         for name in both
     ]

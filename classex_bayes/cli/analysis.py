@@ -105,7 +105,7 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
 
 def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:
     """A fitted model, and what interrupted the fit."""
-    terminal.aside("Sampling (the first run on a machine compiles for some seconds) ...")
+    terminal.aside("Sampling ...")
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 
     model = BayesianExtrapolator()

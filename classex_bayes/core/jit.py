@@ -45,9 +45,7 @@ class SpareCache(FunctionCache):
 @cache
 def _announce() -> None:
     """Say once, before the wait, what is waited for."""
-    logging.getLogger("classex_bayes").warning(
-        "compiling for some seconds; later runs on this machine start at once"
-    )
+    logging.getLogger("classex_bayes").warning("compiling for some seconds, once on a machine")
 
 
 def _tell(error: Exception) -> None:

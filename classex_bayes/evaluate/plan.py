@@ -119,7 +119,8 @@ class Plan(Shown):
         Parameters
         ----------
         reached : float
-            Share of the simulated pilots that must reach the width, if one was asked for.
+            Share of the simulated pilots that must reach the width, if one was asked for; half of
+            them by default.
         power : float
             Share of the simulated pilots whose interval must not hold the excluded value, if one
             was asked for.
@@ -183,9 +184,11 @@ class Plan(Shown):
             best = self.cheapest()
         except DataError as error:
             return str(error)
+        by_width = "reached" in self.table
+        share = f"; {best['reached']:.0%} of the pilots reach the width" if by_width else ""
         return (
             f"fewest instances: {best['classes']:.0f} classes with {best['repeats']:.0f} each, "
-            f"{best['instances']:.0f} in all"
+            f"{best['instances']:.0f} in all{share}"
         )
 
     def _display(self) -> Display:

@@ -61,7 +61,7 @@ def write_tree(
             new.write_bytes(content)
         else:
             if seal is not None:
-                require_hdf5()
+                require_hdf5("writing .zarr")
                 tree = _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
                 tree.attrs.update(seal(tree))
             tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
@@ -158,6 +158,6 @@ def require_zarr() -> None:
     require_extra("zarr", "writing and reading .zarr", "zarr")
 
 
-def require_hdf5() -> None:
+def require_hdf5(use: str = "writing and reading netCDF and HDF5") -> None:
     """Raise where the libraries of HDF5 are not installed, and say how they are."""
-    require_extra("files", "writing and reading netCDF and HDF5", "h5netcdf", "h5py")
+    require_extra("files", use, "h5netcdf", "h5py")

@@ -144,7 +144,13 @@ def test_two_runs_are_compared(tmp_path, capsys):
     assert list(rows).index("share") < list(rows).index("seconds")
 
 
-RUN = {"version": "1", "date": "today", "skipped": {}, "machine": {"cores": 1, "cpu": "a"}}
+RUN = {
+    "version": "1",
+    "date": "today",
+    "skipped": {},
+    "small": True,
+    "machine": {"cores": 1, "cpu": "a"},
+}
 RUN["machine"]["python"] = "3"
 ROW = {"benchmark": "a", "name": "b", "repeats": [1.0], "reach": 1, "unit": "s", "at_most": True}
 
@@ -163,9 +169,11 @@ ROW = {"benchmark": "a", "name": "b", "repeats": [1.0], "reach": 1, "unit": "s",
         ),
     ],
 )
-def test_a_file_of_something_else_is_refused(content, tmp_path):
+def test_a_file_of_something_else_is_refused(content, tmp_path, capsys):
     (tmp_path / "sound.json").write_text(json.dumps({**RUN, "measurements": [ROW]}))
     main(compare=(tmp_path / "sound.json", tmp_path / "sound.json"))
+    told = capsys.readouterr().out
+    assert told.count("run with --small") == 2 and "no range" not in told
     (tmp_path / "other.json").write_text(content)
     for other in ("other.json", "missing.json", "."):
         with pytest.raises(typer.BadParameter, match="no file of benchmarks"):
