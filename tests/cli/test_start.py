@@ -1,9 +1,12 @@
 """What the command loads, and what it says where its extra is missing."""
 
+import logging
 import subprocess
 import sys
 
 import pytest
+
+from classex_bayes.cli.console import Terminal
 
 
 def test_the_command_without_its_extra_says_what_to_install():
@@ -27,3 +30,10 @@ def test_a_missing_file_is_told_at_once(verb, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stderr) == (2, "error: nowhere.npz: there is no such file\n")
+
+
+def test_quiet_silences_the_log_and_other_runs_do_not():
+    log = logging.getLogger("classex_bayes")
+    for quiet in (True, False):
+        Terminal(quiet, as_json=False)
+        assert log.isEnabledFor(logging.WARNING) is not quiet
