@@ -77,8 +77,8 @@ def cold(setup: Setup) -> list[Measurement]:
 
         first, *later = [seconds(run) for _ in range(1 if setup.small else 6)]
     return [
-        Measurement("first extrapolation on a machine", [first], 25, "seconds", True),
-        Measurement("later extrapolations, cold", later or [first], 8, "seconds", True),
+        Measurement("first extrapolation on a machine", [first], 10, "seconds", True),
+        Measurement("later extrapolations, cold", later or [first], 3, "seconds", True),
     ]
 
 

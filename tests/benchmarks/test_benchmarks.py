@@ -64,34 +64,39 @@ def test_other_packages_say_what_they_need(capsys):
     assert out.count("SKIP") == 2 and "--r-library FOLDER" in out and "pydataless==1.1.0" in out
 
 
-def test_another_package_that_fails_is_skipped(tmp_path, capsys):
-    broken = tmp_path / "python"
-    broken.write_text("#!/bin/sh\necho 'No module named dataless' >&2\nexit 1\n")
-    broken.chmod(0o755)
-    main(only=["pydataless"], small=True, pydataless=broken)
+@pytest.fixture
+def stand_in(tmp_path):
+    """A program of some lines of shell in the place of another Python."""
+
+    def write(lines):
+        path = tmp_path / "python"
+        path.write_text(f"#!/bin/sh\n{lines}\n")
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("echo 'No module named dataless' >&2; exit 1", "No module named dataless"),
+        ("", "it said nothing"),
+        (None, "cannot be started"),
+    ],
+)
+def test_another_package_that_fails_is_skipped(lines, said, stand_in, tmp_path, capsys):
+    program = tmp_path / "missing" if lines is None else stand_in(lines)
+    main(only=["pydataless"], small=True, pydataless=program)
     out = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "SKIP" in out and "No module named dataless" in out
+    assert "SKIP" in out and said in out
 
 
-def test_another_package_that_is_missing_or_says_nothing_is_skipped(tmp_path, capsys):
-    silent = tmp_path / "python"
-    silent.write_text("#!/bin/sh\n")
-    silent.chmod(0o755)
-    for program, said in ((silent, "it said nothing"), (tmp_path / "no", "cannot be started")):
-        main(only=["pydataless"], small=True, pydataless=program)
-        out = " ".join(capsys.readouterr().out.replace("│", " ").split())
-        assert "SKIP" in out and said in out
-
-
-def test_another_package_stands_beside_ours(tmp_path, capsys):
-    """A stand-in that answers as pydataless does, with numbers of its own."""
-    stand_in = tmp_path / "python"
-    stand_in.write_text(
-        "#!/bin/sh\necho PitmanYor 0.5 0.9 0.8 0.7\necho PitmanYor 0.7 0.9 0.8 0.7\n"
-    )
-    stand_in.chmod(0o755)
+def test_another_package_stands_beside_ours(stand_in, tmp_path):
+    """One that answers as pydataless does, with numbers of its own."""
+    program = stand_in("echo PitmanYor 0.5 0.9 0.8 0.7\necho PitmanYor 0.7 0.9 0.8 0.7")
     file = tmp_path / "run.json"
-    main(only=["pydataless"], small=True, pydataless=stand_in, json=file)
+    main(only=["pydataless"], small=True, pydataless=program, json=file)
     theirs, ours, difference = BenchmarkRun.read(file).measurements["pydataless"]
     assert theirs.repeats == [0.5, 0.7] and theirs.value == pytest.approx(0.6)
     assert theirs.passed is None and theirs.at_most and len(ours.repeats) == 2

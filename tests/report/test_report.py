@@ -182,6 +182,7 @@ def test_numbers_beside_a_logarithmic_axis(values, numbers):
 
 def test_axes_of_one_value_and_of_none_at_zero():
     assert Axis.linear("share", np.array([1.0, 1.0]), str).numbers
+    assert Axis.log("FPIR", np.zeros(2), str).numbers
     rates = Axis.log("FPIR", np.array([0.0, 0.001, 0.1]), str)
     assert rates.low > -3.1 and rates.places(np.array([0.0])).tolist() == [-100.0]
 

@@ -178,9 +178,9 @@ def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
     with pytest.raises(DataError, match=r"risky predicts risk; ask \.prob_at_most"):
         risky.prob_at_least(0.5)
     with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
-        risky.accuracy  # noqa: B018
+        risky.accuracy  # noqa: B018, since reading it raises
     with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
-        drawn.risk  # noqa: B018
+        drawn.risk  # noqa: B018, likewise
     np.testing.assert_allclose(drawn.prob_at_most(0.4), 1 - drawn.prob_at_least(0.4))
     with pytest.raises(DataError, match="level: expected a number between 0 and 1"):
         risky.prob_at_most(1.5)

@@ -55,7 +55,6 @@ def test_a_ridge_adds_to_variances_alone():
 
 
 def test_hidden_layer_tells_new_examples_of_its_classes_apart():
-    pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 50)
     x = np.eye(4)[y] + rng.normal(0, 0.1, (y.size, 4))

@@ -63,8 +63,8 @@ class Prior(Protocol):
 
     Notes
     -----
-    nutpie compiles a prior of your own once in a process: one or two minutes the first time on a
-    machine, 7 to 20 seconds later, since PyTensor keeps most of the result on disk.
+    nutpie compiles a prior of your own once in a process: 20 seconds to two minutes the first time
+    on a machine, 7 to 20 seconds later, since PyTensor keeps most of the result on disk.
     `classex_bayes.load` needs the prior again, since files have its name and fields, not its code.
 
     Examples
