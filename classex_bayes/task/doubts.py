@@ -78,6 +78,8 @@ def doubts_of(task: Any) -> tuple[str, ...]:
     checks = [better_than_chance(task)] if task.grid().size else []
     if task.kind == "decisions":
         checks.append(decisions(task.intervals))
+    if (scored := _scored(task)) is not None:
+        checks.append(scored_as_predicted(scored))
     if task.intervals is None and (evidence := task.counted) is not None:
         checks.append(ties(evidence))
         if evidence.statistics is not None:
@@ -100,8 +102,15 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
                 checks.append(many_ties(evidence))
         if (assuming := task.intervals or task.designed) is not None and assuming.assumption:
             notes.append(assuming.assumption)
+        if (scored := _scored(task)) is not None:
+            notes += scored.score_doubts.cautions
         notes += [*task.doubts, *_failed(checks)]
     return tuple(dict.fromkeys(notes))
+
+
+def _scored(task: Any) -> LossEvidence | None:
+    """Evidence with what was seen of the scores when the task was made."""
+    return task.counted if task.intervals is None else task.intervals.broken
 
 
 def _failed(checks: Sequence[Check]) -> tuple[str, ...]:
@@ -225,6 +234,12 @@ def embeddings_fit(evidence: LossEvidence) -> Check:
     """Whether probes are new and of the unit of the templates, by some rows of both."""
     found = evidence.score_doubts.embeddings
     return Check("embeddings", not found, "; ".join(found))
+
+
+def scored_as_predicted(evidence: LossEvidence) -> Check:
+    """Whether the scores of a classifier are those of its `predict`, for instances new to it."""
+    found = evidence.score_doubts.classifier
+    return Check("classifier", not found, "; ".join(found))
 
 
 def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:

@@ -17,6 +17,7 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.classifier_scores import ClassifierScores
 from classex_bayes.task.dask_sources import DaskScores
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -49,21 +50,39 @@ class ScoreDoubts(NamedTuple):
     """Why some scores may not be what they should be.
 
     `unlike` has positions of untested columns that are unlike all others, by the reason.
+    `cautions` are facts about the classifier that gave the scores.
     """
 
     unlike: Mapping[str, IntArray] = {}
     embeddings: tuple[str, ...] = ()
+    classifier: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray) -> Self:
         """Look at some rows of the scores, whose file may be closed later."""
         untested = _UntestedScores.of(source, y)
-        return cls({} if untested is None else untested.unlike(), _doubtful_embeddings(source))
+        unlike = {} if untested is None else untested.unlike()
+        found = cls(unlike, _doubtful_embeddings(source))
+        shards = source.sources if isinstance(source, ConcatenatedScores) else (source,)
+        told = [shard for shard in shards if isinstance(shard, ClassifierScores)]
+        return found.with_classifiers(
+            [cls(classifier=shard.doubts, cautions=shard.cautions) for shard in told]
+        )
 
     def in_whole(self, y: IntArray) -> Self:
         """Doubts that stay if the instances of classes `y` are tested too, in other shards."""
         unlike = {why: np.setdiff1d(columns, y) for why, columns in self.unlike.items()}
         return self._replace(unlike={why: left for why, left in unlike.items() if left.size})
+
+    def with_classifiers(self, parts: Sequence["ScoreDoubts"]) -> Self:
+        """These doubts with those about the classifiers of parts, each once."""
+        of_parts = [doubt for part in parts for doubt in part.classifier]
+        cautions = [caution for part in parts for caution in part.cautions]
+        return self._replace(
+            classifier=tuple(dict.fromkeys([*self.classifier, *of_parts])),
+            cautions=tuple(dict.fromkeys([*self.cautions, *cautions])),
+        )
 
 
 def _doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:

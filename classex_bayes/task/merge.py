@@ -118,6 +118,7 @@ def _joined(
     if len(sources) == len(parts):
         source = ConcatenatedScores(sources, [part.tie_seed for part in parts])
     doubts = ScoreDoubts.of(source, y) if source is not None else first.score_doubts.in_whole(y)
+    doubts = doubts.with_classifiers([part.score_doubts for part in parts])
     return LossEvidence(
         y,
         weight,

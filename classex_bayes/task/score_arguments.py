@@ -39,7 +39,7 @@ def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> Lab
     else:
         scores, y = _with_shape(scores, "scores"), _with_shape(y, "y")
         _refuse_swapped(scores.shape, y.shape)
-        _refuse_disorder(scores, y, ("scores", "y"))
+        refuse_disorder(scores, y, ("scores", "y"))
         if is_frame(scores):
             y = as_vector(y, "y")
             classes = column_names(scores.columns, classes, y)
@@ -63,8 +63,8 @@ def read_embeddings(
     one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
     one_of(reduce, ("max", "mean"), "reduce")
     probes, gallery, y, gallery_y = map(with_labels, (probes, gallery, y, gallery_y))
-    _refuse_disorder(probes, y, ("probes", "y"))
-    _refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
+    refuse_disorder(probes, y, ("probes", "y"))
+    refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
     _refuse_other_columns(probes, gallery)
     if gallery_y is None:
         classes = row_names(gallery, classes, y)
@@ -111,7 +111,7 @@ def read_ranks(ranks: Any, y: Any, n_classes: int, length: int | None = None) ->
 
     `length` is that of the lists that they come from.
     """
-    _refuse_disorder(with_labels(ranks), with_labels(y), ("ranks", "y"))
+    refuse_disorder(with_labels(ranks), with_labels(y), ("ranks", "y"))
     array = as_numeric(as_vector(ranks, "ranks"), "ranks")
     if array.ndim != 1:
         raise DataError(f"ranks: expected one number per test instance, found shape {array.shape}")
@@ -142,7 +142,7 @@ def _refuse_swapped(scores: tuple[int, ...], y: tuple[int, ...]) -> None:
         raise DataError(f"y: found {y[0]} labels for {scores[0]} rows (transposed?)")
 
 
-def _refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
+def refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
     """Raise where labels are indexed like the rows of `values`, but in another order.
 
     An index with other entries says nothing about the order, and rows go by position.

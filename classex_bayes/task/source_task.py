@@ -11,14 +11,11 @@ from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
+from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.designed_losses import DesignedLosses
 from classex_bayes.task.evidence import LossEvidence, MadeFrom
 from classex_bayes.task.foreign_columns import refuse_foreign_columns
-from classex_bayes.task.loss_intervals import (
-    mostly_decisions,
-    with_open_ties,
-    within_bounds,
-)
+from classex_bayes.task.loss_intervals import mostly_decisions, with_open_ties, within_bounds
 from classex_bayes.task.merge import merged
 from classex_bayes.task.retrieval_runs import Missing, read_run
 from classex_bayes.task.sampling_design import SamplingDesign
@@ -37,10 +34,10 @@ from classex_bayes.typing import RandomSeed
 class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
-    Make one by `from_scores`, `from_embeddings`, `from_ranks`, `from_search`, `from_run` or
-    `from_accuracies`, or from files by `classex_bayes.read_task`. Ranks and the covariance of ATA_k
-    at 12 log-spaced k are computed once, in one pass over the scores; the task refers to what it
-    was made from and never copies it.
+    Make one by `from_scores`, `from_classifier`, `from_embeddings`, `from_ranks`, `from_search`,
+    `from_run` or `from_accuracies`, or from files by `classex_bayes.read_task`. Ranks and the
+    covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the scores; the task
+    refers to what it was made from and never copies it.
 
     Attributes
     ----------
@@ -220,6 +217,68 @@ class SourceTask(TaskStatistics):
         return cls._scored(
             "embeddings", labelled, ties, class_weight, untested, design, random_seed
         )
+
+    @classmethod
+    def from_classifier(
+        cls,
+        clf: Any,
+        X: Any,
+        y: Any,
+        *,
+        ties: TieHandling = "auto",
+        class_weight: Any = None,
+        untested: Untested = "error",
+        inclusion: Any = None,
+        class_groups: Any = None,
+        sibling_share: float = 1.0,
+        random_seed: RandomSeed = 0,
+    ) -> Self:
+        """Make a task from a fitted classifier that follows the conventions of scikit-learn.
+
+        The scores are those by which ``clf.predict`` decides, with as few ties as possible:
+        distances of `NearestCentroid` and of one nearest neighbour, else the first of
+        `decision_function`, `predict_joint_log_proba`, `predict_log_proba` and `predict_proba`
+        whose best class is the predicted one in all instances, or in most (docs/from_sklearn.md).
+
+        Parameters
+        ----------
+        clf : fitted classifier, pipeline or search
+            With `classes_`, which name the classes of the task, and `predict`.
+        X : array-like of shape (n, d), DataFrame, sparse matrix or list
+            Test instances as ``clf.predict`` takes them, new to the classifier: its training rows
+            are not recognised, except by one nearest neighbour.
+        y : array-like of shape (n,)
+            True classes, in labels of ``clf.classes_``.
+        ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
+            As in `from_scores`.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            A classifier that is not fitted, has several outputs or predicts without scores; labels
+            that it has not seen; others as of `from_scores`.
+
+        Warns
+        -----
+        DataWarning
+            Scores disagree with `predict`, which is a doubt that predictions carry; or the
+            classifier is not marginal, which is a note of predictions (`measure_drift`).
+
+        Examples
+        --------
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = [[0.0], [0.1], [1.0], [1.2], [3.0], [3.1]], ["a", "a", "b", "b", "c", "c"]
+        >>> clf = GaussianNB().fit(X, y)
+        >>> SourceTask.from_classifier(clf, [[0.2], [0.9], [2.0]], list("abc")).ranks.tolist()
+        [1, 1, 2]
+        """
+        labelled = read_classifier(clf, X, y)
+        design = inclusion, class_groups, sibling_share
+        return cls._scored("scores", labelled, ties, class_weight, untested, design, random_seed)
 
     @classmethod
     def _scored(

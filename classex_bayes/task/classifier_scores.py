@@ -1,0 +1,250 @@
+"""Scores of a fitted classifier that rank the classes as its `predict` does."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from classex_bayes.arguments import as_vector
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.frames import with_labels
+from classex_bayes.task.class_labels import class_names, encode_labels
+from classex_bayes.task.classifier_marginality import marginality_of, steps_of
+from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
+from classex_bayes.task.validation import enough_classes
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+# In this order: the first have the fewest ties, since probabilities saturate at 0 and 1.
+_METHODS = "decision_function", "predict_joint_log_proba", "predict_log_proba", "predict_proba"
+_BLOCK_ELEMENTS = 2**22
+_ROUNDING = 8  # units in the last place within which scores tie
+_SAME_ROW = 1e-6  # times the largest distance, since formulas round
+_MOSTLY, _SHOWN = 0.5, 5
+
+
+@dataclass(frozen=True)
+class ClassifierScores(ScoreMatrix):
+    """Scores of a classifier, with doubts about them and cautions about the classifier."""
+
+    doubts: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+
+class _Scorer(NamedTuple):
+    """A way to score: its name, its function of some rows, and the width of what that computes."""
+
+    name: str
+    score: Callable[[Any], Any]
+    width: int
+    higher_is_better: bool = True
+
+
+def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
+    """Arguments of `SourceTask.from_classifier`; warns where the scores are doubtful."""
+    names = _fitted_classes(clf)
+    X, y = with_labels(X), with_labels(y)
+    rows = _Rows(X)
+    refuse_disorder(X, y, ("X", "y"))
+    labels = _seen_labels(y, rows.n, names)
+    predicted = np.concatenate([np.asarray(clf.predict(part)) for _, part in rows.blocks(1)])
+    if predicted.ndim == 2 and predicted.shape[1] == 1:
+        predicted = predicted[:, 0]
+    predicted = encode_labels(predicted, rows.n, len(names), names, "clf.predict(X)")
+    found = None
+    for scorer in _scorers(clf, len(names)):
+        scores = _scores(scorer, rows, len(names))
+        n_other = _count_other(scores, predicted, scorer.higher_is_better)
+        if found is None or n_other < found[0]:
+            found = n_other, scorer, scores
+        if n_other == 0:
+            break
+    assert found is not None
+    n_other, scorer, scores = found
+    doubts = (*_other_classifier(clf, scorer, n_other, rows.n), *_known_rows(scorer, scores))
+    marginality = marginality_of(clf)
+    cautions = () if marginality.caution is None else (marginality.caution,)
+    for sentence in (*doubts, *(cautions if marginality.degree == "not" else ())):
+        warn(sentence, DataWarning)
+    source = ClassifierScores(scores, scorer.higher_is_better, doubts=doubts, cautions=cautions)
+    return LabelledScores(source, labels, names)
+
+
+class _Rows:
+    """Rows of anything that a classifier takes, in blocks: arrays, sparse ones, frames, lists."""
+
+    def __init__(self, X: Any) -> None:
+        X = X.tocsr() if hasattr(X, "tocsr") else X
+        self._rows = getattr(X, "iloc", X)
+        if not (hasattr(X, "__len__") or hasattr(X, "shape")):
+            raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
+        self.n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        if self.n == 0:
+            raise DataError("X: expected at least one test instance, found none")
+
+    def blocks(self, width: int) -> Iterator[tuple[slice, Any]]:
+        """Slices of rows and what they hold, so that `width` numbers a row need little memory."""
+        size = max(1, _BLOCK_ELEMENTS // width)
+        for start in range(0, self.n, size):
+            part = slice(start, min(start + size, self.n))
+            yield part, self._rows[part]
+
+
+def _fitted_classes(clf: Any) -> list[Any]:
+    """Classes of a fitted classifier with one output."""
+    kind = clf.__name__ if isinstance(clf, type) else type(clf).__name__
+    if isinstance(clf, type) or not (hasattr(clf, "predict") and hasattr(clf, "classes_")):
+        raise DataError(
+            f"clf: expected a fitted classifier with predict and classes_, found {kind} without "
+            "them; call clf.fit(X_train, y_train) first (a search needs refit=True), and pass "
+            "scores of anything else to SourceTask.from_scores"
+        )
+    classes = clf.classes_
+    if getattr(clf, "multilabel_", False) or any(np.ndim(label) for label in classes):
+        raise DataError(
+            f"clf: found {kind} with several outputs, expected one class for each instance; pass "
+            "the scores of one output to SourceTask.from_scores"
+        )
+    names = class_names(classes, None) or []
+    enough_classes(len(names), "clf.classes_")
+    return names
+
+
+def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
+    """True classes as the classifier names them."""
+    labels = as_vector(y, "y")
+    if labels.ndim != 1:
+        raise DataError(f"y: expected one label per row, found shape {labels.shape}")
+    if labels.size != n:
+        raise DataError(f"y: found {labels.size} labels for {n} rows of X")
+    known = set(names)
+    unseen = list(dict.fromkeys(label for label in labels.tolist() if label not in known))
+    if unseen:
+        shown = ", ".join(map(repr, unseen[:_SHOWN]))
+        more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
+        raise DataError(
+            f"y: the classifier has not seen {shown}{more}; expected labels of clf.classes_, "
+            f"such as {names[0]!r}: leave out instances of other classes, or train with them"
+        )
+    return labels
+
+
+def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
+    """Ways to score, the best first: distances where `predict` goes by them, then methods."""
+    *_, last = steps_of(clf)
+    bases = {base.__name__ for base in type(last).__mro__}
+    if "NearestCentroid" in bases:
+        yield _Scorer("the distance to centroids_", _to_centroids(clf, last), n_classes, False)
+    if "KNeighborsClassifier" in bases and last.n_neighbors == 1:
+        yield _to_training_rows(clf, last, n_classes)
+    if getattr(last, "decision_function_shape", "ovr") == "ovo":
+        raise DataError(
+            f"clf: found {type(last).__name__} with decision_function_shape='ovo', which scores "
+            "pairs of classes, expected a score for each class; set it to 'ovr', which needs no "
+            "new fit"
+        )
+    methods = [name for name in _METHODS if hasattr(clf, name)]
+    if not methods and not bases & {"NearestCentroid", "KNeighborsClassifier"}:
+        raise DataError(
+            f"clf: {type(clf).__name__} has predict alone, expected one of {', '.join(_METHODS)}; "
+            "of decisions only the accuracy among all classes is known. If these are all that you "
+            "have, pass (clf.predict(X)[:, None] == clf.classes_) * 1.0 to SourceTask.from_scores "
+            "with classes=clf.classes_"
+        )
+    for name in methods:
+        yield _Scorer(f"clf.{name}", getattr(clf, name), n_classes)
+
+
+def _features(clf: Any, rows: Any) -> Any:
+    """What the last step of a pipeline gets."""
+    for step in [*steps_of(clf)][:-1]:
+        rows = step.transform(rows)
+    return rows
+
+
+def _to_centroids(clf: Any, last: Any) -> Callable[[Any], Any]:
+    """Distances of `NearestCentroid.predict`; its probabilities rescale the features."""
+    from sklearn.metrics import pairwise_distances
+
+    return lambda rows: pairwise_distances(_features(clf, rows), last.centroids_, last.metric)
+
+
+def _to_training_rows(clf: Any, last: Any, n_classes: int) -> _Scorer:
+    """Smallest distance to the training rows of each class; probabilities tell the winner alone."""
+    n = int(last.n_samples_fit_)
+    label = np.asarray(getattr(last, "_y", ()))  # the only place where the classifier keeps them
+    if label.shape != (n,) or not np.array_equal(np.unique(label), np.arange(n_classes)):
+        raise DataError(
+            "clf: the labels of its training rows cannot be read from KNeighborsClassifier; pass "
+            "SourceTask.from_embeddings(X, X_train, y, gallery_y=y_train) instead"
+        )
+    order = np.argsort(label, kind="stable")
+    starts = np.searchsorted(label[order], np.arange(n_classes))
+
+    def smallest(rows: Any) -> FloatArray:
+        near, row = last.kneighbors(_features(clf, rows), n_neighbors=n)
+        distance = np.empty_like(near)
+        np.put_along_axis(distance, row, near, axis=1)
+        return np.asarray(np.minimum.reduceat(distance[:, order], starts, axis=1))
+
+    return _Scorer("the distance to training rows", smallest, n, False)
+
+
+def _scores(scorer: _Scorer, rows: _Rows, n_classes: int) -> NumberArray:
+    """Scores of all rows, from blocks of them."""
+    result = None
+    for place, part in rows.blocks(max(scorer.width, n_classes)):
+        with np.errstate(divide="ignore"):  # logarithms of probabilities that are zero
+            block = np.asarray(scorer.score(part))
+        shape = place.stop - place.start, n_classes
+        if block.shape != shape:
+            raise DataError(
+                f"{scorer.name}(X): found shape {block.shape}, expected {shape}: a score for each "
+                "class of clf.classes_"
+            )
+        if result is None:
+            result = np.empty((rows.n, n_classes), block.dtype)
+        result[place] = block
+    assert result is not None
+    return result
+
+
+def _count_other(scores: NumberArray, predicted: IntArray, higher_is_better: bool) -> int:
+    """Number of instances whose best class is not the predicted one, ties aside."""
+    number, size = 0, max(1, _BLOCK_ELEMENTS // scores.shape[1])
+    eps = np.finfo(scores.dtype if scores.dtype.kind == "f" else float).eps
+    for start in range(0, len(scores), size):
+        part = scores[start : start + size].astype(float)
+        part = part if higher_is_better else -part
+        best = part.max(axis=1)
+        of_predicted = part[np.arange(len(part)), predicted[start : start + size]]
+        with np.errstate(invalid="ignore"):  # infinite and missing scores are refused later
+            number += int(np.sum(of_predicted < best - _ROUNDING * eps * np.abs(best)))
+    return number
+
+
+def _other_classifier(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Iterator[str]:
+    """Say where scores are not those of `predict`."""
+    if n_other == 0:
+        return
+    *_, last = steps_of(clf)
+    remedy = "pass scores whose best class is the predicted one to SourceTask.from_scores"
+    if getattr(last, "break_ties", True) is False:
+        remedy = "set break_ties=True, with which predict goes by these scores and needs no new fit"
+    yield (
+        f"the best class by {scorer.name} is not that of clf.predict in {n_other} of {n} "
+        f"instances, so the task describes another classifier; {remedy}"
+    )
+
+
+def _known_rows(scorer: _Scorer, scores: NumberArray) -> Iterator[str]:
+    """Say where most instances have a distance of zero to a training row."""
+    if scorer.name != "the distance to training rows":
+        return
+    known = float(np.mean(scores.min(axis=1) <= _SAME_ROW * scores.max(axis=1)))
+    if known > _MOSTLY:
+        yield (
+            f"{100 * known:.0f}% of the instances have a distance of 0 to a training row: test "
+            "with instances that the classifier has not seen"
+        )

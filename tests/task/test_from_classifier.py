@@ -1,0 +1,535 @@
+"""Tasks from fitted classifiers: scores are those of `predict`, and the page's table is true."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from scipy.stats import rankdata
+from sklearn import (
+    calibration,
+    discriminant_analysis,
+    ensemble,
+    gaussian_process,
+    linear_model,
+    multiclass,
+    naive_bayes,
+    neighbors,
+    neural_network,
+    semi_supervised,
+    svm,
+    tree,
+)
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NeighborhoodComponentsAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.svm import SVC
+
+from classex_bayes.exceptions import DataError, DataWarning
+from classex_bayes.task import classifier_scores
+from classex_bayes.task.classifier_marginality import (
+    MARGINAL,
+    NEARLY,
+    NOT,
+    marginality_of,
+)
+from classex_bayes.task.doubts import notes_on
+from classex_bayes.task.source_task import SourceTask
+
+PAGE = (Path(__file__).parents[2] / "docs/from_sklearn.md").read_text(encoding="utf-8")
+MODULES = (
+    calibration,
+    discriminant_analysis,
+    ensemble,
+    gaussian_process,
+    linear_model,
+    multiclass,
+    naive_bayes,
+    neighbors,
+    neural_network,
+    semi_supervised,
+    svm,
+    tree,
+)
+NAMESPACE = {name: value for module in MODULES for name, value in vars(module).items()}
+K1, TRAIN, TEST = 12, 10, 8
+KEPT = np.array([0, 1, 2, 4, 5, 7, 8, 9, 11])
+QUICK = {"random_state": 0, "n_estimators": 8, "Cs": 2, "cv": 2}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Classes with centres, scales and sizes of their own, whose names are in disorder."""
+    rng = np.random.default_rng(3)
+    scale = np.array([1, 1, 2, 5, 0.3])
+    names = np.array([f"class {j}" for j in rng.permutation(K1)])
+    centres = 1.2 * rng.normal(size=(K1, 5))
+    spreads = rng.uniform(0.4, 1.2, (K1, 5))
+
+    def draw(repeats):
+        j = rng.permutation(np.repeat(np.arange(K1), repeats))
+        return scale * (centres[j] + spreads[j] * rng.normal(size=(j.size, 5))), names[j]
+
+    return *draw(TRAIN + np.arange(K1) % 3), *draw(np.full(K1, TEST))
+
+
+def fitted(clf, X, y):
+    with warnings.catch_warnings():  # few iterations, and classes that leave scikit-learn
+        warnings.simplefilter("ignore")
+        return clone(clf).fit(X, y)
+
+
+def task_of(clf, X, y, **options):
+    """Task that is not marginal, as is known."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* is not marginal", DataWarning)
+        return SourceTask.from_classifier(clf, X, y, **options)
+
+
+# The table of the page
+
+
+def table():
+    """Rows of the page: expression, degree and scores."""
+    for cells in re.findall(r"^\| (`.+?) \| (\w+) \| (.*?)\| .+? \|$", PAGE, re.MULTILINE):
+        for expression in re.findall(r"`([^`]+)`", cells[0]):
+            yield expression, cells[1], cells[2].strip()
+
+
+def made(expression):
+    """Classifier of a row, made quicker; one of another package by its name alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            found = eval(expression, dict(NAMESPACE))
+        except NameError:
+            return type(expression, (), {})()
+        clf = found() if isinstance(found, type) else found
+    clf.set_params(**{key: value for key, value in QUICK.items() if key in clf.get_params()})
+    return clf
+
+
+def prepared(clf, *matrices):
+    """Features that the naive Bayes classifiers of counts or categories take."""
+    first = matrices[0]
+    if type(clf).__name__ in {"MultinomialNB", "ComplementNB", "CategoricalNB"}:
+        low, high = first.min(axis=0), first.max(axis=0)
+        counts = [np.rint(12 * np.clip((X - low) / (high - low), 0, 1)) for X in matrices]
+        # No category is asked for that only a class that is left out has.
+        return [counts[0], *(np.minimum(tested, 6) for tested in counts[1:])]
+    return list(matrices)
+
+
+def order_of(task):
+    """Rank of every class for every instance, tied ones at their worst."""
+    return rankdata(-task.source.scores(np.arange(task.n_test)), method="max", axis=1)
+
+
+ROWS = list(table())
+SCORED = [row for row in ROWS if row[2] and not row[2].startswith("none")]
+
+
+def test_the_table_has_what_the_code_knows():
+    listed = {expression.partition("(")[0] for expression, *_ in ROWS}
+    known = MARGINAL | NEARLY.keys() | {name for names in NOT.values() for name in names}
+    assert listed == known and len(ROWS) > 40
+
+
+@pytest.mark.parametrize(("expression", "degree", "_"), ROWS, ids=[row[0] for row in ROWS])
+def test_degrees_of_the_table(expression, degree, _):
+    assert marginality_of(made(expression)).degree == degree
+
+
+@pytest.mark.parametrize(("expression", "degree", "scores"), SCORED, ids=[row[0] for row in SCORED])
+def test_rows_of_the_table(data, expression, degree, scores):
+    clf = made(expression)
+    X, y, X_test, y_test = data
+    X, X_test = prepared(clf, X, X_test)
+    clf = fitted(clf, X, y)
+    task = task_of(clf, X_test, y_test, ties="pessimistic")  # warns if predict disagrees
+    taken = re.search(r"`(\w+)`", scores)
+    options = {"ties": "pessimistic", "classes": clf.classes_}
+    if taken and taken[1] == "centroids_":
+        expected = SourceTask.from_embeddings(X_test, clf.centroids_, y_test, **options)
+    elif taken:
+        with np.errstate(divide="ignore"):
+            values = getattr(clf, taken[1])(X_test)
+        expected = SourceTask.from_scores(values, y_test, **options)
+    else:
+        expected = SourceTask.from_embeddings(X_test, X, y_test, gallery_y=y, ties="pessimistic")
+    np.testing.assert_array_equal(task.ranks, expected.ranks)
+    right = clf.predict(X_test) == y_test
+    assert np.all(right[task.ranks == 1])
+    best = task_of(clf, X_test, y_test, ties="optimistic")
+    assert np.all(best.ranks[right] == 1)
+    # A classifier that is trained without some classes ranks the others as before, or not.
+    names = clf.classes_[KEPT]
+    train, test = np.isin(y, names), np.isin(y_test, names)
+    again = task_of(fitted(clf, X[train], y[train]), X_test[test], y_test[test], ties="pessimistic")
+    changed = np.mean(order_of(again) != order_of(task.select(KEPT)))
+    assert (changed == 0) == (degree == "marginal")
+    assert degree != "nearly" or changed < 0.4
+
+
+def test_predict_alone(data):
+    X, y, X_test, y_test = data
+    clf = fitted(made("OutputCodeClassifier(LinearSVC())"), X, y)
+    with pytest.raises(DataError, match=r"^clf: OutputCodeClassifier has predict alone.*1\.0 to"):
+        SourceTask.from_classifier(clf, X_test, y_test)
+    decisions = (clf.predict(X_test)[:, None] == clf.classes_) * 1.0  # as the message says
+    task = SourceTask.from_scores(decisions, y_test, classes=clf.classes_)
+    lower, upper = task.accuracy_bounds(K1)
+    assert lower == upper == pytest.approx(np.mean(clf.predict(X_test) == y_test))
+
+
+# Pipelines and searches
+
+
+SCALED = make_pipeline(StandardScaler(), PCA(4))
+COMPOSED = {
+    "scaled": (make_pipeline(StandardScaler(), NearestCentroid()), "nearly"),
+    "components": (make_pipeline(SCALED, KNeighborsClassifier(1)), "nearly"),
+    "manhattan": (make_pipeline("passthrough", NearestCentroid(metric="manhattan")), "marginal"),
+    "fixed": (make_pipeline(Normalizer(), KNeighborsClassifier(1, metric="cosine")), "marginal"),
+    "learned": (make_pipeline(NeighborhoodComponentsAnalysis(3), NearestCentroid()), "not"),
+    "search": (GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, cv=2), "marginal"),
+    "search in a pipeline": (
+        make_pipeline(MinMaxScaler(), GridSearchCV(NearestCentroid(), {"metric": ["euclidean"]})),
+        "nearly",
+    ),
+    "pipeline in a search": (
+        GridSearchCV(
+            make_pipeline(StandardScaler(), KNeighborsClassifier()),
+            {"kneighborsclassifier__n_neighbors": [1]},
+            cv=2,
+        ),
+        "nearly",
+    ),
+    "unequal priors": (NearestCentroid(priors=[0.3, *[0.7 / 11] * 11]), "nearly"),
+    "bins": (make_pipeline(KBinsDiscretizer(3), MultinomialNB()), "nearly"),
+    "votes": (make_pipeline(StandardScaler(), LogisticRegression()), "not"),
+}
+
+
+@pytest.mark.parametrize(("clf", "degree"), COMPOSED.values(), ids=COMPOSED)
+def test_pipelines_and_searches(data, clf, degree):
+    X, y, X_test, y_test = data
+    clf = fitted(clf, X, y)
+    task = task_of(clf, X_test, y_test)
+    assert task.classes == clf.classes_.tolist() and task.n_tied == 0
+    np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
+    assert marginality_of(clf).degree == degree
+
+
+def test_what_is_frozen_is_fixed(data):
+    X, y, X_test, y_test = data
+    scaler = FrozenEstimator(StandardScaler().fit(X))
+    clf = make_pipeline(scaler, FrozenEstimator(NearestCentroid().fit(scaler.transform(X), y)))
+    task = SourceTask.from_classifier(clf.fit(X, y), X_test, y_test)
+    np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
+    assert marginality_of(clf).degree == "marginal" and notes_on([task])[-1] != ""
+
+
+class Templates(ClassifierMixin, BaseEstimator):
+    """A classifier of someone else, with classes in an order of its own."""
+
+    def __init__(self, seed=0, wrong=0):
+        self.seed, self.wrong = seed, wrong
+
+    def fit(self, X, y):
+        self.classes_ = np.random.default_rng(self.seed).permutation(np.unique(y))
+        self.means_ = np.array([X[y == name].mean(axis=0) for name in self.classes_])
+        return self
+
+    def decision_function(self, X):
+        return -((X[:, None] - self.means_) ** 2).sum(axis=2)
+
+    def predict(self, X):
+        best = self.decision_function(X).argmax(axis=1)
+        best[: self.wrong] = (best[: self.wrong] + 1) % len(self.classes_)
+        return self.classes_[best]
+
+
+class MyBayes(GaussianNB):
+    """Derived from a known one."""
+
+
+def test_classes_in_an_order_of_their_own(data):
+    X, y, X_test, y_test = data
+    task, usual = (
+        SourceTask.from_classifier(clf.fit(X, y), X_test, y_test)
+        for clf in (Templates(), NearestCentroid())
+    )
+    assert task.classes != usual.classes
+    np.testing.assert_array_equal(task.ranks, usual.ranks)
+    assert any("whether Templates is marginal is unknown" in note for note in notes_on([task]))
+    assert not any("marginal" in note for note in notes_on([usual]))
+    assert marginality_of(MyBayes()).degree == "marginal"
+
+
+def test_disagreement_is_a_doubt(data):
+    X, y, X_test, y_test = data
+    clf, said = Templates(wrong=7).fit(X, y), r"decision_function is not .*predict in 7 of 96"
+    with pytest.warns(DataWarning, match=said):
+        task = SourceTask.from_classifier(clf, X_test, y_test)
+    kept = (task, task.select(KEPT), task.without_scores())
+    with pytest.warns(DataWarning, match=said):
+        open_ranks = SourceTask.from_classifier(clf, X_test, y_test, ties="unknown")
+    for each in (*kept, open_ranks):
+        assert re.search(said, " ".join(each.doubts)) and set(each.doubts) <= {*notes_on([each])}
+    with pytest.warns(DataWarning, match=said):
+        from classex_bayes import ClassExReg
+
+        prediction = ClassExReg(0.5).fit(task).predict([20])
+    assert re.search(said, " ".join(prediction.notes))
+
+
+def test_doubts_of_parts_are_those_of_the_whole(data):
+    X, y, X_test, y_test = data
+    halves = [np.arange(0, 48), np.arange(48, 96)]
+    with pytest.warns(DataWarning, match="in 7 of 48"):
+        parts = [
+            SourceTask.from_classifier(
+                Templates(wrong=wrong).fit(X, y), X_test[rows], y_test[rows], untested="competitors"
+            )
+            for wrong, rows in zip((0, 7), halves, strict=True)
+        ]
+    whole = SourceTask.merge(parts)
+    assert any("in 7 of 48" in doubt for doubt in whole.doubts)
+    assert any("in 7 of 48" in doubt for doubt in whole.select(KEPT).doubts)
+    assert any("Templates is marginal is unknown" in note for note in notes_on([whole]))
+
+
+def test_votes_between_pairs(data):
+    X, y, X_test, y_test = data
+    clf = SVC(C=1e-3).fit(X, y)
+    with pytest.warns(DataWarning, match="set break_ties=True"):
+        task_of(clf, X_test, y_test)
+    task_of(clf.set_params(break_ties=True), X_test, y_test)
+    clf.set_params(break_ties=False, decision_function_shape="ovo")
+    for names in (np.unique(y), np.unique(y)[:3]):  # three pairs of three classes
+        train, test = np.isin(y, names), np.isin(y_test, names)
+        with pytest.raises(DataError, match=r"^clf: found SVC with decision_function_shape='ovo'"):
+            SourceTask.from_classifier(clf.fit(X[train], y[train]), X_test[test], y_test[test])
+
+
+def test_not_marginal_is_said(data):
+    X, y, X_test, y_test = data
+    clf = fitted(LogisticRegression(), X, y)
+    said = "^LogisticRegression is not marginal.*trained anew.*another classifier.*measure_drift"
+    with pytest.warns(DataWarning, match=said):
+        task = SourceTask.from_classifier(clf, X_test, y_test)
+    assert task.doubts == () and any(re.search(said, note) for note in notes_on([task]))
+
+
+# One nearest neighbour
+
+
+@pytest.mark.parametrize("options", [{"algorithm": "brute"}, {"algorithm": "kd_tree"}, {"p": 1}])
+def test_training_rows_are_told(data, options):
+    X, y, X_test, y_test = data
+    clf = KNeighborsClassifier(1, **options).fit(X, y)
+    with pytest.warns(DataWarning, match="^100% of the instances have a distance of 0"):
+        task = SourceTask.from_classifier(clf, X, y)
+    assert task.accuracy(K1) == pytest.approx(1) and "distance of 0" in task.doubts[0]
+    assert SourceTask.from_classifier(clf, X_test, y_test).doubts == ()
+
+
+def test_labels_of_training_rows_that_cannot_be_read(data):
+    X, y, X_test, y_test = data
+    clf = KNeighborsClassifier(1).fit(X, y)
+    clf._y = None
+    clf.predict = lambda rows: y_test[: len(rows)]
+    with pytest.raises(DataError, match=r"^clf: the labels of its training rows.*from_embeddings"):
+        SourceTask.from_classifier(clf, X_test, y_test)
+
+
+# What holds instances and labels
+
+
+def test_all_kinds_of_rows(data, constants):
+    X, y, X_test, y_test = data
+    columns = [f"feature {j}" for j in range(5)]
+    clf = make_pipeline(MinMaxScaler(), GaussianNB()).set_output(transform="default").fit(X, y)
+    expected = SourceTask.from_classifier(clf, X_test, y_test).ranks
+    index = np.random.default_rng(1).permutation(len(y_test))
+    kinds = (X_test.tolist(), pd.DataFrame(X_test, index=index), X_test.astype(np.float32))
+    with constants(classifier_scores, _BLOCK_ELEMENTS=60):
+        for rows in kinds:
+            found = SourceTask.from_classifier(clf, rows, y_test.tolist()).ranks
+            np.testing.assert_array_equal(found, expected)
+        for frame in (pd.DataFrame, pl.DataFrame):
+            named = GaussianNB().fit(frame(dict(zip(columns, X.T, strict=True))), y)
+            rows = frame(dict(zip(columns, X_test.T, strict=True)))
+            labels = pd.Series(y_test) if frame is pd.DataFrame else pl.Series(y_test)
+            found = SourceTask.from_classifier(named, rows, labels).ranks
+            np.testing.assert_array_equal(found, expected)
+        for clf in (KNeighborsClassifier(1), NearestCentroid()):
+            clf.fit(scipy.sparse.csr_array(X), y)
+            dense = SourceTask.from_classifier(clf, X_test, y_test).ranks
+            for kind in (scipy.sparse.csr_array, scipy.sparse.coo_matrix):
+                found = SourceTask.from_classifier(clf, kind(X_test), y_test).ranks
+                np.testing.assert_array_equal(found, dense)
+
+
+def test_texts():
+    words = [f"w{j}" for j in range(30)]
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(10), 6)
+    texts = [" ".join(rng.choice(words[3 * j : 3 * j + 8], 4)) for j in y]
+    clf = make_pipeline(TfidfVectorizer(), MultinomialNB()).fit(texts[::2], y[::2])
+    task = SourceTask.from_classifier(clf, texts[1::2], y[1::2], ties="optimistic")
+    assert task.accuracy(10) == pytest.approx(clf.score(texts[1::2], y[1::2]))
+    assert task.classes == list(range(10))
+
+
+def test_options_are_those_of_scores(data):
+    X, y, X_test, y_test = data
+    clf = GaussianNB().fit(X, y)
+    some = y_test != clf.classes_[3]
+    options = {
+        "untested": "competitors",
+        "class_weight": {name: 1 + len(name) for name in clf.classes_},
+        "class_groups": [name[-1] for name in clf.classes_],
+        "sibling_share": 0.5,
+    }
+    task = SourceTask.from_classifier(clf, X_test[some], y_test[some], **options)
+    expected = SourceTask.from_scores(
+        clf.predict_joint_log_proba(X_test[some]), y_test[some], classes=clf.classes_, **options
+    )
+    assert task.n_classes == K1 and task.designed is not None
+    np.testing.assert_array_equal(task.accuracy([2, 9]), expected.accuracy([2, 9]))
+    with pytest.raises(DataError, match=r"^y: class 'class \d+' .* has no test instance"):
+        SourceTask.from_classifier(clf, X_test[some], y_test[some])
+
+
+# What is refused
+
+
+class Odd(Templates):
+    """Scores or predictions of a shape that no classifier has."""
+
+    def decision_function(self, X):
+        return super().decision_function(X)[:, :-1]
+
+    def predict(self, X):
+        return self.classes_[Templates.decision_function(self, X).argmax(axis=1)]
+
+
+REFUSED = {
+    "not fitted": (lambda X, y: GaussianNB(), "^clf: .*found GaussianNB.*call clf.fit"),
+    "a pipeline": (lambda X, y: make_pipeline(GaussianNB()), "^clf: .*Pipeline.*call clf.fit"),
+    "a search": (lambda X, y: GridSearchCV(GaussianNB(), {}), "^clf: .*GridSearchCV.*clf.fit"),
+    "a search that forgets": (
+        lambda X, y: GridSearchCV(GaussianNB(), {}, refit=False, cv=2).fit(X, y),
+        "^clf: .*refit=True",
+    ),
+    "a class": (lambda X, y: GaussianNB, "^clf: .*found GaussianNB"),
+    "a regressor": (lambda X, y: LinearRegression().fit(X, X), "^clf: .*LinearRegression"),
+    "clusters": (lambda X, y: KMeans(2, n_init=1).fit(X), "^clf: .*KMeans"),
+    "an array": (lambda X, y: X, "^clf: .*ndarray"),
+    "several outputs": (
+        lambda X, y: tree.DecisionTreeClassifier().fit(X, np.c_[y, y]),
+        "^clf: .*several outputs",
+    ),
+    "several labels": (
+        lambda X, y: multiclass.OneVsRestClassifier(GaussianNB()).fit(
+            X, y[:, None] == np.unique(y)
+        ),
+        "^clf: .*several outputs",
+    ),
+    "two classes": (
+        lambda X, y: GaussianNB().fit(X, y == y[0]),
+        "^clf.classes_: found 2 classes",
+    ),
+    "few classes": (
+        lambda X, y: GaussianNB().fit(X[y != y[0]], y[y != y[0]]),
+        r"^y: the classifier has not seen 'class \d+'; .*leave out",
+    ),
+    "other labels": (
+        lambda X, y: GaussianNB().fit(X, np.unique(y, return_inverse=True)[1]),
+        "^y: the classifier has not seen .* and 7 more; .* such as 0",
+    ),
+    "too few scores": (
+        lambda X, y: Odd().fit(X, y),
+        r"^clf.decision_function\(X\): found shape \(96, 11\), expected \(96, 12\)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(data, make, message):
+    X, y, X_test, y_test = data
+    clf = make(X, y)
+    with pytest.raises(DataError, match=message):
+        SourceTask.from_classifier(clf, X_test, y_test)
+
+
+def test_rows_that_are_refused(data):
+    X, y, X_test, y_test = data
+    clf = GaussianNB().fit(X, y)
+    for rows, labels, message in (
+        (X_test, y_test[:-1], "^y: found 95 labels for 96 rows of X"),
+        (X_test, np.c_[y_test, y_test], "^y: expected one label per row"),
+        (X_test[:0], y_test[:0], "^X: expected at least one test instance"),
+        (5, y_test, "^X: expected test instances in rows, found int"),
+        (pd.DataFrame(X_test), pd.Series(y_test)[::-1], "^y: the index has the entries of that"),
+    ):
+        with pytest.raises(DataError, match=message):
+            SourceTask.from_classifier(clf, rows, labels)
+
+
+# The page's code
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Names that the code of the page has defined, without its fit."""
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+    code = re.sub(r"^model.*\n", "", code, flags=re.MULTILINE)
+    names, tasks = {}, []
+    for part in re.split(r"(?=^task = )", code, flags=re.MULTILINE):
+        exec(part, names)
+        tasks.append(names.get("task"))
+    return names, tasks[1:]
+
+
+def test_code_of_the_page(page):
+    names, (single, crossed, folds) = page
+    right = names["clf"].predict(names["X_test"]) == names["y_test"]
+    assert single.accuracy(100) == pytest.approx(right.mean())
+    assert crossed.n_test == folds.n_test == 1500
+    order = np.concatenate([test for _, test in names["folds"].split(names["X"], names["y"])])
+    # Labels in the order of `np.unique`, and logarithms that normalise what is merged below.
+    np.testing.assert_array_equal(crossed.ranks[order], folds.ranks)
+    np.testing.assert_array_equal(crossed.y[order], folds.y)
+
+
+def test_folds_of_another_scale_have_the_same_ranks(page):
+    names, (_, crossed, _) = page
+    scores, classes = names["scores"].copy(), np.unique(names["y"])
+    _, test = next(names["folds"].split(names["X"], names["y"]))
+    scores[test] = 10 * scores[test] + 3
+    scaled = SourceTask.from_scores(scores, names["y"], classes=classes)
+    np.testing.assert_array_equal(scaled.ranks, crossed.ranks)
+    assert not np.allclose(scaled.nearest_classes.scores, crossed.nearest_classes.scores)
+
+
+def test_votes_of_ensembles_keep_their_ties(data):
+    """Ties within rounding are none of two classifiers, whichever class wins."""
+    X, y, X_test, y_test = data
+    clf = fitted(made("RandomForestClassifier"), X, y)
+    task = task_of(clf, X_test, y_test)
+    assert task.n_tied > 0 and not any("not that of clf.predict" in doubt for doubt in task.doubts)
