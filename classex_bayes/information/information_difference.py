@@ -1,4 +1,4 @@
-"""Difference of two implied informations, of classifiers or regions tested on the same classes."""
+"""Difference in implied information between classifiers or regions tested on the same classes."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -81,19 +81,19 @@ def information_difference(
     Returns
     -------
     InformationDifference
-        It has no standard error where one of the informations has none.
+        It has no standard error where one of the two estimates has none.
 
     Raises
     ------
     DataError
         A task and something else; paired tasks with other classes or weights, or known by
-        accuracies alone; draws of other numbers; two infinite informations; `k` as in
+        accuracies alone; draws of other numbers; two infinite estimates; `k` as in
         `implied_information`.
 
     Notes
     -----
     On 400 pilots of 60 Gaussian classes, two instances each, with one classifier that saw ten
-    features and one that saw eight of them, the errors of the informations had a correlation of
+    features and one that saw eight of them, the errors of the estimates had a correlation of
     0.69. The 90% intervals held the limit of the difference 0.90 of the time. Those of independent
     tests held it 1.00 of the time, and were 1.7 times as wide.
 
@@ -151,7 +151,7 @@ def information_difference(
 def _correlation(
     tasks: list[SourceTask], estimates: list[ImpliedInformation], k: ClassCounts | None
 ) -> float:
-    """Correlation of the errors of two informations on the same classes."""
+    """Correlation of the errors of two estimates on the same classes."""
     influences: list[FloatArray] = []
     for task, estimate in zip(tasks, estimates, strict=True):
         curve = signal_curve(task, "all" if k is None else k)
