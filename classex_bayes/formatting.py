@@ -195,7 +195,7 @@ def decimal_places(width: float) -> int:
 
 @dataclass(frozen=True)
 class Numerals:
-    """How values of a metric are written: one value, an interval, and digits for its width."""
+    """Formats of the values of a metric: one value, an interval, and digits for its width."""
 
     value: Callable[..., str]
     span: Callable[[float, float], str]

@@ -180,7 +180,7 @@ class Drift(Shown):
         k : int or array-like of int
             Numbers of classes.
         number : int
-            How many draws.
+            Number of draws.
         random_seed : int, SeedSequence or None
             Seed of the draws.
 

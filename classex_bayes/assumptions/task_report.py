@@ -30,7 +30,7 @@ class TaskReport:
     checks : tuple of Check
         In a fixed order; ``report["ties"]`` is the check of that name.
     title : str
-        What was checked.
+        The checks and their answers.
     class_errors : ClassErrors or None
         Parts of the classes in the errors, where the scores are known.
 

@@ -43,7 +43,7 @@ class JointPosterior:
     n_classes : dict from name to int
         k1 of each task.
     notes : dict from name to tuple of str
-        What the reader of each task's predictions must know.
+        Notes for readers of each task's predictions.
     """
 
     laws: dict[Any, MixtureLaw]

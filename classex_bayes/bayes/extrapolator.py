@@ -85,7 +85,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Convergence of the sampler, of accuracies at 1, 10 and 100 times k1: the two groups of the
         prior may describe one law in several ways, between which chains need not agree.
     fit_gap_ : FitGap or None
-        How far the posterior lies below the best that any law on the knots can do, beside
+        Distance of the posterior below the best that any law on the knots can do, beside
         replicates; None for the power form, or if the best law was not found.
 
     References
@@ -198,7 +198,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
 
     @property
     def fit_gap_(self) -> FitGap | None:
-        """How far the posterior lies below the best law on the knots; None if not measured."""
+        """Distance of the posterior below the best law on the knots; None if not measured."""
         return self._gap_on_demand().gap
 
     def _gap_on_demand(self) -> FitGapOnDemand:

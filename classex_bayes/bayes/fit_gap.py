@@ -1,4 +1,4 @@
-"""How far a posterior lies below the best that any law on the knots can do."""
+"""Distance of a posterior below the best likelihood that a law on the knots can reach."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -95,7 +95,7 @@ class FittedModel(Parameters, ABC):
         """Whether the draws can be trusted, in words."""
 
     def _fit_text(self) -> str:
-        """How close the posterior comes to the data, in words; empty where it is not measured."""
+        """A sentence on the fit of the posterior to the data; empty if that is not measured."""
         return ""
 
     def _parts(self) -> "dict[str, FittedModel]":

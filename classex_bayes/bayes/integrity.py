@@ -1,4 +1,4 @@
-"""What the file of a fitted model must hold: its checksum, sound attributes and sound numbers.
+"""Checks of the file of a fitted model: its checksum, its attributes and its numbers.
 
 The checksum is taken over what a reader sees (names, dimensions, values, attributes), not over
 bytes of the file: it is the same in netCDF and zarr, and after a change of the compression.

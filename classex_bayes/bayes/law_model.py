@@ -128,7 +128,7 @@ class LawModel(MixtureModel):
 
     @property
     def fit_gap_(self) -> FitGap | None:
-        """How far the posterior lies below the best law on the knots; None if not measured."""
+        """Distance of the posterior below the best law on the knots; None if not measured."""
         return None
 
     def _fit_text(self) -> str:

@@ -43,7 +43,7 @@ class Stack(Shown):
         parameters), difference to the best "elpd_diff" with its error "dse", and "high_k" (number
         of classes whose Pareto k is above what the number of draws allows).
     notes : tuple of str
-        Where the densities of left-out classes are not to be trusted.
+        Cases in which the densities of left-out classes are unreliable.
     """
 
     models: dict[str, BayesianExtrapolator]

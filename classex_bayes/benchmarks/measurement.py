@@ -42,7 +42,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Setup:
-    """What benchmarks run with.
+    """Settings of the benchmarks.
 
     The `small` version checks that all runs and is right. `pydataless` is the Python of an
     environment that has this package, `r_library` the folder of R packages that has ClassEx.

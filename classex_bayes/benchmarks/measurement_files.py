@@ -19,7 +19,7 @@ _CPU_FILE = Path("/proc/cpuinfo")
 
 
 def machine() -> dict[str, Any]:
-    """What the benchmarks run on: cores, processor and versions."""
+    """The machine of the benchmarks: cores, processor and versions."""
     versions = {}
     for name in _PACKAGES:
         try:

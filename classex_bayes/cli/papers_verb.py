@@ -67,7 +67,7 @@ class _PaperTable(NamedTuple):
 
 
 class _Settings(NamedTuple):
-    """What all studies share."""
+    """Options that all studies share."""
 
     slow: bool
     seed: int

@@ -59,7 +59,7 @@ class AnswerDependence:
     n_classes: int  # k1
 
     def design_effect(self, repeats: float) -> float:
-        r"""How many times the dependence inflates the variance of a mean of k r answers.
+        r"""Factor by which dependence inflates the variance of a mean of k r answers.
 
         :math:`s (1 + (r - 1) \rho) + r c`, at least s (no better than independent answers).
         """
@@ -87,7 +87,7 @@ class AnswerDependence:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How new classes are taken to count, if those of the pilot do not count as equal ones."""
+        """A note on the weights of new classes, if those of the pilot are unequal."""
         if round(self.spread, 6) == 1:
             return ()
         return (

@@ -52,7 +52,7 @@ class MetCompetitors(NamedTuple):
         return np.maximum(k - self.present[:, None], 1.0)
 
     def gain(self, k: IntArray, absent: FloatArray) -> FloatArray:
-        """What the chance (n, n_k) gains once one of the competitors lost to is gone.
+        """Gain of the chance (n, n_k) if one of the competitors lost to is left out.
 
         As `classex_bayes.core.influence.accuracy_after_deletion`.
         """

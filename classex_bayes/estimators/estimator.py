@@ -1,4 +1,4 @@
-"""What comparisons ask of an estimator: its two verbs, a name, a copy that can be fitted."""
+"""The protocol of estimators: two verbs, a name, and a copy that can be fitted."""
 
 import inspect
 from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
     """One of every point estimator, with the defaults of this package.
 
     `KDE` comes with both rules of its paper, `PseudoLikelihood` with and without each constraint.
-    Where the R package ClassEx and the text of the paper differ, the default is the former.
+    If the R package ClassEx and the text of the paper differ, the default is that of the package.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
 
 
 def _earlier_copies(kept: IntArray) -> IntArray:
-    """How often each position stands before: [4, 7, 4, 4] gives [0, 0, 1, 2]."""
+    """Number of earlier places with the same value: [4, 7, 4, 4] gives [0, 0, 1, 2]."""
     order = np.argsort(kept, kind="stable")
     earlier = np.empty_like(kept)
     earlier[order] = np.arange(kept.size) - np.searchsorted(kept[order], kept[order])

@@ -33,7 +33,7 @@ class Pilots:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What sets the draws: the seed of ties only where pairs are tied."""
+        """Settings that decide the draws: the seed of ties only where pairs are tied."""
         task = self.task
         if not task.has_ranks or task.n_tied:
             return task, self.k

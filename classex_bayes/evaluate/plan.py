@@ -166,7 +166,7 @@ class Plan(Shown):
 
     @property
     def quantity(self) -> str:
-        """What the interval is of."""
+        """Name of the quantity that the interval is of."""
         return "difference" if self.of_difference else "accuracy"
 
     def _header(self) -> str:
@@ -373,7 +373,7 @@ def plan(
 
 
 def _guesses(task: Any) -> tuple[Any, ...]:
-    """What is guessed of one classifier, or of two."""
+    """The guess of one classifier, or of two."""
     if not isinstance(task, list | tuple):
         return (task,)
     if len(task) != 2 or any(guess is None for guess in task):
@@ -453,7 +453,7 @@ def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
 
 
 def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:
-    """Where pilots come from, and in how many populations their accuracy at k is not measured."""
+    """A sentence on the source of the pilots, and on populations whose accuracy at k is unknown."""
     different = {population.name: population for population in drawn}.values()
     kinds = {population.kind for population in different}
     smaller = sum(population.n_classes < k for population in different)

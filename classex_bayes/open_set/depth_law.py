@@ -1,4 +1,4 @@
-r"""How fast wrong scores thin out beyond the nearest ones: a generalised Pareto law of depths.
+r"""Law of wrong scores beyond the nearest ones: a generalised Pareto law of depths.
 
 In a half of the enrolled classes a probe has a tail with location x and exponent m. A class of the
 other half at the distance d has the depth :math:`q = m (x - \log d)`. If tails were exact powers of

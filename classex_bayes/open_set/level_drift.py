@@ -1,4 +1,4 @@
-r"""How far the mean chance of a wrong score above a threshold is from what local tails foretell.
+r"""Drift of the mean chance of a wrong score above a threshold from what local tails predict.
 
 From a loose threshold to tighter ones, the log of the mean chance may drift away from that of the
 tails: steps of the drift are normal, with a variance in proportion to the step of the log chance.

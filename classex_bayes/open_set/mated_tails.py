@@ -53,7 +53,7 @@ class MatedTails:
     parameters : array of shape (draws, 4)
         Level, slope, log odds of look-alikes, and error of the tail.
     decline : array of shape (draws,)
-        How many times as fast as a power law wrong classes thin out from the true class inwards.
+        Factor by which wrong classes thin out faster than a power law, from the true class inwards.
     """
 
     wrong: WrongTails

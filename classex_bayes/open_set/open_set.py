@@ -111,7 +111,7 @@ class OpenSetExtrapolator(FittedModel):
 
     Notes
     -----
-    How far it errs is told in docs/open_set.md. Thresholds are scores, or distances if the task
+    docs/open_set.md measures its errors. Thresholds are scores, or distances if the task
     was made from distances.
 
     References
@@ -469,7 +469,7 @@ class OpenSetExtrapolator(FittedModel):
         k : int
             Number of enrolled classes.
         number_of_thresholds : int
-            How many.
+            Number of them.
 
         Returns
         -------

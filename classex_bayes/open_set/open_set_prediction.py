@@ -29,9 +29,9 @@ class ThresholdPrediction(Tabulated):
     n_classes : int
         k1, the number of source classes.
     promise : str
-        What the thresholds were chosen for; empty if they were given.
+        The aim that the thresholds were chosen for; empty if they were given.
     notes : tuple of str
-        What the reader of the numbers must know.
+        Notes for readers of the numbers.
     """
 
     threshold: xr.DataArray
@@ -45,7 +45,7 @@ class ThresholdPrediction(Tabulated):
     @property
     @abstractmethod
     def description(self) -> str:
-        """What is predicted, in words."""
+        """Name of the quantity."""
 
     @property
     def rates(self) -> dict[str, xr.DataArray]:
@@ -132,7 +132,7 @@ class OpenSetPrediction(ThresholdPrediction):
 
     @property
     def description(self) -> str:
-        """What is predicted, in words."""
+        """Name of the quantity."""
         rank = "" if self.rank == 1 else f" at rank {self.rank}"
         return f"open-set identification{rank}{self.promise}"
 
@@ -156,5 +156,5 @@ class SelectivePrediction(ThresholdPrediction):
 
     @property
     def description(self) -> str:
-        """What is predicted, in words."""
+        """Name of the quantity."""
         return f"selective classification{self.promise}"

@@ -21,7 +21,7 @@ class RatesAtThresholds:
     Attributes
     ----------
     mated : MatedTails
-        Where the true classes of the test instances are, and their wrong scores.
+        The true classes of the test instances, and their wrong scores.
     nonmated : WrongTails
         Wrong scores of the non-mated probes, which may be the same.
     """

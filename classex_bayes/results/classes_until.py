@@ -21,7 +21,7 @@ class ClassesUntil(CountDraws):
         Largest number of classes whose expected accuracy is at least `level`, interpolated; 1
         where even two classes are too many, infinite beyond `largest`.
     largest : int
-        Where the search stopped.
+        Largest number of classes that was tried.
     """
 
     level: float

@@ -75,7 +75,7 @@ class Estimand:
 
     @property
     def numerals(self) -> Numerals:
-        """How values are written: accuracies and risks as percentages, others as decimals."""
+        """Format of the values: accuracies and risks as percentages, others as decimals."""
         return PERCENTAGES if self.quantity in ("accuracy", RISK) else DECIMALS
 
     @property

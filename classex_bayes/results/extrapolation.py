@@ -33,13 +33,13 @@ class Extrapolation(CurveDraws):
     estimator : str
         Name of the estimator.
     interval_type : {"credible", "bootstrap", "none"}
-        What the spread over draws means.
+        Meaning of the spread over draws.
     n_classes : int
         k1, the number of source classes.
     notes : tuple of str
-        What the reader of the numbers must know; printed below every table.
+        Notes for readers of the numbers; printed below every table.
     estimand : Estimand
-        What is predicted: the metric, expected or measured in one test, of a finite population.
+        The quantity: the metric, expected or measured in one test, of a finite population.
 
     Examples
     --------
@@ -81,9 +81,9 @@ class Extrapolation(CurveDraws):
         n_classes : int
             k1, the number of source classes.
         notes : tuple of str
-            What the reader must know.
+            Notes for readers.
         estimand : Estimand
-            What is predicted.
+            The quantity that is predicted.
 
         Returns
         -------
@@ -114,13 +114,13 @@ class Extrapolation(CurveDraws):
         estimator : str
             Name in tables and legends.
         interval_type : {"credible", "bootstrap", "none"}
-            What the spread over draws means.
+            Meaning of the spread over draws.
         n_classes : int
             k1, the number of source classes.
         notes : tuple of str
-            What the reader must know; one is added where k is far beyond k1.
+            Notes for readers; one is added where k is far beyond k1.
         estimand : Estimand
-            What is predicted.
+            The quantity that is predicted.
 
         Returns
         -------

@@ -95,8 +95,8 @@ class ScoreInformedExtrapolator(LawModel):
 
     Notes
     -----
-    How far it errs on real populations, and on which it fails: docs/scores.md. Templates must be
-    made for true and wrong classes alike: one that is enrolled from the test instance is too near.
+    docs/scores.md measures its errors on real populations and says where it fails. The templates
+    of all classes must be made alike: one that is enrolled from the test instance is too near.
 
     References
     ----------

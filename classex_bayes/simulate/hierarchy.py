@@ -115,7 +115,7 @@ class HierarchicalNormal(EmbeddedLaw):
     def _at(self, points: FloatArray) -> FloatArray:
         """Log U* as a function on the unit cube: group, radius, gap along and across, direction.
 
-        What matters most comes first, where the points are spread most evenly.
+        The most important coordinates come first, where the points are spread most evenly.
         """
         points = np.clip(points, 1e-12, 1 - 1e-12)
         own_group = (points[:, 0] * self.n_groups).astype(int)

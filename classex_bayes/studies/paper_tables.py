@@ -74,7 +74,7 @@ def nips_cells(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def nips_remark() -> str:
-    """How far the printed 0.839 of HD for epsilon-NN lies from the accuracy that it is given."""
+    """Distance of the printed 0.839 of HD for epsilon-NN from the accuracy that it is given."""
     row = published.telugu2016().loc["epsilon-NN"]
     return (
         f"The printed {row['HD']:.3f} of HD for epsilon-NN would need an accuracy of "

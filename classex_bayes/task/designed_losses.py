@@ -60,7 +60,7 @@ class DesignedLosses(LabelledInstances):
     drawn : LossEvidence
         The pilot as if its classes had been drawn one by one with equal chances.
     design : SamplingDesign
-        How they were drawn.
+        The design by which they were drawn.
     weighted : WeightedStatistics
         Who was met, and the influence of competitors on ATA_k for k on `grid`.
     """
@@ -113,7 +113,7 @@ class DesignedLosses(LabelledInstances):
 
     @property
     def assumption(self) -> str:
-        """What is taken for granted about the design, for the reader of a prediction."""
+        """A sentence for readers of a prediction: what is assumed about the design."""
         design, facts = self.design, []
         if design.is_weighted:
             ratio = design.inclusion.max() / design.inclusion.min()
@@ -254,7 +254,7 @@ class DesignedLosses(LabelledInstances):
     def dependence(self) -> AnswerDependence:
         """Dependence between the right answers at k1, of new classes drawn equally or in groups.
 
-        What answers of one group have in common counts as if all classes had it in common.
+        The dependence within a group counts as if it were common to all classes.
         """
         plain = answer_dependence(self.drawn.losses, self.y, self.drawn.class_weight)
         if not self.design.is_grouped:

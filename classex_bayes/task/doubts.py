@@ -39,15 +39,15 @@ class Check:
     Attributes
     ----------
     name : str
-        What was looked at.
+        Name of the check.
     passed : bool or None
         None where it could not be checked.
     sentence : str
-        What was found, what it means, and what to do; or why it could not be checked.
+        The finding, its meaning and the remedy; or the reason why nothing was checked.
     value : float
         The number that decided; NaN where it could not be checked.
     threshold : float
-        What `value` was compared with; NaN where there is no such number.
+        The limit that `value` was compared with; NaN where there is none.
     is_hint : bool
         Whether a sentence that passed is worth reading all the same.
     """
@@ -167,7 +167,7 @@ def better_than_chance(task: Any) -> Check:
 
 
 def ties(evidence: LossEvidence) -> Check:
-    """How many standard errors the rule for ties can move what extrapolation rests on.
+    """Standard errors by which the rule for ties can move what extrapolation rests on.
 
     This is the accuracy among all k1 classes, and its decline from about k1 / 2 classes on: its
     largest and smallest value by any rule may lie 2 standard errors apart. Below 10 instances and

@@ -119,12 +119,12 @@ class LossIntervals(LabelledInstances):
 
     @property
     def remedy(self) -> str:
-        """How they would be known."""
+        """Advice on how the ranks would be known."""
         return _REASONS[self.kind][1]
 
     @property
     def assumption(self) -> str:
-        """How the intervals were taken, for the reader of a prediction."""
+        """A sentence for readers of a prediction: how the intervals were taken."""
         n_open, n, k1 = self.n_open, self.n_test, self.n_classes
         if self.kind == "cut ranks":
             return f"{n_open} of {n} true classes are not in the lists: ranks beyond them are open"

@@ -1,4 +1,4 @@
-"""How the classes of a pilot were drawn: with unequal chances, in groups, or both."""
+"""Designs by which the classes of a pilot were drawn: unequal chances, groups, or both."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

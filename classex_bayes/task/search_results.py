@@ -1,4 +1,4 @@
-"""What a vector index returns: lists of the nearest classes, read once into ranks and lists."""
+"""Results of a vector index: lists of the nearest classes, read once into ranks and lists."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -304,7 +304,7 @@ class TaskStatistics:
         return self._evidence.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
-        r"""How many times the variance of ATA_k is that of independent instances.
+        r"""Ratio of the variance of ATA_k to that of independent instances.
 
         Instances share competitors and, with repeats, classes. If fewer than 5 classes have errors,
         it is :math:`n \sum_l w_l^2`, for equal weights the mean number of repeats.

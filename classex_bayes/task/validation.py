@@ -121,7 +121,7 @@ def require_same_weights(pair: str, first: Any, second: Any) -> None:
 
 
 def drawn_by_design(name: str, user: str) -> DataError:
-    """What to say where classes drawn with unequal chances or in groups cannot be taken."""
+    """The message if classes drawn with unequal chances or in groups cannot be taken."""
     return DataError(
         f"{name}: its classes were drawn with unequal chances or in groups, and {user} takes them "
         "as equal and separate; use BayesianExtrapolator, or make the task without inclusion= and "

@@ -36,7 +36,7 @@ _SMALLEST_SHARE = 1e-12
 
 @dataclass(frozen=True)
 class ReplicatedClasses:
-    """What the classes of a task show, and the same of at most 500 replicates."""
+    """Statistics of the classes of a task, and the same of at most 500 replicates."""
 
     observed: FloatArray  # (n_tested,): share of right answers among k1 of each tested class
     replicated: FloatArray  # (n_draws, n_tested)

@@ -16,7 +16,7 @@ _ROUNDING = 1e-9  # by which a cosine may exceed 1
 
 @dataclass(frozen=True)
 class DistanceScale:
-    r"""What turns scores s, larger is better, into log distances.
+    r"""A transform of scores s, larger is better, into log distances.
 
     Local tails look at differences of log distances within a row alone, so a power of the
     distances is the same scale.

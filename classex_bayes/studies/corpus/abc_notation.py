@@ -108,7 +108,7 @@ def _notes(music: str, signature: dict[str, int]) -> tuple[list[int], list[Fract
 
 
 def _divisor(note: re.Match[str]) -> int:
-    """What the length is divided by: A/ and A/2 are halves, A// is a quarter.
+    """The divisor of a length: A/ and A/2 are halves, A// is a quarter.
 
     >>> [_divisor(_TOKEN.match(text)) for text in ("A", "A/", "A/2", "A//", "A3/4")]
     [1, 2, 2, 4, 4]

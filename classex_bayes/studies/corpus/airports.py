@@ -35,7 +35,7 @@ def coordinates(places: FloatArray) -> FloatArray:
 
 
 def landed(places: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Where instruments say that an aircraft stands, after a flight of a length of its own.
+    """Position of an aircraft by its instruments, after a flight of a random length.
 
     The drift of the position is log-normal and has any direction; the altitude is off by the
     pressure of the day.

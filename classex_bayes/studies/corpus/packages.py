@@ -22,7 +22,7 @@ class Packages:
     Attributes
     ----------
     folder : Path
-        Where packages are kept. It is made at the first call.
+        Folder of the packages. It is made at the first call.
     """
 
     folder: Path

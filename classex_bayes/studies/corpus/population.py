@@ -76,7 +76,7 @@ class Population:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a population is made, and its datasheet.
+    """The recipe of a population, and its datasheet.
 
     Attributes
     ----------

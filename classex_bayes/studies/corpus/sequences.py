@@ -26,7 +26,7 @@ def records(text: str) -> list[tuple[str, IntArray]]:
 
 
 def words(sequence: IntArray) -> FloatArray:
-    """How often each word of `LENGTH` letters occurs in a sequence."""
+    """Counts of each word of `LENGTH` letters in a sequence."""
     n = len(sequence) - LENGTH + 1
     code = sum(4**place * sequence[place : place + n] for place in range(LENGTH))
     return np.bincount(code, minlength=4**LENGTH).astype(float)

@@ -30,7 +30,7 @@ def catalogue(packages: Packages) -> tuple[FloatArray, FloatArray]:
 
 
 def rings(distances: FloatArray) -> FloatArray:
-    """How many stars stand near each radius; brightness is not used.
+    """Numbers of stars near each radius; brightness is not used.
 
     >>> float(RINGS[rings(np.array([1.0])).argmax()])
     1.0
