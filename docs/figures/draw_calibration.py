@@ -95,7 +95,8 @@ def front_page(scores):
     held = scores.loc[[("100", OURS, k) for k in far], "coverage90"]
     return (
         "On printed characters, from 100 random pilots of 100 of the 2,965 (root mean square "
-        f"error; 90% intervals\ncontained the truth in {held.min():.0%} to {held.max():.0%} of the cases):"
+        f"error; 90% intervals\ncontained the truth in {held.min():.0%} to {held.max():.0%} "
+        "of the cases):"
         f"\n\n{markdown(table, dict.fromkeys(table.columns[1:], '.3f'))}"
     )
 
