@@ -97,15 +97,16 @@ class SourceTask(TaskStatistics):
         higher_is_better : bool
             False for distances.
         ties : {"auto", "random", "pessimistic", "optimistic", "unknown"}
-            Does a competitor with the true class's score beat it? By one infinitesimal noise per
-            (seed, instance, class); always; never; or it is not known, and the rank of the true
-            class lies between the best and the worst that its ties allow. "auto" is "unknown" if
-            most rows have two different scores, like one-hot decisions, else "random".
+            Rule for competitors that have the score of the true class. "random" breaks ties by an
+            infinitesimal noise of each (seed, instance, class). With "pessimistic" such
+            competitors win, with "optimistic" they lose. "unknown" keeps the interval of ranks
+            that the ties allow. "auto" is "unknown" if most rows have two different scores, like
+            one-hot decisions, and else "random".
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
             Prior probabilities of the test classes; equal by default. A mapping or pandas Series
             is read by name, an array in the order of the classes.
         untested : {"error", "competitors"}
-            What to do with classes that no test instance belongs to.
+            Classes without test instances are an error, or they compete.
         inclusion : array-like of shape (k1,) or mapping from class to probability, optional
             Probabilities in (0, 1] with which the classes came into the pilot; only their ratios
             count. A class of probability :math:`\pi` stands for :math:`1 / \pi` classes, as test
@@ -114,9 +115,9 @@ class SourceTask(TaskStatistics):
         class_groups : array-like of shape (k1,) or mapping from class to group, optional
             Groups, such as genera, authors or product families, that came into the pilot whole.
         sibling_share : float
-            Share in [0, 1] of the other classes of an instance's own group that larger sets of
-            classes hold, of those in the pilot: 1 if they consist of whole groups too, 0 for one
-            class of each group, k / K for k random ones of K classes in all.
+            Share in [0, 1] of a class's siblings in the pilot that a larger set of classes
+            contains: 1 if it consists of whole groups too, 0 if it has one class of each group,
+            k / K if it has k random ones of K classes in all.
         random_seed : int, SeedSequence or None
             Seed of the noise that breaks ties; fixed, so the same scores have the same ranks.
 
