@@ -89,10 +89,10 @@ def front_page(scores):
     """Errors of pilots of 100 characters, as the README has them."""
     names = {OURS: "**posterior mean**", OTHER: OTHER, "KDE(ucv)": "KDE-UCV, on distances"}
     far = [300, 1000, 2965]
-    table = scores.xs("100", level="n_source")["rmse"].unstack("k").loc[list(names), far]
+    table = scores.xs(100, level="n_source")["rmse"].unstack("k").loc[list(names), far]
     table.columns = [f"{k:,}" for k in far]
     table.insert(0, "predicted for", list(names.values()))
-    held = scores.loc[[("100", OURS, k) for k in far], "coverage90"]
+    held = scores.loc[[(100, OURS, k) for k in far], "coverage90"]
     return (
         "On printed characters, from 100 random pilots of 100 of the 2,965 (root mean square "
         f"error; 90% intervals\ncontained the truth in {held.min():.0%} to {held.max():.0%} "
