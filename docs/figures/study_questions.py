@@ -147,9 +147,7 @@ def pooled(n_pilots=60):
                 predicted = fitted(tasks, seed, **settings).predict(k)
                 width = np.diff(limits(predicted), axis=0)[0]
                 cells[name].append([*contains(predicted, truth), *width])
-        rows += [
-            (shared, name, *np.mean(cell, axis=0)) for name, cell in cells.items() if cell
-        ]
+        rows += [(shared, name, *np.mean(cell, axis=0)) for name, cell in cells.items() if cell]
     columns = ["in common", "fitted", "held at 400", "at 2,000", "width at 400", "width at 2,000"]
     return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[2:], ".2f"))
 
