@@ -183,6 +183,7 @@ def analyse(
     references: References = "none",
     target: float | None = None,
     fpir: float | None = None,
+    n_resamples: int | None = None,
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
@@ -206,7 +207,8 @@ def analyse(
             beside = [] if interruption else point_estimators(references, fit.seed)
             findings = findings_of(
                 model, beside, task, counts, metric=metric, truth=truth, ci_prob=fit.ci_prob,
-                target=target, random_seed=fit.seed, progressbar=terminal.shows_progress,
+                target=target, n_resamples=n_resamples, random_seed=fit.seed,
+                progressbar=terminal.shows_progress,
             )  # fmt: skip
         except KeyboardInterrupt as stop:
             partial = getattr(stop, "partial", None)

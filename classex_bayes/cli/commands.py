@@ -26,6 +26,7 @@ from classex_bayes.cli.options import (
     Out,
     OutputOptions,
     Predicted,
+    Resamples,
     Slow,
     Target,
     TaskOptions,
@@ -141,6 +142,7 @@ def extrapolate(
     epilog=examples(
         "classex-bayes compare scores.csv --k 1000",
         "classex-bayes compare embeddings.h5 --embedding-metric cosine --k 1000,10000 --all",
+        "classex-bayes compare scores.npz --k 1000 --n-resamples 200",
     )
 )
 @with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
@@ -151,6 +153,7 @@ def compare(
     metric: Predicted = "accuracy",
     every: Every = False,
     slow: Slow = False,
+    n_resamples: Resamples = None,
     data: TaskOptions,
     fit: FitOptions,
     out: Out = RESULTS,
@@ -162,7 +165,16 @@ def compare(
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "slow" if slow else "all" if every else "usual"
-    analyse(task, counts, terminal, product, fit, references=references, metric=metric)
+    analyse(
+        task,
+        counts,
+        terminal,
+        product,
+        fit,
+        references=references,
+        metric=metric,
+        n_resamples=n_resamples,
+    )
 
 
 @app.command(
@@ -179,6 +191,7 @@ def report(
     metric: Predicted = "accuracy",
     target: Target = None,
     fpir: WantedFpir = None,
+    n_resamples: Resamples = None,
     data: TaskOptions,
     fit: FitOptions,
     out: Annotated[
@@ -203,4 +216,5 @@ def report(
         target=target,
         metric=metric,
         fpir=fpir,
+        n_resamples=n_resamples,
     )

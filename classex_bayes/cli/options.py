@@ -140,6 +140,15 @@ Slow = Annotated[
 Every = Annotated[
     bool, typer.Option("--all/--usual", help="All that take seconds, not only ClassExReg and KDE.")
 ]
+Resamples = Annotated[
+    int | None,
+    typer.Option(
+        "--n-resamples",
+        min=2,
+        help="Give point estimates bootstrap intervals from so many resamples, such as 200; none "
+        "if not given.",
+    ),
+]
 Out = Annotated[
     Path,
     typer.Option("--out", "-o", help="Folder for figure and posterior.", rich_help_panel=_OUTPUT),

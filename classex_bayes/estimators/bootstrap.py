@@ -1,10 +1,10 @@
-"""Bootstrap over classes: draws of an estimator's prediction, for any that works from losses."""
+"""Bootstrap over classes: draws of the prediction of any estimator."""
 
 import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -16,7 +16,7 @@ from classex_bayes.core.influence import (
     weight_effect,
 )
 from classex_bayes.estimators.estimator import Estimator, fitted_copy, require_estimator
-from classex_bayes.estimators.resampling import redraw_test_classes
+from classex_bayes.estimators.resampling import redraw_test_classes, reweigh_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
@@ -44,8 +44,9 @@ def bootstrap(
 
     Test classes are drawn with replacement, with all their instances, against the competitors
     that they met; a copy of the estimator is fitted to each resample, choices such as a bandwidth
-    included. The deviations of the predictions :math:`\hat a^*_s` from their mean are scaled and
-    centred at the prediction :math:`\hat a` from the task itself,
+    included. Classes that came in groups are drawn in these groups. The deviations of the
+    predictions :math:`\hat a^*_s` from their mean are scaled and centred at the prediction
+    :math:`\hat a` from the task itself,
 
     .. math:: \hat a_s = \hat a + c\,(\hat a^*_s - \bar a^*), \qquad
               c^2 = \operatorname{median}_k \frac{\Sigma_{kk}}{\Sigma^{test}_{kk}},
@@ -59,17 +60,22 @@ def bootstrap(
     From ranks alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
     curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k. Resamples have ranks and no
     scores, so an estimator that works on halves of the classes thins their ranks at random.
+    `KDE` and `CleaneX` read scores: their resamples keep them, and a class that is drawn twice is
+    one class of twice the weight, so that its copies do not compete. `KDE` smooths every instance
+    by itself; its bandwidths and favorabilities stay, and only their weights are drawn.
 
     Parameters
     ----------
     estimator : estimator
-        One that can be fitted to ranks (or to accuracies, for a bare curve); left as it is.
+        Any that can be fitted to the task; left as it is. `CleaneX` trains a network for each
+        resample, which takes seconds to minutes each.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
         Numbers of classes, at least 2.
     n_resamples : int
-        Number of draws.
+        Number of draws. Resamples that do not suit the estimator are left out, and a note says
+        how many.
     random_seed : int, SeedSequence or None
         Seed of the resamples and of the estimator's fits to them; the draws are the same for any
         number of processes.
@@ -86,7 +92,7 @@ def bootstrap(
     Raises
     ------
     DataError
-        The estimator cannot be fitted to the task, or to ranks alone, as `KDE`.
+        The estimator cannot be fitted to the task, or to more than half of the resamples.
 
     Notes
     -----
@@ -95,6 +101,11 @@ def bootstrap(
     k1 and 2 k1, 0.73 to 0.93 at 10 and 20 k1. With the bandwidth kept,
     ``ClassExReg(model.bandwidth_)``, it is faster, but leaves out how the choice varies: 0.77 to
     0.91 and 0.37 to 0.75.
+
+    The standard deviation of `KDE` over pilots of 100 Gaussian classes was met within 11% with 1
+    instance each at k1 to 100 k1; with 5 instances each within 6% up to 3 k1, and the draws spread
+    1.26 times too far at 100 k1. With the competitors drawn as well, as weights, they spread 1.01
+    to 1.27 times too far.
 
     Drawing the classes in both roles, as test classes and as competitors, is worse: copies of one
     competitor beat the same instances, so that resampled accuracies at k = k1 rise by 0.1 to 4
@@ -122,25 +133,33 @@ def bootstrap(
     jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
     seed = seed_sequence(random_seed)
     require_estimator(estimator, "estimator")
-    point = fitted_copy(estimator, task, seed, progressbar=False).predict(counts)
-    seedless = copy(estimator)
+    fitted = fitted_copy(estimator, task, seed, progressbar=False)
+    point = fitted.predict(counts)
+    # Copies of the fitted one, which may use again what resamples have in common.
+    seedless: Any = copy(fitted)
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
+    if hasattr(seedless, "progressbar"):
+        seedless.progressbar = False
 
     if task.designed is not None:
         resampling = _groups(task, task.designed)
     else:
-        resampling = _test_classes(task) if task.has_ranks else _bare_curve(task)
-    # Tasks that are redrawn here are small: they have ranks and no scores.
+        redraw = redraw_test_classes
+        if getattr(estimator, "_reads_scores", False):
+            redraw = reweigh_test_classes
+        resampling = _test_classes(task, redraw) if task.has_ranks else _bare_curve(task)
+    # Tasks that are redrawn here are small: ranks, or weights beside the scores of the task.
     cases = (
         (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, counts)
         for class_seed, fit_seed in (child.spawn(2) for child in seed.spawn(n_draws))
     )
-    resampled = in_parallel(_prediction, cases, n_draws, jobs, "bootstrap", show)
+    resampled = list(in_parallel(_prediction, cases, n_draws, jobs, "bootstrap", show))
+    kept, left_out = _fitted_ones(resampled, point.estimator)
     with warnings.catch_warnings():
         # The prediction from the task itself has warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
-        draws = np.array(list(resampled))
+        draws = np.array(kept)
         draws = point.mean.to_numpy() + resampling.scale * (draws - draws.mean(axis=0))
         result = Extrapolation.from_draws(
             counts,
@@ -150,24 +169,33 @@ def bootstrap(
             task.n_classes,
             estimand=point.estimand,
         )
-    return replace(result, notes=(*point.notes, resampling.note))
+    return replace(result, notes=(*point.notes, resampling.note, *left_out))
 
 
 def _prediction(
     estimator: Estimator, resample: SourceTask, seed: np.random.SeedSequence, k: IntArray
-) -> FloatArray:
-    """Predicted accuracies of a copy fitted to a resample."""
+) -> FloatArray | DataError:
+    """Predicted accuracies of a copy fitted to a resample, or why it cannot be fitted to it."""
     with warnings.catch_warnings(), doubts_told():
         # The fit to the task itself, and the prediction from it, have warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         try:
             prediction = fitted_copy(estimator, resample, seed, progressbar=False).predict(k)
         except DataError as error:
-            raise DataError(
-                f"estimator: {estimator.name} cannot be fitted to a resample, of which only "
-                f"{resample.kind} are known ({error})"
-            ) from None
+            return error
     return prediction.accuracy.values.mean(axis=(0, 1))
+
+
+def _fitted_ones(
+    resampled: list[FloatArray | DataError], name: str
+) -> tuple[list[FloatArray], tuple[str, ...]]:
+    """Predictions from the resamples that suit the estimator, and a note on the others."""
+    kept = [prediction for prediction in resampled if not isinstance(prediction, DataError)]
+    errors = [error for error in resampled if isinstance(error, DataError)]
+    count = f"{len(errors)} of {len(resampled)} resamples"
+    if 2 * len(errors) > len(resampled):
+        raise DataError(f"estimator: {name} cannot be fitted to {count} ({errors[0]})")
+    return kept, (f"{count} do not suit {name} and are left out ({errors[0]})",) if errors else ()
 
 
 class _Resampling(NamedTuple):
@@ -178,7 +206,9 @@ class _Resampling(NamedTuple):
     note: str
 
 
-def _test_classes(task: SourceTask) -> _Resampling:
+def _test_classes(
+    task: SourceTask, redraw: Callable[[SourceTask, np.random.Generator], SourceTask]
+) -> _Resampling:
     k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
     total = np.diag(task.accuracy_cov(k))
     accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
@@ -198,7 +228,7 @@ def _test_classes(task: SourceTask) -> _Resampling:
         why += ", and unequal weights" if effect > 1 else ""
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(
-        lambda rng: redraw_test_classes(task, rng),
+        lambda rng: redraw(task, rng),
         scale,
         f"{note}; the estimator's bias is left out",
     )

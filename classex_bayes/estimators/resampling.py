@@ -1,6 +1,7 @@
-"""Tasks on some of the classes, and on classes drawn with replacement, with ranks alone."""
+"""Tasks on some of the classes, and on classes drawn with replacement."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -95,14 +96,31 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     its own. All weigh the same, since one draw of a heavy class would be all of the resample. The
     competitors stay as they are.
     """
+    drawn = _drawn_classes(task, rng)
+    rows, place = _instances_of(task, drawn)
+    return SourceTask.from_ranks(
+        task.ranks[rows],
+        np.flatnonzero(task.class_weight)[place],
+        n_classes=task.n_classes,
+        untested="competitors",
+    )
+
+
+def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
+    """Task with its scores whose test classes weigh as often as they are drawn.
+
+    The resample is that of `redraw_test_classes`: copies of a class are one class with the weight
+    of them all, so that no copy is a competitor of another.
+    """
+    times = np.bincount(_drawn_classes(task, rng), minlength=task.n_classes)
+    evidence = replace(task.evidence, class_weight=times / times.sum(), statistics=None)
+    return SourceTask(evidence, task.kind, task.classes)
+
+
+def _drawn_classes(task: SourceTask, rng: np.random.Generator) -> IntArray:
+    """As many of the tested classes as there are, drawn with replacement, at least 2 different."""
     tested = np.flatnonzero(task.class_weight)
     drawn = tested[:1]
     while np.unique(drawn).size < 2:
         drawn = rng.choice(tested, tested.size)
-    rows, place = _instances_of(task, drawn)
-    return SourceTask.from_ranks(
-        task.ranks[rows],
-        tested[place],
-        n_classes=task.n_classes,
-        untested="competitors",
-    )
+    return drawn

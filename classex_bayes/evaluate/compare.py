@@ -1,14 +1,16 @@
 """One table over estimators."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, seed_sequence, truth_value
+from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import named_metric
+from classex_bayes.estimators.bootstrap import bootstrap
 from classex_bayes.estimators.estimator import (
     FIT_ERRORS,
     Estimator,
@@ -17,7 +19,7 @@ from classex_bayes.estimators.estimator import (
     prediction_of,
     require_metric,
 )
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.formatting import Display, Shown, capitalized
 from classex_bayes.parallel import with_progress
 from classex_bayes.results import (
@@ -96,6 +98,7 @@ def compare(
     truth: Any = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    n_resamples: int | None = None,
     random_seed: RandomSeed = None,
     progressbar: bool = True,
 ) -> Comparison:
@@ -118,8 +121,12 @@ def compare(
         Known accuracy, or other metric, for instance of the task on all classes.
     ci_prob, ci_kind : optional
         Level and kind of the intervals; ArviZ's rcParams by default.
+    n_resamples : int, optional
+        Give point estimates of the accuracy intervals from so many resamples of the classes
+        (`classex_bayes.bootstrap`, which fits every estimator as often). They hold the sampling
+        error of the pilot and leave out the bias of the estimator. By default there are none.
     random_seed : int, SeedSequence or None
-        Seed of the fits of estimators without a seed of their own.
+        Seed of the fits of estimators without a seed of their own, and of the resamples.
     progressbar : bool
         Show progress on a terminal.
 
@@ -150,6 +157,11 @@ def compare(
     counts, wanted = class_counts(k), named_metric(metric).name
     prob, kind = interval_settings(ci_prob, ci_kind)
     seed_sequence(random_seed)
+    seed = random_seed
+    if n_resamples is not None:
+        how_many(n_resamples, "n_resamples", 2)
+        # Resamples lie about the prediction of the same fit.
+        seed = seed_sequence(random_seed)
     warn_of_doubts(task)
     columns = "mean", *interval_columns(prob, kind)
     done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
@@ -160,12 +172,17 @@ def compare(
             try:
                 require_metric(estimator, wanted)
                 with doubts_told():
-                    fitted = _fitted(estimator, task, random_seed)
-                prediction = replace(prediction_of(fitted, counts, wanted), estimator=name)
+                    fitted = _fitted(estimator, task, seed)
+                point = prediction = prediction_of(fitted, counts, wanted)
+                if n_resamples is not None and point.interval_type == "none":
+                    with doubts_told():
+                        prediction = _with_interval(point, fitted, task, n_resamples, seed)
+                prediction = replace(prediction, estimator=name)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
             rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
+            rows["mean"] = point.mean  # that of draws is moved where they end at 0 or 1
             rows["interval_type"] = prediction.interval_type
             if truth is not None:
                 _set_truth(rows, prediction, reference_values(truth, counts, wanted), columns)
@@ -175,6 +192,25 @@ def compare(
         partial = _compared(done, skipped, truth, columns) if done else None
         raise Interrupted(message, partial) from None
     return _compared(done, skipped, truth, columns)
+
+
+def _with_interval(
+    point: Extrapolation,
+    fitted: Estimator,
+    task: SourceTask,
+    n_resamples: int,
+    seed: RandomSeed,
+) -> Extrapolation:
+    """Bootstrap draws about a point estimate, or the estimate with a note why it has none."""
+    with warnings.catch_warnings():
+        # The prediction itself has warned.
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        try:
+            return bootstrap(
+                fitted, task, point.k, n_resamples=n_resamples, random_seed=seed, progressbar=False
+            )
+        except FIT_ERRORS as error:
+            return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
 
 
 def _set_truth(

@@ -17,7 +17,7 @@ from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, poster
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.formatting import capitalized
 from classex_bayes.report import page_charts
-from classex_bayes.report.document import document, finite, records
+from classex_bayes.report.document import by_limits, document, finite, records
 from classex_bayes.report.findings import Findings
 from classex_bayes.report.verdicts import checks_sentence, convergence_sentence, fit_sentence
 from classex_bayes.results import Extrapolation, interval_name, interval_settings
@@ -64,6 +64,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
         "references": [reference.estimator for reference in comparison.predictions[1:]],
+        "resampled": "bootstrap" in comparison.table["interval_type"].to_numpy(),
         "notes": {
             note: ", ".join(names) for note, names in whose_notes(comparison.predictions).items()
         },
@@ -85,12 +86,13 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:
     """Rows of the table of predictions, by the number of classes."""
-    posterior, *references = findings.comparison.predictions
+    posterior, *others = findings.comparison.predictions
+    beside = by_limits(findings.comparison.table)
     table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
     if findings.target is not None:
         table["reached"] = posterior.prob_at_least(findings.target)
     return [
-        {**row, "references": [float(reference.mean[row["k"]]) for reference in references]}
+        {**row, "references": [beside.loc[(other.estimator, row["k"])] for other in others]}
         for row in records(table.sort_index())
     ]
 

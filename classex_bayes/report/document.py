@@ -21,7 +21,7 @@ def document(findings: "Findings") -> dict[str, Any]:
         **_facts(model),
         "metric": findings.metric,
         "ci_prob": findings.ci_prob,
-        "predictions": records(_plain(comparison.table)),
+        "predictions": records(by_limits(comparison.table)),
         "left_out": comparison.skipped,
         "diagnostics": {
             "r_hat": finite(model.diagnosis_.r_hat),
@@ -85,14 +85,14 @@ def _rates(
     return {
         "description": rates.description,
         "rank": rates.rank,
-        "predictions": records(_plain(rates.summary(ci_prob, round_to="none"))),
+        "predictions": records(by_limits(rates.summary(ci_prob, round_to="none"))),
         "pareto_k": finite(model.pareto_k_),
         "notes": list(rates.notes),
     }
 
 
-def _plain(table: Any) -> Any:
-    """Limits of the intervals without their level in the names, which is `ci_prob`."""
+def by_limits(table: Any) -> Any:
+    """Table whose names of limits are without the level of the intervals, which is `ci_prob`."""
     ends = {"_lb": "lower", "_ub": "upper"}
     return table.rename(columns=lambda name: ends.get(name[-3:], name))
 

@@ -72,6 +72,7 @@ def findings_of(
     truth: Any = None,
     ci_prob: float | None = None,
     target: float | None = None,
+    n_resamples: int | None = None,
     random_seed: RandomSeed = None,
     progressbar: bool = True,
 ) -> Findings:
@@ -85,7 +86,7 @@ def findings_of(
     try:
         comparison = compare(
             [model, *references], task, k, metric=metric, truth=truth, ci_prob=level,
-            random_seed=random_seed, progressbar=progressbar,
+            n_resamples=n_resamples, random_seed=random_seed, progressbar=progressbar,
         )  # fmt: skip
     except Interrupted as stop:
         if stop.partial is not None:

@@ -34,6 +34,7 @@ def write_report(
     open_set: OpenSetExtrapolator | None = None,
     fpir: float = 0.003,
     ci_prob: float | None = None,
+    n_resamples: int | None = None,
     source: str = "",
     date: datetime.date | None = None,
 ) -> Path:
@@ -67,6 +68,8 @@ def write_report(
         FPIR that is kept below with probability 0.95.
     ci_prob : float, optional
         Level of the intervals; ArviZ's rcParams by default.
+    n_resamples : int, optional
+        Gives the references bootstrap intervals, as in `compare`; by default they have none.
     source : str
         Name of the data, such as that of their file.
     date : date, optional
@@ -142,6 +145,7 @@ def write_report(
         metric=metric,
         ci_prob=ci_prob,
         target=wanted,
+        n_resamples=n_resamples,
         random_seed=seeds,
     )
     return write_page(replace(findings, open_set=rates), where, source=source, date=date)

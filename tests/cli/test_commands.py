@@ -109,7 +109,8 @@ def test_table(run, scores, tmp_path):
 
 
 def test_compare(run, embeddings, pilot, tmp_path, strict):
-    code, out, _ = run("compare", embeddings, "--k", "500", "--json", *FEW)
+    resampled = "--n-resamples", "3"
+    code, out, _ = run("compare", embeddings, "--k", "500", "--json", *resampled, *FEW)
     assert code in ANSWERED
     found = strict(out)
     by_name = {row["estimator"]: row for row in found["predictions"]}
@@ -117,8 +118,7 @@ def test_compare(run, embeddings, pilot, tmp_path, strict):
         expected = estimator.fit(pilot.task).predict(500).mean[500]
         row = by_name.pop(estimator.name)
         assert row["mean"] == pytest.approx(expected)
-        assert row["interval_type"] == "none"
-        assert row["lower"] is None and row["upper"] is None
+        assert row["interval_type"] == "bootstrap" and row["lower"] < row["upper"]
     assert list(by_name) == ["BayesianExtrapolator"] and found["left_out"] == {}
     assert (tmp_path / found["files"]["figure"]).exists()
 

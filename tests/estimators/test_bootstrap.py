@@ -1,5 +1,6 @@
 """Bootstrap draws: their variance, their centre, and which estimators they can be had for."""
 
+import re
 import warnings
 
 import numpy as np
@@ -8,8 +9,12 @@ import pytest
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.estimators.bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.cleanex.cleanex import CleaneX
+from classex_bayes.estimators.kde import kde
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.estimators.literature import literature
+from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
+from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -148,6 +153,60 @@ def test_no_errors_no_spread():
     assert "do not differ" in result.notes[-1]
 
 
+# Estimators that read scores
+
+
+def score_task(k1=60, repeats=2, seed=1, **options):
+    """Distances of embeddings, on whose scale KDE errs less than on that of their squares."""
+    task = embedding_task(k1, repeats, seed)
+    distances = np.sqrt(-task.source.scores(np.arange(task.n_test)))
+    return SourceTask.from_scores(distances, task.y, higher_is_better=False, **options)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [*literature(1), KDE("sj"), KDE("nrd0"), KDE(1.0)],
+    ids=lambda estimator: estimator.name,
+)
+def test_every_estimator_of_the_literature_has_an_interval(estimator):
+    result = quiet(estimator, score_task(k1=40), [40, 400], n_resamples=6, random_seed=1)
+    assert result.accuracy.shape == (1, 6, 2) and np.all(draws_of(result).std(axis=0) > 0)
+
+
+def test_a_network_has_an_interval():
+    model = CleaneX(hidden=(4,), learning_rate=1e-2, n_steps=20)
+    result = quiet(model, score_task(k1=20), [20, 200], n_resamples=3, random_seed=1)
+    assert np.all(draws_of(result).std(axis=0) > 0) and model.random_seed is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kde_is_averaged_over_drawn_classes(weighted):
+    weight = np.random.default_rng(1).exponential(size=40) if weighted else None
+    task = score_task(k1=40, repeats=[1, 3] * 20, class_weight=weight)
+    model = KDE("nrd0").fit(task)
+    k = np.array([40, 400])
+    result = quiet(KDE("nrd0"), task, k, n_resamples=400, random_seed=1)
+    # Means over classes drawn with replacement have the variance of one class over their number.
+    chance = model.favorability_[:, None] ** (k - 1.0)
+    of_class = np.stack([np.bincount(task.y, c) / np.bincount(task.y) for c in chance.T])
+    scale = float(re.search(r"scaled by ([\d.]+)", result.notes[-1])[1])
+    expected = scale * of_class.std(axis=1) / np.sqrt(40)
+    np.testing.assert_allclose(draws_of(result).std(axis=0), expected, rtol=0.15)
+    np.testing.assert_allclose(result.mean, model.predict(k).mean, atol=1e-3)
+
+
+def test_resamples_do_not_select_bandwidths_again(monkeypatch):
+    task, chosen = score_task(k1=20), []
+    select = kde.select
+    monkeypatch.setattr(kde, "select", lambda *given: chosen.append(1) or select(*given))
+    model = KDE("nrd0")
+    quiet(model, task, 40, n_resamples=20, random_seed=1)
+    assert len(chosen) == 1 and not hasattr(model, "bandwidths_")
+    # Other parameters or scores are another fit.
+    assert len({model.fit(score_task(20, seed=s)).predict(40).mean[40] for s in (1, 2)}) == 2
+    assert model.set_params(bandwidth=9.0).fit(task).bandwidths_[0] == 9
+
+
 # Seeds and copies
 
 
@@ -198,9 +257,28 @@ def test_progress_is_shown_on_request(capsys):
 # The boundary
 
 
-def test_estimators_that_need_scores():
-    with pytest.raises(DataError, match=r"KDE\(ucv\) cannot be fitted to a resample.*ranks"):
-        quiet(KDE(), embedding_task(k1=20), 40, n_resamples=3)
+class NeedsScores(Observed):
+    """Estimator of someone else, which does not say that it reads scores."""
+
+    name = "needing"
+
+    def fit(self, task):
+        if task.source is None:
+            raise DataError("scores: none")
+        return super().fit(task)
+
+
+def test_estimators_that_do_not_suit_the_resamples():
+    task = embedding_task(k1=20)
+    with pytest.raises(DataError, match=r"needing cannot be fitted to 3 of 3 resamples \(scores"):
+        quiet(NeedsScores(), task, 20, n_resamples=3)
+    # One of 20 is right; resamples without it, exp(-1) of them, have no such law.
+    few = SourceTask.from_ranks(np.r_[1, 2:21], np.arange(20), n_classes=20)
+    with pytest.warns(DataWarning):  # as by chance
+        result = quiet(PseudoLikelihood(monotone=False), few, 40, n_resamples=40, random_seed=1)
+    n_left_out = 40 - result.accuracy.sizes["draw"]
+    assert 6 < n_left_out < 24
+    assert f"{n_left_out} of 40 resamples do not suit" in result.notes[-1]
     bare = SourceTask.from_accuracies([2, 10], [0.9, 0.8], n_test=50, n_classes=10)
     with pytest.raises(DataError, match="pass bandwidth="):
         quiet(ClassExReg(), bare, 40, n_resamples=3)

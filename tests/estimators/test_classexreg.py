@@ -1,5 +1,6 @@
 """ClassExReg against the R package ClassEx 0.0.0.9000 on simulated Gaussian tasks."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_choice_of_bandwidth_replays_r(stored, name):
     rmse = np.sqrt(np.mean((predicted - task.accuracy(60)) ** 2, axis=0))
     np.testing.assert_allclose(rmse, stored[f"{name}_cv_rmse"], rtol=0, atol=1e-6)
     chosen = BANDWIDTHS[np.argmin(stored[f"{name}_cv_rmse"])]
-    assert choose_bandwidth(task, halves, k=k) == chosen
+    assert choose_bandwidth(task, halves, k=k).value == chosen
     model = ClassExReg(k=k, subsets=stored[f"{name}_subsets"].astype(int)).fit(task)
     assert model.bandwidth_ == chosen
     expected = stored[f"{name}_nnls"][0][np.argmin(rmse)]
@@ -289,10 +290,33 @@ def test_the_choice_of_bandwidth_is_weighted(monkeypatch):
     task, weights = few_errors(), np.arange(1.0, 40.0)
     asked = []
     monkeypatch.setattr(
-        classexreg, "choose_bandwidth", lambda *_, **options: asked.append(options) or 0.5
+        classexreg,
+        "choose_bandwidth",
+        lambda *_, **options: asked.append(options) or (0.5, np.empty(0)),
     )
     ClassExReg(weights=weights, atom=0, random_seed=0).fit(task)
     assert asked[0]["weights"].tolist() == weights.tolist() and asked[0]["atom"] == 0
+
+
+def test_a_note_tells_what_other_halves_may_choose():
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    task = SourceTask.from_embeddings(*law.sample(60, random_seed=2))
+    told = (
+        r"other halves may choose \S+ to \S+, with predictions of (\S+) to (\S+) on 6,000 classes"
+    )
+    inside = []
+    predictions = [ClassExReg(random_seed=seed).fit(task).predict([60, 6000]) for seed in range(12)]
+    values = np.array([prediction.mean[6000] for prediction in predictions])
+    for prediction in predictions:
+        for found in filter(None, (re.search(told, note) for note in prediction.notes)):
+            low, high = map(float, found.groups())
+            inside += [(low - 0.005 <= values) & (values <= high + 0.005)]
+    # The bandwidths left out have a share below 0.05 each.
+    assert np.ptp(values) > 0.02 and len(inside) > 6 and np.mean(inside) > 0.8
+    # Nothing is random with a bandwidth or with halves that were given.
+    halves = [np.arange(30), np.arange(30, 60)]
+    for model in (ClassExReg(0.5), ClassExReg(subsets=halves)):
+        assert not any("halves" in note for note in model.fit(task).predict(6000).notes)
 
 
 # The standard error

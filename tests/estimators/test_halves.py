@@ -101,7 +101,7 @@ def test_the_choice_follows_the_errors(monkeypatch):
     # The second candidate is worse on average but nearer by root mean square.
     made_up = truth + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
     monkeypatch.setattr(module, "extrapolate_halves", lambda *arguments: made_up)
-    assert choose_bandwidth(TASK, [], (0.2, 0.5, 0.7)) == 0.5
+    assert choose_bandwidth(TASK, [], (0.2, 0.5, 0.7)).value == 0.5
 
 
 def test_a_half_of_everything_predicts_what_it_saw():

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
+from classex_bayes.estimators.bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.backtest import backtest
@@ -57,6 +58,32 @@ def test_table_holds_the_predictions(estimators, alone, pilot):
     limits = table.loc["BayesianExtrapolator", ["hdi80_lb", "hdi80_ub"]]
     assert_array_equal(limits, estimators[0].predict(K).interval(0.8, "hdi"))
     assert table.loc[names[1:], ["hdi80_lb", "hdi80_ub"]].isna().all(axis=None)
+
+
+def test_point_estimates_with_bootstrap_intervals(estimators, alone, pilot, truth):
+    result = compare(
+        estimators, pilot.task, K, truth=truth, ci_prob=0.8, n_resamples=8, random_seed=4
+    )
+    kinds = ["credible", "bootstrap", "bootstrap"]
+    for prediction, expected, kind in zip(result.predictions, alone, kinds, strict=True):
+        rows = result.table.loc[expected.estimator]
+        assert set(rows["interval_type"]) == {kind} and rows["covered"].notna().all()
+        assert_array_equal(rows["mean"], expected.mean)  # intervals do not move the estimate
+        assert_array_equal(rows.iloc[:, 1:3], prediction.interval(0.8))
+    drawn = bootstrap(KDE("ucv"), pilot.task, K, n_resamples=8, random_seed=4, progressbar=False)
+    assert_array_equal(result.predictions[2].accuracy, drawn.accuracy)
+
+
+def test_an_estimator_without_a_bootstrap_interval_stays(pilot):
+    class Once(ClassExReg):
+        def _fit(self, task):
+            if task is not pilot.task:
+                raise DataError("task: not this one")
+            super()._fit(task)
+
+    result = compare([Once(0.5)], pilot.task, K, n_resamples=3)
+    assert set(result.table["interval_type"]) == {"none"}
+    assert "no bootstrap interval: estimator: Once" in result.notes[-1]
 
 
 def test_settings_of_arviz_are_the_default(fitted, pilot):

@@ -302,6 +302,18 @@ def test_convergence_in_a_sentence(small_task, fit):
     assert "1 chain of 20 draws" in sentence and "nan" not in sentence
 
 
+def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):
+    given = {"references": [KDE("ucv")], "ci_prob": 0.8, "n_resamples": 5}
+    text = write_report(fitted, 300, tmp_path / "a.html", **given).read_text(encoding="utf-8")
+    numbers = json.loads(re.search(r'id="numbers"[^>]*>(.*?)</script>', text, re.S)[1])
+    posterior, reference = numbers["predictions"]
+    assert (posterior["interval_type"], reference["interval_type"]) == ("credible", "bootstrap")
+    cell = re.search(r'<td class="reference".*?</td>', text, re.S)[0]
+    shown = [float(value) for value in re.findall(r'<data value="([^"]+)"', cell)]
+    assert shown == [reference[name] for name in ("mean", "lower", "upper")]
+    assert shown[1] < shown[0] < shown[2] and "leave out the bias of the estimator" in text
+
+
 def test_many_references_are_told_apart(fitted, pilot):
     references = [ClassExReg(share) for share in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
     findings = findings_of(fitted, references, pilot.task, [500], ci_prob=0.9)

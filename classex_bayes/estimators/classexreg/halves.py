@@ -1,7 +1,7 @@
 """The bandwidth of ClassExReg: the one that best extrapolates from halves of the classes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,18 @@ from classex_bayes.task.validation import FEWEST_CLASSES, WITH_RANKS, require_ra
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
+_REDRAWN, _PLAUSIBLE = 200, 0.02
+
+
+class ChosenBandwidth(NamedTuple):
+    """Bandwidth that the halves choose, and those that other random halves may choose.
+
+    Random halves are drawn independently, so halves drawn with replacement from them choose as new
+    ones would. `plausible` are the bandwidths with a share of 0.02 or more of these choices.
+    """
+
+    value: float
+    plausible: FloatArray
 
 
 def halve(
@@ -101,7 +113,7 @@ def choose_bandwidth(
     weights: FloatArray | None = None,
     variant: Variant = "package",
     nonnegative: bool = True,
-) -> float:
+) -> ChosenBandwidth:
     """First bandwidth with the smallest root mean square error from the halves to all the classes.
 
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4. Arguments are those of
@@ -109,7 +121,13 @@ def choose_bandwidth(
     """
     predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights, variant, nonnegative)
     squared_error = (predicted - task.accuracy(_all_classes(task))) ** 2
-    return float(bandwidths[int(np.argmin(squared_error.mean(axis=0)))])
+    best = int(np.argmin(squared_error.mean(axis=0)))
+    n_halves = len(squared_error)
+    # A fixed seed: the same halves have the same note.
+    times = np.random.default_rng(0).multinomial(n_halves, np.ones(n_halves) / n_halves, _REDRAWN)
+    chosen = np.argmin(times @ squared_error, axis=1)
+    share = np.bincount(chosen, minlength=len(bandwidths)) / _REDRAWN
+    return ChosenBandwidth(float(bandwidths[best]), np.array(bandwidths)[share >= _PLAUSIBLE])
 
 
 def extrapolate_halves(

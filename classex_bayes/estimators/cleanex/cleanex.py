@@ -117,6 +117,8 @@ class CleaneX(PointEstimator):
     [0.99, 0.94, 0.82]
     """
 
+    _reads_scores = True
+
     def __init__(
         self,
         hidden: Sequence[int] = (512, 128),

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from classex_bayes.arguments import one_of
-from classex_bayes.core.ranks.sources import split_scores
+from classex_bayes.core.ranks.sources import ScoreSource, split_scores
 from classex_bayes.estimators.base import PointEstimator, favorability_curve
 from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
@@ -80,6 +80,9 @@ class KDE(PointEstimator):
     [0.99, 0.83, 0.59]
     """
 
+    _reads_scores = True
+    _smoothed: tuple[ScoreSource, IntArray, str | float] | None = None
+
     def __init__(self, bandwidth: str | float = "ucv") -> None:
         self.bandwidth = bandwidth
 
@@ -92,6 +95,9 @@ class KDE(PointEstimator):
         else:
             positive_bandwidth(self.bandwidth)
         source, y = require_scores(task, "KDE"), task.y
+        self._weight = task.instance_weight
+        if self._is_smoothed(source, y):
+            return
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
         def estimate(rows: IntArray) -> None:
@@ -104,7 +110,14 @@ class KDE(PointEstimator):
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
             list(threads.map(estimate, blocks))
         self.bandwidths_, self.favorability_ = bandwidths, np.exp(log_favorability)
-        self._log_favorability, self._weight = log_favorability, task.instance_weight
+        self._log_favorability, self._smoothed = log_favorability, (source, y, self.bandwidth)
+
+    def _is_smoothed(self, source: ScoreSource, y: IntArray) -> bool:
+        """Whether the favorabilities are those of these scores: resamples change weights alone."""
+        if self._smoothed is None:
+            return False
+        scores, classes, bandwidth = self._smoothed
+        return scores is source and classes is y and bandwidth == self.bandwidth
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         return (
