@@ -9,7 +9,7 @@ import numpy as np
 from classex_bayes.arguments import as_vector
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import with_labels
+from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
 from classex_bayes.task.class_labels import class_names, encode_labels
 from classex_bayes.task.classifier_marginality import marginality_of, steps_of
 from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
@@ -75,6 +75,8 @@ class _Rows:
     """Rows of anything that a classifier takes, in blocks: arrays, sparse ones, frames, lists."""
 
     def __init__(self, X: Any) -> None:
+        refuse_unread(X, "X")
+        refuse_masked(X, "X")
         X = X.tocsr() if hasattr(X, "tocsr") else X
         self._rows = getattr(X, "iloc", X)
         if not (hasattr(X, "__len__") or hasattr(X, "shape")):
@@ -119,9 +121,9 @@ def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
     if labels.size != n:
         raise DataError(f"y: found {labels.size} labels for {n} rows of X")
     known = set(names)
-    unseen = list(dict.fromkeys(label for label in labels.tolist() if label not in known))
+    unseen = list(dict.fromkeys(repr(label) for label in labels.tolist() if label not in known))
     if unseen:
-        shown = ", ".join(map(repr, unseen[:_SHOWN]))
+        shown = ", ".join(unseen[:_SHOWN])
         more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
         raise DataError(
             f"y: the classifier has not seen {shown}{more}; expected labels of clf.classes_, "
@@ -144,7 +146,7 @@ def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
             "pairs of classes, expected a score for each class; set it to 'ovr', which needs no "
             "new fit"
         )
-    methods = [name for name in _METHODS if hasattr(clf, name)]
+    methods = [name for name in _METHODS if callable(getattr(clf, name, None))]
     if not methods and not bases & {"NearestCentroid", "KNeighborsClassifier"}:
         raise DataError(
             f"clf: {type(clf).__name__} has predict alone, expected one of {', '.join(_METHODS)}; "
@@ -172,20 +174,25 @@ def _to_centroids(clf: Any, last: Any) -> Callable[[Any], Any]:
 
 def _to_training_rows(clf: Any, last: Any, n_classes: int) -> _Scorer:
     """Smallest distance to the training rows of each class; probabilities tell the winner alone."""
+    from sklearn.metrics import pairwise_distances
+
     n = int(last.n_samples_fit_)
-    label = np.asarray(getattr(last, "_y", ()))  # the only place where the classifier keeps them
-    if label.shape != (n,) or not np.array_equal(np.unique(label), np.arange(n_classes)):
+    # The only places where the classifier keeps them.
+    training: Any = getattr(last, "_fit_X", None)
+    label = np.asarray(getattr(last, "_y", ()))
+    kept = getattr(training, "shape", ())[:1] == label.shape == (n,)
+    if not (kept and np.array_equal(np.unique(label), np.arange(n_classes))):
         raise DataError(
-            "clf: the labels of its training rows cannot be read from KNeighborsClassifier; pass "
-            "SourceTask.from_embeddings(X, X_train, y, gallery_y=y_train) instead"
+            "clf: the training rows and their labels cannot be read from KNeighborsClassifier; "
+            "pass SourceTask.from_embeddings(X, X_train, y, gallery_y=y_train) instead"
         )
     order = np.argsort(label, kind="stable")
     starts = np.searchsorted(label[order], np.arange(n_classes))
 
     def smallest(rows: Any) -> FloatArray:
-        near, row = last.kneighbors(_features(clf, rows), n_neighbors=n)
-        distance = np.empty_like(near)
-        np.put_along_axis(distance, row, near, axis=1)
+        distance = pairwise_distances(
+            _features(clf, rows), training, last.effective_metric_, **last.effective_metric_params_
+        )
         return np.asarray(np.minimum.reduceat(distance[:, order], starts, axis=1))
 
     return _Scorer("the distance to training rows", smallest, n, False)

@@ -30,7 +30,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
@@ -200,6 +200,7 @@ def test_predict_alone(data):
 SCALED = make_pipeline(StandardScaler(), PCA(4))
 COMPOSED = {
     "scaled": (make_pipeline(StandardScaler(), NearestCentroid()), "nearly"),
+    "minkowski": (KNeighborsClassifier(1, p=3, algorithm="ball_tree"), "marginal"),
     "components": (make_pipeline(SCALED, KNeighborsClassifier(1)), "nearly"),
     "manhattan": (make_pipeline("passthrough", NearestCentroid(metric="manhattan")), "marginal"),
     "fixed": (make_pipeline(Normalizer(), KNeighborsClassifier(1, metric="cosine")), "marginal"),
@@ -298,18 +299,19 @@ def test_disagreement_is_a_doubt(data):
 
 def test_doubts_of_parts_are_those_of_the_whole(data):
     X, y, X_test, y_test = data
-    halves = [np.arange(0, 48), np.arange(48, 96)]
-    with pytest.warns(DataWarning, match="in 7 of 48"):
+    first = np.isin(y_test, np.unique(y)[:5])
+    with pytest.warns(DataWarning, match="in 7 of 56"):
         parts = [
             SourceTask.from_classifier(
                 Templates(wrong=wrong).fit(X, y), X_test[rows], y_test[rows], untested="competitors"
             )
-            for wrong, rows in zip((0, 7), halves, strict=True)
+            for wrong, rows in ((0, first), (7, ~first))
         ]
     whole = SourceTask.merge(parts)
-    assert any("in 7 of 48" in doubt for doubt in whole.doubts)
-    assert any("in 7 of 48" in doubt for doubt in whole.select(KEPT).doubts)
-    assert any("Templates is marginal is unknown" in note for note in notes_on([whole]))
+    small = SourceTask.merge([part.without_scores() for part in parts])
+    for task in (whole, whole.select(KEPT), small):
+        assert any("in 7 of 56" in doubt for doubt in task.doubts)
+        assert any("Templates is marginal is unknown" in note for note in notes_on([task]))
 
 
 def test_votes_between_pairs(data):
@@ -352,7 +354,9 @@ def test_labels_of_training_rows_that_cannot_be_read(data):
     clf = KNeighborsClassifier(1).fit(X, y)
     clf._y = None
     clf.predict = lambda rows: y_test[: len(rows)]
-    with pytest.raises(DataError, match=r"^clf: the labels of its training rows.*from_embeddings"):
+    with pytest.raises(
+        DataError, match=r"^clf: the training rows and their labels.*from_embeddings"
+    ):
         SourceTask.from_classifier(clf, X_test, y_test)
 
 
@@ -484,6 +488,8 @@ def test_rows_that_are_refused(data):
         (X_test, y_test[:-1], "^y: found 95 labels for 96 rows of X"),
         (X_test, np.c_[y_test, y_test], "^y: expected one label per row"),
         (X_test[:0], y_test[:0], "^X: expected at least one test instance"),
+        (np.ma.masked_less(X_test, 0), y_test, "^X: found a masked value"),
+        (X_test, np.where(y_test == y_test[0], None, y_test), "^y: .* not seen None; expected"),
         (5, y_test, "^X: expected test instances in rows, found int"),
         (pd.DataFrame(X_test), pd.Series(y_test)[::-1], "^y: the index has the entries of that"),
     ):
@@ -525,6 +531,22 @@ def test_folds_of_another_scale_have_the_same_ranks(page):
     scaled = SourceTask.from_scores(scores, names["y"], classes=classes)
     np.testing.assert_array_equal(scaled.ranks, crossed.ranks)
     assert not np.allclose(scaled.nearest_classes.scores, crossed.nearest_classes.scores)
+
+
+def test_a_class_that_a_fold_has_not_trained(page):
+    """scikit-learn fills its column with the lowest score, so its instances rank last."""
+    names, _ = page
+    rows = np.argsort(names["y"], kind="stable")[:60]  # four classes in order
+    with pytest.warns(RuntimeWarning, match="Number of classes in training fold"):
+        scores = cross_val_predict(
+            GaussianNB(),
+            names["X"][rows],
+            names["y"][rows],
+            cv=KFold(4),
+            method="predict_log_proba",
+        )
+    task = SourceTask.from_scores(scores, names["y"][rows])
+    assert scores.min() == np.finfo(float).min and set(task.ranks) == {4}
 
 
 def test_votes_of_ensembles_keep_their_ties(data):
