@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+from scipy.special import softmax
 from scipy.stats import rankdata
 from sklearn import (
     calibration,
@@ -240,7 +241,10 @@ def test_what_is_frozen_is_fixed(data):
     clf = make_pipeline(scaler, FrozenEstimator(NearestCentroid().fit(scaler.transform(X), y)))
     task = SourceTask.from_classifier(clf.fit(X, y), X_test, y_test)
     np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
-    assert marginality_of(clf).degree == "marginal" and notes_on([task])[-1] != ""
+    assert marginality_of(clf).degree == "marginal"
+    lda = FrozenEstimator(discriminant_analysis.LinearDiscriminantAnalysis().fit(X, y))
+    assert marginality_of(lda).degree == "nearly"
+    assert marginality_of(make_pipeline(lda, NearestCentroid())).degree == "marginal"
 
 
 class Templates(ClassifierMixin, BaseEstimator):
@@ -261,6 +265,26 @@ class Templates(ClassifierMixin, BaseEstimator):
         best = self.decision_function(X).argmax(axis=1)
         best[: self.wrong] = (best[: self.wrong] + 1) % len(self.classes_)
         return self.classes_[best]
+
+
+class Rounded(Templates):
+    """Its second class is ahead by a rounding error; predictions come as a column."""
+
+    def decision_function(self, X):
+        scores = super().decision_function(X)
+        rows, best = np.arange(len(X)), scores.argmax(axis=1)
+        scores[rows, (best + 1) % scores.shape[1]] = np.nextafter(scores[rows, best], np.inf)
+        return scores
+
+    def predict(self, X):
+        return self.classes_[Templates.decision_function(self, X).argmax(axis=1)][:, None]
+
+
+class Both(Templates):
+    """Has two kinds of scores, none of which is that of its predictions."""
+
+    def predict_proba(self, X):
+        return softmax(self.decision_function(X), axis=1)
 
 
 class MyBayes(GaussianNB):
@@ -295,6 +319,13 @@ def test_disagreement_is_a_doubt(data):
 
         prediction = ClassExReg(0.5).fit(task).predict([20])
     assert re.search(said, " ".join(prediction.notes))
+
+
+def test_one_instance_counts_and_rounding_does_not(data):
+    X, y, X_test, y_test = data
+    with pytest.warns(DataWarning, match=r"by clf\.decision_function is .* in 1 of 96"):
+        SourceTask.from_classifier(Both(wrong=1).fit(X, y), X_test, y_test)
+    assert SourceTask.from_classifier(Rounded().fit(X, y), X_test, y_test).doubts == ()
 
 
 def test_doubts_of_parts_are_those_of_the_whole(data):
