@@ -236,18 +236,16 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         """Make a task from a fitted classifier that follows the conventions of scikit-learn.
 
-        The scores are those by which ``clf.predict`` decides, with as few ties as possible:
-        distances of `NearestCentroid` and of one nearest neighbour, else the first of
+        Scores are distances if ``clf.predict`` goes by them. Otherwise they are the first of
         `decision_function`, `predict_joint_log_proba`, `predict_log_proba` and `predict_proba`
-        whose best class is the predicted one in all instances, or in most (docs/from_sklearn.md).
+        whose best class is the predicted one most often (docs/from_sklearn.md).
 
         Parameters
         ----------
         clf : fitted classifier, pipeline or search
             With `classes_`, which name the classes of the task, and `predict`.
         X : array-like of shape (n, d), DataFrame, sparse matrix or list
-            Test instances as ``clf.predict`` takes them, new to the classifier: its training rows
-            are not recognised, except by one nearest neighbour.
+            Test instances that are new to the classifier. Only one nearest neighbour can tell.
         y : array-like of shape (n,)
             True classes, in labels of ``clf.classes_``.
         ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
@@ -260,14 +258,14 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            A classifier that is not fitted, has several outputs or predicts without scores; labels
-            that it has not seen; others as of `from_scores`.
+            A classifier without fit or scores, or with several outputs; labels that it has not
+            seen; as `from_scores`.
 
         Warns
         -----
         DataWarning
-            Scores disagree with `predict`, which is a doubt that predictions carry; or the
-            classifier is not marginal, which is a note of predictions (`measure_drift`).
+            The best class is not the predicted one, or the classifier is not marginal
+            (`measure_drift`). Predictions carry both as notes.
 
         Examples
         --------
