@@ -30,7 +30,8 @@ extensions = [
     "sphinx.ext.viewcode",
 ]
 include_patterns = ["docs/**", "notebooks/**", "CHANGELOG.md", "CONTRIBUTING.md"]
-exclude_patterns = ["**/.ipynb_checkpoints"]
+# The paper is in the form of a journal, with citations of pandoc.
+exclude_patterns = ["**/.ipynb_checkpoints", "docs/paper"]
 root_doc = "docs/index"
 # Names in backticks are those of parameters as often as those of public objects.
 default_role = "code"

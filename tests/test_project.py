@@ -39,6 +39,17 @@ def test_the_address_of_the_repository_stands_once():
     assert [place for place in places if address in read(place)] == []
 
 
+def test_the_paper_quotes_the_table_of_the_corpus():
+    rows = re.findall(r"^\| \w[^|]* \| 0\.\d.*$", read("docs/paper/paper.md"), re.MULTILINE)
+    assert len(rows) == 5 and set(rows) <= set(read("docs/corpus.md").splitlines())
+
+
+def test_the_paper_has_every_reference_that_it_cites():
+    cited = re.findall(r"@([a-z]+\d{4})\b", read("docs/paper/paper.md"))
+    listed = re.findall(r"^@\w+\{(\w+),", read("docs/paper/paper.bib"), re.MULTILINE)
+    assert set(cited) == set(listed) and len(listed) == len(set(listed))
+
+
 # Source archives have the tests, but not the workflows.
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 in_a_clone = pytest.mark.skipif(not WORKFLOWS, reason="no clone: a source archive")
