@@ -44,7 +44,7 @@ class Exported:
 def torch(monkeypatch):
     library = SimpleNamespace(Tensor=Tensor)
     monkeypatch.setitem(sys.modules, "torch", library)
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=ndarray))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=ndarray, generic=ndarray))
     return library
 
 
