@@ -18,6 +18,7 @@ from classex_bayes.core.influence import (
 )
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation, expected_accuracy
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -167,6 +168,8 @@ class Drift(Shown):
     -----
     Draws may rise with k, as accuracies of retrained classifiers may.
     """
+
+    plot = PlotMethod("plot_drift")
 
     table: pd.DataFrame
     n_classes: int

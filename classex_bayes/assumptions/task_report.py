@@ -7,6 +7,7 @@ import pandas as pd
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import html_block, html_facts
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.task.doubts import Check
 from classex_bayes.typing import FloatArray
 
@@ -43,6 +44,8 @@ class TaskReport:
     >>> report.passed, report["ties"].value
     (True, 0.0)
     """
+
+    plot = PlotMethod("plot_diagnosis")
 
     checks: tuple[Check, ...]
     title: str

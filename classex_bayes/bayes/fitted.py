@@ -33,6 +33,7 @@ from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, Interruptions
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_settings
 from classex_bayes.task.doubts import notes_on
 from classex_bayes.task.source_task import SourceTask
@@ -64,6 +65,8 @@ def part_of(tree: xr.DataTree, place: str) -> xr.DataTree:
 
 class FittedModel(Parameters, ABC):
     """An estimator that draws from a posterior."""
+
+    plot = PlotMethod("plot_accuracy")
 
     _tree: xr.DataTree
     _tasks: tuple[SourceTask, ...]

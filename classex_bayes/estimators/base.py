@@ -15,6 +15,7 @@ import numpy as np
 from classex_bayes.arguments import as_array, class_counts, shares
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.doubts import doubts_told, notes_on, warn_of_doubts
@@ -112,6 +113,8 @@ class PointEstimator(Parameters, ABC):
     >>> Guessing().fit(task).predict([2, 10]).mean.tolist()
     [0.5, 0.1]
     """
+
+    plot = PlotMethod("plot_accuracy")
 
     _estimand = Estimand()
     _reads_scores = False  # whether ranks alone are not enough for it

@@ -15,6 +15,7 @@ from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES, require_ranks, source_task
@@ -60,6 +61,8 @@ class Backtest(Shown):
     ci_prob : float
         Level of the intervals whose score and width are given.
     """
+
+    plot = PlotMethod("plot_backtest")
 
     trials: pd.DataFrame
     scores: pd.DataFrame

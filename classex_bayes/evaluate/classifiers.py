@@ -22,6 +22,7 @@ from classex_bayes.evaluate.crossing import (
 from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -52,6 +53,8 @@ class ClassifierComparison(Tabulated):
     paired : bool
         Whether the classifiers were tested on the same instances.
     """
+
+    plot = PlotMethod("plot_classifiers")
 
     predictions: dict[str, Extrapolation]
     posterior: JointPosterior

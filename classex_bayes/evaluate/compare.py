@@ -22,6 +22,7 @@ from classex_bayes.estimators.estimator import (
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.formatting import Display, Shown, capitalized
 from classex_bayes.parallel import with_progress
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import (
     RISK,
     Extrapolation,
@@ -53,6 +54,8 @@ class Comparison(Shown):
     skipped : dict
         Reasons of the estimators that could not, by name.
     """
+
+    plot = PlotMethod("plot_accuracy")
 
     table: pd.DataFrame
     predictions: list[Extrapolation]

@@ -14,6 +14,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.task.source_task import SourceTask
@@ -46,6 +47,8 @@ class GroupedExtrapolation(Tabulated):
     posterior : JointPosterior
         Draws of the models behind the predictions, with the correlation that couples them.
     """
+
+    plot = PlotMethod("plot_groups")
 
     by_group: dict[Any, Extrapolation]
     mix: pd.Series

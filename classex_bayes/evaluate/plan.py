@@ -46,6 +46,7 @@ from classex_bayes.evaluate.simulated_pilots import (
 from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.parallel import checked_jobs
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.simulate import KnownLaw
 from classex_bayes.task.doubts import notes_on
@@ -94,6 +95,8 @@ class Plan(Shown):
     of_difference : bool
         Whether the interval is that of the difference of two accuracies.
     """
+
+    plot = PlotMethod("plot_plan")
 
     table: pd.DataFrame
     k: int

@@ -40,6 +40,7 @@ from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, Select
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
 from classex_bayes.open_set.wrong_tails import Tail, WrongTails
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.source_task import SourceTask
@@ -131,6 +132,9 @@ class OpenSetExtrapolator(FittedModel):
     >>> bool((rates.fpir.mean(["chain", "draw"]).diff("k") > 0).all())
     True
     """
+
+    plot = PlotMethod("plot_det")
+    plot_threshold = PlotMethod("plot_threshold")
 
     def __init__(
         self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.35

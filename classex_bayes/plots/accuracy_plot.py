@@ -11,14 +11,18 @@ from classex_bayes.arguments import number, probability
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.estimator import Estimator, prediction_of, require_estimator
+from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
 from classex_bayes.plots.chart import (
+    CURVES,
     INK,
     MUTED,
     N_CLASSES,
     Chart,
     Ribbon,
+    Visuals,
+    at_k,
     series_label,
 )
 from classex_bayes.results import (
@@ -31,32 +35,38 @@ from classex_bayes.results import (
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import NumberArray
+from classex_bayes.typing import ClassCounts, NumberArray
 
 OBSERVED, BOUNDS, TRUTH, TARGET = "observed (ATA)", "bounds of ATA", "truth", "target"
 OBSERVED_METRIC = "observed"  # ATA is the average test accuracy
+_VISUALS = (*CURVES, "bounds", "truth", "target")
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _ACCURACY = "accuracy"
-_EXPECTED = "a fitted estimator, what predict(k) returns, or a list of them"
+_EXPECTED = "what predict(k) returns, a fitted estimator, or a list of them"
 _COLORS = {OBSERVED: INK, OBSERVED_METRIC: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
 
 
 def plot_accuracy(
-    predictions: Extrapolation | Estimator | Sequence[Extrapolation | Estimator],
+    predictions: Extrapolation | Estimator | Comparison | Sequence[Extrapolation | Estimator],
     task: SourceTask | None = None,
     truth: Any = None,
     target: float | None = None,
     *,
+    k: ClassCounts | None = None,
     metric: str = "accuracy",
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw accuracy, or another metric, against the number of classes, on a logarithmic axis.
 
     Parameters
     ----------
-    predictions : fitted estimator or Extrapolation, or sequence of them
+    predictions : fitted estimator or Extrapolation, a Comparison, or sequence of them
         Ribbon and mean for those with draws, a line for point estimates. Estimators are drawn from
         2 classes to the largest k of the predictions and of a task given as `truth`, or to ten
         times their source classes where there is neither; predictions at their own k. Where they
@@ -70,13 +80,23 @@ def plot_accuracy(
         Known values of the metric, drawn as a line (a task) or points.
     target : float, optional
         Value wanted, drawn as a level.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; those of the predictions by
+        default, of which a prediction must have them; the range above for estimators. Curves are
+        smooth between them, with dots at up to twelve.
     metric : str
         As of `BayesianExtrapolator.predict`, for fitted estimators; a prediction has its own.
         Ranks have a logarithmic axis.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "observed", "bounds", "truth", "target", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -101,13 +121,12 @@ def plot_accuracy(
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
     """
-    return accuracy_chart(predictions, task, truth, target, ci_prob, ci_kind, metric=metric).draw(
-        backend
-    )
+    chart = accuracy_chart(predictions, task, truth, target, ci_prob, ci_kind, metric=metric, k=k)
+    return chart.draw(visuals, plot_collection, ax, backend, **pc_kwargs)
 
 
 def accuracy_chart(
-    predictions: Extrapolation | Estimator | Sequence[Extrapolation | Estimator],
+    predictions: Extrapolation | Estimator | Comparison | Sequence[Extrapolation | Estimator],
     task: SourceTask | None = None,
     truth: Any = None,
     target: float | None = None,
@@ -115,10 +134,13 @@ def accuracy_chart(
     ci_kind: str | None = None,
     n_observed: int = _N_OBSERVED,
     metric: str = _ACCURACY,
+    k: ClassCounts | None = None,
 ) -> Chart:
     """Return the chart of `plot_accuracy`: the predictions in their order, then what is given."""
+    if isinstance(predictions, Comparison):
+        predictions = predictions.predictions
     several = predictions if isinstance(predictions, Sequence) else [predictions]
-    predicted = _predicted(several, truth, named_metric(metric).name)
+    predicted = predictions_at(several, k, truth, named_metric(metric).name)
     if task is not None:
         source_task(task)
     metric = shared_metric(predicted)
@@ -144,7 +166,7 @@ def accuracy_chart(
         TARGET: target,
     }
     others = {name: _COLORS[name] for name, value in given.items() if value is not None}
-    chart = Chart({**dict.fromkeys(ribbons), **others}, log_y=estimand.is_rank)
+    chart = Chart({**dict.fromkeys(ribbons), **others}, visuals=_VISUALS, log_y=estimand.is_rank)
     for label, ribbon in ribbons.items():
         chart.ribbon(label, ribbon)
     if known is not None and not known.empty:
@@ -154,13 +176,14 @@ def accuracy_chart(
         lower, upper = bounds.accuracy_bounds(k)
         # One outline, open at few classes.
         outline = np.append(k, k[::-1]), np.append(lower, upper[::-1])
-        chart.line(BOUNDS, *outline, linestyle="C2")
+        chart.line(BOUNDS, *outline, visual="bounds", linestyle="C2")
     ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
     if target is not None:
         level = number(target, "target", 1, whole=False) if estimand.is_rank else target
-        chart.level(TARGET, ends, level if estimand.is_rank else probability(level, "target"))
+        level = level if estimand.is_rank else probability(level, "target")
+        chart.level(TARGET, ends, level, visual="target")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     return chart.labelled(f"{capitalized(label)} on more classes", N_CLASSES, label)
@@ -174,24 +197,30 @@ def _observed(task: SourceTask, metric: str, n_observed: int) -> pd.Series:
     return reference_values(task, k, metric)
 
 
-def _predicted(given: Sequence[Any], truth: Any, metric: str) -> list[Extrapolation]:
-    """Return predictions as they are, and those of fitted estimators on a grid."""
+def predictions_at(
+    given: Sequence[Any],
+    k: ClassCounts | None = None,
+    truth: Any = None,
+    metric: str = _ACCURACY,
+    name: str = "predictions",
+) -> list[Extrapolation]:
+    """Return predictions, and those of fitted estimators, at `k` or on a grid."""
     for item in given:
         if not isinstance(item, Extrapolation) and not callable(getattr(item, "predict", None)):
-            raise DataError(f"predictions: expected {_EXPECTED}, found {type(item).__name__}")
+            raise DataError(f"{name}: expected {_EXPECTED}, found {type(item).__name__}")
     if not given:
-        raise DataError(f"predictions: expected {_EXPECTED}, found none")
+        raise DataError(f"{name}: expected {_EXPECTED}, found none")
     models = [item for item in given if not isinstance(item, Extrapolation)]
-    if not models:
-        return list(given)
     for model in models:
-        require_estimator(model, "predictions")
-    source = max(model.predict(2).n_classes for model in models)
-    largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
-    largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
-    grid = log_spaced(2, max(largest, default=_FARTHEST * source), _N_K)
+        require_estimator(model, name)
+    grid: ClassCounts = [] if k is None else k
+    if k is None and models:
+        source = max(model.predict(2).n_classes for model in models)
+        largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
+        largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
+        grid = log_spaced(2, max(largest, default=_FARTHEST * source), _N_K)
     return [
-        item if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
+        at_k(item, k) if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
         for item in given
     ]
 
@@ -204,7 +233,8 @@ def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None
         k = known.index.to_numpy()
         if not k.size:
             raise DataError(f"truth: the task knows the {metric} at no number of classes shown")
-        chart.line(TRUTH, k, known.to_numpy(), linestyle="C1")
+        chart.line(TRUTH, k, known.to_numpy(), visual="truth", smooth=True, linestyle="C1")
     else:
         known = reference_values(truth, None, metric)
-        chart.points(TRUTH, known.index.to_numpy(), known.to_numpy(), marker="C4")
+        k, values = known.index.to_numpy(), known.to_numpy()
+        chart.points(TRUTH, k, values, visual="truth", marker="C4")

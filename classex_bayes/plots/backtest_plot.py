@@ -8,8 +8,8 @@ from arviz_plots import PlotCollection
 from classex_bayes.arguments import class_count, one_of
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, require_type
-from classex_bayes.typing import FloatArray
+from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, Visuals, chosen_k, require_type
+from classex_bayes.typing import ClassCounts, FloatArray
 
 _LABELS = {
     "rmse": "root mean square error",
@@ -27,7 +27,12 @@ def plot_backtest(
     score: str = "rmse",
     n_source: int | None = None,
     *,
+    k: ClassCounts | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw a score of every estimator against the number of classes.
 
@@ -41,8 +46,17 @@ def plot_backtest(
         errors to both sides.
     n_source : int, optional
         Size of the pilots; needed where there are several.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the back-test
+        by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "error_band",
+        "score", "nominal", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -73,16 +87,21 @@ def plot_backtest(
     one_of(size, sizes, "n_source")
     scores: Any = result.scores
     table = scores.xs(size, level="n_source").dropna(subset=score)
+    if k is not None:
+        drawn = chosen_k(table.index.unique("k"), k)
+        table = table[table.index.isin(drawn, level="k")]
     names = table.index.unique("estimator").tolist()
     if not names:
         raise DataError(f"score: no estimator has a {score}, which needs draws")
     nominal = score.startswith("coverage")
     series: dict[str, str | None] = dict.fromkeys(names)
-    chart = Chart({**series, _NOMINAL: MUTED} if nominal else series)
+    if nominal:
+        series[_NOMINAL] = MUTED
+    chart = Chart(series, visuals=("error_band", "score", "nominal"))
     banded = False
     for name in names:
         rows = table.xs(name, level="estimator").sort_index()
-        k, values = rows.index.to_numpy(), rows[score].to_numpy()
+        sizes, values = rows.index.to_numpy(), rows[score].to_numpy()
         error: Any = rows.get(f"{score}_se")
         limits = None
         if nominal:
@@ -90,16 +109,20 @@ def plot_backtest(
         elif error is not None and error.notna().all():
             limits = values - _REACH * error.to_numpy(), values + _REACH * error.to_numpy()
         if limits is not None:
-            chart.band(name, k, *limits)
+            chart.band(name, sizes, *limits, visual="error_band")
             banded = True
-        chart.line(name, k, values)
+        chart.line(name, sizes, values, visual="score")
+        if sizes.size > 1:
+            chart.points(name, sizes, values, visual="score")
     if nominal:
         level = float(score.removeprefix("coverage")) / 100
-        chart.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level)
+        chart.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level, visual="nominal")
     label = _LABELS.get(score, f"share of {score.removeprefix('coverage')}% intervals that held")
     title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
     title += "\nbands: two Monte Carlo standard errors" * banded
-    return chart.labelled(title, N_CLASSES, label).draw(backend)
+    return chart.labelled(title, N_CLASSES, label).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )
 
 
 def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:

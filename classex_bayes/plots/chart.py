@@ -1,28 +1,35 @@
 """Charts: named series with their looks and labels, drawn on any of the plotting libraries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
-from arviz_base import rcParams
 from arviz_plots import PlotCollection, visuals
+from scipy.interpolate import PchipInterpolator
 
-from classex_bayes.arguments import one_of
+from classex_bayes.arguments import class_counts
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary, wrapped
+from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary
+from classex_bayes.plots.plot_targets import plot_target
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
-from classex_bayes.typing import FloatArray, NumberArray
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray
 
 PANEL = "panel"
+# What can be removed or styled: of every plot, and of those that name no others.
+TEXTS = "title", "xlabel", "ylabel", "legend"
+CURVES = "ci_band", "mean", "observed"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
-N_CLASSES = "number of classes"  # label of the axis
+N_CLASSES = "number of classes $k$"  # label of the axis
 _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
 _BAND = 0.2
-_TITLE = 64  # letters in a line
+_MOST_NAMED = 8
+# A curve given at fewer places is drawn smoothly between them; at these few they are dots too.
+_SMOOTHED, _DOTTED = 60, 12
+_N_SMOOTH = 200
+_BESIDE = 1.03  # so far is a bar beside the next at the same number of classes
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
 
 
@@ -40,17 +47,28 @@ def require_type(value: Any, expected: type, name: str, made_by: str = "") -> No
         raise DataError(f"{name}: expected {wanted}, found {type(value).__name__}")
 
 
-def chosen_library(backend: str | None) -> tuple[str, PlotLibrary]:
-    """Name of the library, by default that of ArviZ's rcParams, and its particulars."""
-    name = rcParams["plot.backend"] if backend is None else backend
-    one_of(name, tuple(LIBRARIES), "backend")
-    try:
-        import_module(f"arviz_plots.backend.{name}")
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'backend {name!r} needs {error.name}: pip install "classex-bayes[plots]"'
-        ) from error
-    return name, LIBRARIES[name]
+def chosen_k(available: Any, k: ClassCounts | None) -> IntArray:
+    """Return the numbers of classes that are drawn, rising: those asked for, or all there are."""
+    known = np.unique(np.asarray(available))
+    if k is None:
+        return known
+    counts = np.sort(class_counts(k))
+    missing = counts[~np.isin(counts, known)]
+    if missing.size:
+        numbers = ", ".join(f"{number:,}" for number in known[:_MOST_NAMED])
+        more = ", ..." if known.size > _MOST_NAMED else ""
+        raise DataError(
+            f"k: found {missing[0]:,}, expected some of {numbers}{more}, at which there is a "
+            "prediction; predict it there, or give the fitted model"
+        )
+    return counts
+
+
+def at_k(prediction: Extrapolation, k: ClassCounts | None) -> Extrapolation:
+    """Return the prediction at the numbers of classes that are drawn."""
+    if k is None:
+        return prediction
+    return replace(prediction, draws=prediction.draws.sel(k=chosen_k(prediction.k, k)))
 
 
 def palette_place(number: int, palette: Sequence[str]) -> tuple[str, int]:
@@ -59,6 +77,9 @@ def palette_place(number: int, palette: Sequence[str]) -> tuple[str, int]:
     Line styles move by one further in each round of the palette: colours meet every style in turn.
     """
     return palette[number % len(palette)], (number + number // len(palette)) % _N_DASHES
+
+
+Visuals = Mapping[str, bool | Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,7 @@ class Ribbon:
     lower: FloatArray
     upper: FloatArray
     is_point: bool = False
+    smooth: bool = False  # whether it is a curve of log x, known at some places
 
     @classmethod
     def of_draws(cls, x: NumberArray, draws: xr.DataArray, prob: float, kind: str) -> "Ribbon":
@@ -84,25 +106,37 @@ class Ribbon:
         order = np.argsort(prediction.k)
         k, mean = prediction.k[order], prediction.mean.to_numpy()[order]
         if prediction.interval_type == "none":
-            return cls(k, mean, mean, mean, is_point=True)
+            return cls(k, mean, mean, mean, is_point=True, smooth=True)
         lower, upper = prediction.interval(prob, kind).to_numpy()[order].T
-        return cls(k, mean, lower, upper)
+        return cls(k, mean, lower, upper, smooth=True)
 
 
 @dataclass(frozen=True)
 class Mark:
     """The drawing of one call in a panel: a line, points, or a band between two values.
 
-    `y` has the values (n,) at `x`, of a band the lower and the upper ones; `style` replaces the
-    looks of the series.
+    `visual` is the name by which it is removed or styled. `y` has the values (n,) at `x`, of a band
+    the lower and the upper ones; `style` replaces the looks of the series. A mark that is smooth is
+    interpolated between its places (monotonically, in log x) when it is drawn.
     """
 
     kind: Literal["line", "points", "band"]
+    visual: str
     series: str
     panel: str
     x: NumberArray
     y: tuple[NumberArray, ...]
     style: Mapping[str, Any]
+    smooth: bool = False
+
+    def smoothed(self) -> "Mark":
+        """Return the mark with as many places as a curve without corners needs."""
+        x = np.asarray(self.x, dtype=float)
+        if not self.smooth or not 2 < x.size < _SMOOTHED or np.any(np.diff(x) <= 0):
+            return self
+        places = np.union1d(np.geomspace(x[0], x[-1], _N_SMOOTH), x)
+        curves = tuple(PchipInterpolator(np.log(x), y)(np.log(places)) for y in self.y)
+        return replace(self, x=places, y=curves)
 
 
 class Chart:
@@ -110,7 +144,8 @@ class Chart:
 
     Series of the palette differ in colour, line style and marker. `series` maps the names in the
     legend to colours: None takes the next of the palette, "C<n>" one of it, `INK` the colour of
-    the style's text. `marks` are in the order in which they are drawn.
+    the style's text. `visuals` are the names of what the user may remove or style, besides the
+    texts. `marks` are in the order in which they are drawn.
     """
 
     def __init__(
@@ -118,11 +153,13 @@ class Chart:
         series: Mapping[str, str | None],
         panels: Sequence[str] = (PANEL,),
         *,
+        visuals: Sequence[str] = CURVES,
         log_x: bool = True,
         log_y: bool = False,
     ) -> None:
         self._colors, self._panels = dict(series), tuple(panels)
         self._log_x, self._log_y = log_x, log_y
+        self.visuals = (*visuals, *TEXTS)
         self.marks: list[Mark] = []
         self.title = self.x_label = ""
         self.y_labels: tuple[str, ...] = ()
@@ -137,18 +174,33 @@ class Chart:
         return next(mark for mark in self.marks if (mark.series, mark.kind) == (series, kind))
 
     def line(
-        self, series: str, x: NumberArray, y: NumberArray, panel: str = PANEL, **style: Any
+        self,
+        series: str,
+        x: NumberArray,
+        y: NumberArray,
+        panel: str = PANEL,
+        *,
+        visual: str = "mean",
+        smooth: bool = False,
+        **style: Any,
     ) -> None:
         """Add a line, or a point where there is a single x."""
         if np.size(x) == 1:
-            return self.points(series, x, y, panel)
-        self.marks.append(Mark("line", series, panel, x, (y,), style))
+            return self.points(series, x, y, panel, visual=visual)
+        self.marks.append(Mark("line", visual, series, panel, x, (y,), style, smooth))
 
     def points(
-        self, series: str, x: NumberArray, y: NumberArray, panel: str = PANEL, **style: Any
+        self,
+        series: str,
+        x: NumberArray,
+        y: NumberArray,
+        panel: str = PANEL,
+        *,
+        visual: str = "observed",
+        **style: Any,
     ) -> None:
         """Add points."""
-        self.marks.append(Mark("points", series, panel, x, (y,), style))
+        self.marks.append(Mark("points", visual, series, panel, x, (y,), style))
 
     def band(
         self,
@@ -157,46 +209,108 @@ class Chart:
         lower: NumberArray,
         upper: NumberArray,
         panel: str = PANEL,
+        *,
+        visual: str = "ci_band",
+        smooth: bool = False,
     ) -> None:
         """Add a band, or a bar where there is a single x."""
-        self.marks.append(Mark("band", series, panel, x, (lower, upper), {}))
+        self.marks.append(Mark("band", visual, series, panel, x, (lower, upper), {}, smooth))
+
+    def curve(
+        self, series: str, x: NumberArray, y: NumberArray, panel: str = PANEL, **names: str
+    ) -> None:
+        """Add a smooth line, with dots where it is known at few x."""
+        self.line(series, x, y, panel, smooth=True, **names)
+        if 1 < np.size(x) <= _DOTTED:
+            self.points(series, x, y, panel, **{"visual": "mean", **names})
 
     def ribbon(self, series: str, ribbon: Ribbon, panel: str = PANEL) -> None:
         """Add the band between the limits, except of points, and the line of the mean."""
         if not ribbon.is_point:
-            self.band(series, ribbon.x, ribbon.lower, ribbon.upper, panel)
-        self.line(series, ribbon.x, ribbon.mean, panel)
+            limits = ribbon.lower, ribbon.upper
+            self.band(series, ribbon.x, *limits, panel, smooth=ribbon.smooth)
+        (self.curve if ribbon.smooth else self.line)(series, ribbon.x, ribbon.mean, panel)
 
-    def level(self, series: str, x: NumberArray, value: float) -> None:
+    def level(self, series: str, x: NumberArray, value: float, *, visual: str) -> None:
         """Add a value along all x; around a single one, so that there is a line."""
         ends = np.array([np.min(x), np.max(x)], dtype=float)
         if ends[0] == ends[1]:
             ends *= [1 / _SLACK, _SLACK]
-        self.line(series, ends, np.full(2, value))
+        self.line(series, ends, np.full(2, value), visual=visual)
 
     def labelled(self, title: str, x_label: str, *y_labels: str) -> "Chart":
         """Set title and labels of the axes, and return the chart."""
         self.title, self.x_label, self.y_labels = title, x_label, y_labels
         return self
 
-    def draw(self, backend: str | None = None) -> PlotCollection:
-        """Draw the chart by a library, by default that of ArviZ's ``rcParams["plot.backend"]``."""
-        name, library = chosen_library(backend)
-        collection = PlotCollection.wrap(
-            xr.Dataset(dict.fromkeys(self._panels, 0.0)),
-            cols=["__variable__"],
-            backend=name,
-            figure_kwargs=library.figure(len(self._panels), log_x=self._log_x, log_y=self._log_y),
+    def draw(
+        self,
+        visuals: Visuals | None = None,
+        plot_collection: PlotCollection | None = None,
+        ax: Any = None,
+        backend: str | None = None,
+        **pc_kwargs: Any,
+    ) -> PlotCollection:
+        """Draw the chart; the arguments are those that every plot has.
+
+        Parameters
+        ----------
+        visuals : mapping from str to bool or mapping, optional
+            False removes what has this name, a mapping goes to the library's function as style.
+        plot_collection : PlotCollection, optional
+            Collection of ArviZ in which it is drawn: one that a plot of the same panels returned,
+            or one with a single plot.
+        ax : matplotlib Axes or sequence of them, optional
+            Axes in which it is drawn, one for each panel.
+        backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+            Plotting library; ArviZ's rcParams by default.
+        **pc_kwargs
+            `figure_kwargs` and `col_wrap` of `arviz_plots.PlotCollection.wrap`, such as
+            ``figure_kwargs={"figsize": (3.3, 2.5)}``.
+
+        Returns
+        -------
+        PlotCollection
+
+        Raises
+        ------
+        DataError
+            A visual that the plot has not, a collection without its panels, a wrong number of axes,
+            a figure's argument that does not exist or is given beside axes.
+        """
+        styles = visual_styles(visuals, self.visuals)
+        scales = {"log_x": self._log_x, "log_y": self._log_y}
+        collection, frame = plot_target(
+            self._panels, plot_collection, ax, backend, pc_kwargs, **scales
         )
+        library = LIBRARIES[collection.backend]
         drawn: dict[str, list[Any]] = {series: [] for series in self._colors}
         looks = self._looks(library)
+        dodge = self._dodge()
         for mark in self.marks:
-            artist = _draw(collection, library, mark, looks[mark.series])
+            style = styles[mark.visual]
+            if style is None:
+                continue
+            shown = mark.smoothed() if library.smooth else mark
+            if mark.series in dodge:
+                shown = replace(shown, x=shown.x * dodge[mark.series])
+            artist = _draw(collection, library, shown, looks[mark.series], style)
             if mark.panel == self._panels[0]:
                 drawn[mark.series].append(artist)
-        self._label_axes(collection, library)
-        library.legend(collection, {series: marks for series, marks in drawn.items() if marks})
+        self._label_axes(collection, library, styles)
+        entries = {series: marks for series, marks in drawn.items() if marks}
+        plots = [collection.get_target(panel, {}) for panel in self._panels]
+        if entries and (style := styles["legend"]) is not None:
+            library.legend(plots, entries, style, frame)
+        else:
+            library.no_legend(plots)
         return collection
+
+    def _dodge(self) -> dict[str, float]:
+        """Factors that set bars at a single number of classes side by side."""
+        single = (mark for mark in self.marks if mark.kind == "band" and np.size(mark.x) == 1)
+        bars = list(dict.fromkeys(mark.series for mark in single)) if self._log_x else []
+        return {name: _BESIDE ** (i - (len(bars) - 1) / 2) for i, name in enumerate(bars)}
 
     def _looks(self, library: PlotLibrary) -> dict[str, dict[str, str]]:
         """Colour, line style and marker of every series."""
@@ -214,25 +328,54 @@ class Chart:
             looks[series] = {"color": color, "linestyle": f"C{dash}", "marker": marker}
         return looks
 
-    def _label_axes(self, collection: PlotCollection, library: PlotLibrary) -> None:
-        if self._log_x:
-            collection.map(visuals.set_xscale, "scale", scale="log", store_artist=False)
-        if self._log_y:
-            collection.map(visuals.set_yscale, "y scale", scale="log", store_artist=False)
-        collection.map(visuals.labelled_x, "labelled_x", text=self.x_label)
+    def _label_axes(
+        self,
+        collection: PlotCollection,
+        library: PlotLibrary,
+        styles: Mapping[str, Mapping[str, Any] | None],
+    ) -> None:
+        data = {panel: xr.Dataset({panel: 0.0}) for panel in self._panels}
         for panel, label in zip(self._panels, self.y_labels, strict=True):
-            only = collection.data[[panel]]
-            collection.map(visuals.labelled_y, f"labelled_y {panel}", data=only, text=label)
-        first = collection.data[[self._panels[0]]]
-        text = library.literal(wrapped(self.title, _TITLE))
-        collection.map(visuals.labelled_title, "labelled_title", data=first, text=text)
+            shown = {"data": data[panel]}
+            if self._log_x:
+                collection.map(
+                    visuals.set_xscale, "scale", scale="log", store_artist=False, **shown
+                )
+            if self._log_y:
+                collection.map(
+                    visuals.set_yscale, "y scale", scale="log", store_artist=False, **shown
+                )
+            if (style := styles["xlabel"]) is not None:
+                text = {"text": library.math(self.x_label), **style}
+                collection.map(visuals.labelled_x, "xlabel", **shown, **text)
+            if (style := styles["ylabel"]) is not None:
+                text = {"text": library.math(label), **style}
+                collection.map(visuals.labelled_y, "ylabel", **shown, **text)
+        first = self._panels[0]
+        if (style := styles["title"]) is not None:
+            target = collection.get_target(first, {})
+            text = {**library.title(self.title, target), **style}
+            collection.map(visuals.labelled_title, "title", data=data[first], **text)
         for panel in self._panels:
             marks = [mark for mark in self.marks if mark.panel == panel]
-            target = collection.viz["plot"][panel].item()
+            target = collection.get_target(panel, {})
             if self._log_x:
                 library.count_axis(target, "x", *_ends(mark.x for mark in marks))
             if self._log_y:
                 library.count_axis(target, "y", *_ends(y for mark in marks for y in mark.y))
+
+
+def visual_styles(given: Any, names: Sequence[str]) -> dict[str, Mapping[str, Any] | None]:
+    """Return the style of each visual, None if the user removes it."""
+    wanted = f"expected a mapping from some of {', '.join(names)} to False or a style"
+    if not isinstance(given, Mapping | None):
+        raise DataError(f"visuals: {wanted}, found {given!r}")
+    styles: dict[str, Mapping[str, Any] | None] = {name: {} for name in names}
+    for name, style in (given or {}).items():
+        if name not in styles or not isinstance(style, bool | Mapping):
+            raise DataError(f"visuals: {wanted}, found {name!r}: {style!r}")
+        styles[name] = style if isinstance(style, Mapping) else {} if style else None
+    return styles
 
 
 def _ends(values: Iterable[NumberArray]) -> tuple[float, float]:
@@ -242,7 +385,11 @@ def _ends(values: Iterable[NumberArray]) -> tuple[float, float]:
 
 
 def _draw(
-    collection: PlotCollection, library: PlotLibrary, mark: Mark, looks: Mapping[str, str]
+    collection: PlotCollection,
+    library: PlotLibrary,
+    mark: Mark,
+    looks: Mapping[str, str],
+    given: Mapping[str, Any],
 ) -> Any:
     """Draw a mark and return its artist; visuals find the axes along the dimension `along`."""
     color = {"color": looks["color"]}
@@ -262,5 +409,5 @@ def _draw(
     label = f"{mark.kind} {place}{mark.series}"
     tie = library.tie(mark.series)
     data = xr.Dataset({mark.panel: array})
-    collection.map(visual, label, data=data, **tie, **{**style, **mark.style})
+    collection.map(visual, label, data=data, **tie, **{**style, **mark.style, **given})
     return collection.viz[label][mark.panel].item()

@@ -1,25 +1,38 @@
 """Posterior of the number of classes that keep an accuracy."""
 
+from typing import Any
+
 import numpy as np
 from arviz_plots import PlotCollection
+from scipy.stats import norm
 
-from classex_bayes.formatting import count
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, require_type
-from classex_bayes.results import ClassesUntil, interval_label, interval_settings
+from classex_bayes.formatting import capitalized, count
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Visuals, require_type
+from classex_bayes.results import ClassesUntil, interval_settings
 from classex_bayes.typing import FloatArray
 
 _POSTERIOR, _MEDIAN = "posterior", "median"
-_N_BINS = 40
+_N_GRID = 200
 _NARROWEST = 0.01  # decades; a posterior at one number is drawn as wide
+_OUTLIERS = 0.002  # share of the draws at each end that may be beyond the picture
+_BAR = 0.25  # decades; the bar of the draws beyond the search, whose area is their share
 
 
 def plot_classes_until(
-    result: ClassesUntil, *, ci_prob: float | None = None, backend: str | None = None
+    result: ClassesUntil,
+    *,
+    ci_prob: float | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
+    backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
-    """Draw the posterior of the number of classes at which accuracy falls to a level.
+    r"""Draw the posterior of the number of classes at which accuracy falls to a level.
 
-    A histogram over log k of the draws, the equal-tailed interval filled, the median as a line;
-    draws beyond the largest k searched stand as one line at the right edge, as high as their share.
+    A kernel estimate of the density of :math:`\log_{10} k`, the equal-tailed interval filled, the
+    median as a line. Draws beyond the largest k searched are a bar at the right edge, whose area is
+    their share.
 
     Parameters
     ----------
@@ -27,8 +40,14 @@ def plot_classes_until(
         Of `BayesianExtrapolator.classes_until`.
     ci_prob : float, optional
         Level of the interval; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "density", "ci_band",
+        "median", "beyond", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -50,33 +69,50 @@ def plot_classes_until(
     prob, _ = interval_settings(ci_prob, "eti")
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
-    ends = interval_label(prob, "eti")
+    title, _, ends = result.describe(prob).removesuffix(")").partition(" (")
     edge = f"{count(np.inf, result.largest)}: {beyond:.0%} of the draws"
     names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
     names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
     names |= {edge: "C1"} if beyond else {}
-    chart = Chart(names)
+    chart = Chart(names, visuals=("density", "ci_band", "median", "beyond"))
     if finite.size:
-        edges, height = _histogram(np.log10(finite), k.size)
-        chart.line(_POSTERIOR, 10 ** np.repeat(edges, 2), np.r_[0, np.repeat(height, 2), 0])
+        log_k, density = _density(np.log10(_between(finite)), np.log10(result.largest))
+        density = density * (1 - beyond)
         lower, upper = np.log10(result.interval(prob))
-        inside = np.unique(np.clip(edges, lower, upper))
-        if inside.size > 1:
-            parts = height[np.searchsorted(edges, inside[:-1], side="right").clip(1, _N_BINS) - 1]
-            x, y = 10 ** np.repeat(inside, 2)[1:-1], np.repeat(parts, 2)
-            chart.band(ends, x, np.zeros(y.size), y)
+        inside = np.linspace(max(lower, log_k[0]), min(upper, log_k[-1]), log_k.size)
+        height = np.interp(inside, log_k, density)
+        chart.band(ends, 10**inside, np.zeros(inside.size), height)
+        chart.line(_POSTERIOR, 10**log_k, density, visual="density")
     if np.isfinite(result.median):
-        at = int(np.searchsorted(edges, np.log10(result.median), side="right").clip(1, _N_BINS))
-        chart.line(_MEDIAN, np.full(2, result.median), np.array([0, height[at - 1]]))
+        top = float(np.interp(np.log10(result.median), log_k, density))
+        line = np.full(2, result.median), np.array([0, top])
+        chart.line(_MEDIAN, *line, visual="median")
     if beyond:
-        chart.line(edge, np.full(2, float(result.largest)), np.array([0, beyond]), width=3)
-    title = result.describe(prob).capitalize().replace(" (", "\n(")
-    return chart.labelled(title, N_CLASSES, "posterior probability").draw(backend)
+        bar = result.largest * np.array([1.0, 10**_BAR])
+        height = np.full(2, beyond / _BAR)
+        chart.band(edge, bar, np.zeros(2), height, visual="beyond")
+    label = r"posterior density of $\log_{10} k$"
+    return chart.labelled(capitalized(title), N_CLASSES, label).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )
 
 
-def _histogram(log_k: FloatArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
-    """Edges over log10 k, and the share of all draws between them."""
-    low, high = float(log_k.min()), float(log_k.max())
-    slack = max(_NARROWEST - (high - low), 0) / 2
-    height, edges = np.histogram(log_k, _N_BINS, (low - slack, high + slack))
-    return edges, height / n_draws
+def _between(k: FloatArray) -> FloatArray:
+    """Places at which accuracy falls to the level, evenly between whole draws and the next."""
+    values, times = np.unique(k, return_counts=True)
+    place = np.concatenate([(np.arange(n) + 0.5) / n for n in times])
+    return np.repeat(values, times) + place * np.repeat(values == np.floor(values), times)
+
+
+def _density(log_k: FloatArray, largest: float) -> tuple[FloatArray, FloatArray]:
+    """Kernel estimate of the density over log10 k, no farther than the search went."""
+    spread = max(float(log_k.std()), _NARROWEST)
+    iqr = float(np.subtract(*np.quantile(log_k, [0.75, 0.25]))) / 1.349
+    width = max(1.06 * min(spread, iqr or spread) * log_k.size**-0.2, _NARROWEST / 2)
+    ends = np.quantile(log_k, [_OUTLIERS, 1 - _OUTLIERS])
+    low, high = max(ends[0] - 3 * width, 0), min(ends[1] + 3 * width, largest)
+    grid = np.linspace(low, high, _N_GRID)
+    # Draws mirrored at both ends, so that no mass leaks beyond them.
+    kept = log_k[(low <= log_k) & (log_k <= high)]
+    mirrored = np.concatenate([kept, 2 * low - kept, 2 * high - kept])
+    return grid, norm.pdf((grid[:, None] - mirrored) / width).sum(axis=1) / (width * log_k.size)

@@ -1,20 +1,38 @@
 """Accuracy of several classifiers, and which of them is the best, against the number of classes."""
 
+from typing import Any
+
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.classifiers import ClassifierComparison
-from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require_type, series_label
+from classex_bayes.plots.chart import (
+    N_CLASSES,
+    Chart,
+    Ribbon,
+    Visuals,
+    at_k,
+    chosen_k,
+    require_type,
+    series_label,
+)
 from classex_bayes.results import interval_settings
+from classex_bayes.typing import ClassCounts
 
 _ACCURACY, _BEST = "accuracy", "probability of being best"
+_VISUALS = "ci_band", "mean", "prob_best"
 
 
 def plot_classifiers(
     result: ClassifierComparison,
     *,
+    k: ClassCounts | None = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw the accuracy of each classifier, and the probability that it is the best.
 
@@ -22,10 +40,19 @@ def plot_classifiers(
     ----------
     result : ClassifierComparison
         What `classex_bayes.compare_classifiers` returned.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the result
+        by default.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "prob_best", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -43,9 +70,14 @@ def plot_classifiers(
         name: series_label(name, prediction, prob, kind)
         for name, prediction in result.predictions.items()
     }
-    chart = Chart(dict.fromkeys(labels.values()), (_ACCURACY, _BEST))
-    best = result.prob_best().sort_index()
+    chart = Chart(dict.fromkeys(labels.values()), (_ACCURACY, _BEST), visuals=_VISUALS)
+    best = result.prob_best().loc[chosen_k(result.k, k)]
     for name, prediction in result.predictions.items():
-        chart.ribbon(labels[name], Ribbon.of_prediction(prediction, prob, kind), _ACCURACY)
-        chart.line(labels[name], best.index.to_numpy(), best[name].to_numpy(), _BEST)
-    return chart.labelled("", N_CLASSES, _ACCURACY, _BEST).draw(backend)
+        ribbon = Ribbon.of_prediction(at_k(prediction, k), prob, kind)
+        chart.ribbon(labels[name], ribbon, _ACCURACY)
+        sizes, share = best.index.to_numpy(), best[name].to_numpy()
+        chart.curve(labels[name], sizes, share, _BEST, visual="prob_best")
+    title = f"Expected accuracy of {len(labels)} classifiers"
+    return chart.labelled(title, N_CLASSES, _ACCURACY, _BEST).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )

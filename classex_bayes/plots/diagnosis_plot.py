@@ -1,17 +1,27 @@
 """Which classes carry the errors."""
 
+from typing import Any
+
 import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import MUTED, Chart, require_type
+from classex_bayes.plots.chart import MUTED, Chart, Visuals, require_type
 from classex_bayes.typing import FloatArray
 
 _EQUAL = "equal shares"
 
 
-def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCollection:
+def plot_diagnosis(
+    report: TaskReport,
+    *,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
+    backend: str | None = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
     """Draw which share of the errors how many of the classes carry.
 
     Lorenz curves, worst classes first: of the errors of test classes, of the defeats that
@@ -22,8 +32,14 @@ def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCol
     ----------
     report : TaskReport
         Of `classex_bayes.assumptions.diagnosis`, for a task with scores.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "curve", "ref_line",
+        "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -40,20 +56,24 @@ def plot_diagnosis(report: TaskReport, *, backend: str | None = None) -> PlotCol
         raise DataError(
             "report: it has no errors by class; use diagnose on a task with scores or embeddings"
         )
-    effective = f"sampling error (effective number of classes {errors.n_classes_effective:.1f})"
+    effective = f"sampling error (effective number of classes {errors.n_classes_effective:.0f})"
     curves = {
         "errors, by true class": errors.missed,
         "defeats, by the class that wins": errors.beaten,
         effective: errors.influence,
     }
     drawn = {name: values for name, values in curves.items() if values.sum() > 0}
-    chart = Chart({**dict.fromkeys(drawn), _EQUAL: MUTED}, log_x=False)
+    chart = Chart(
+        {**dict.fromkeys(drawn), _EQUAL: MUTED}, visuals=("curve", "ref_line"), log_x=False
+    )
     for name, values in drawn.items():
-        chart.line(name, *_lorenz(values))
-    chart.line(_EQUAL, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+        chart.line(name, *_lorenz(values), visual="curve")
+    chart.line(_EQUAL, np.array([0.0, 1.0]), np.array([0.0, 1.0]), visual="ref_line")
     n = len(report.warnings)
     title = f"Who carries the errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
-    return chart.labelled(title, "share of the classes, worst first", "share carried").draw(backend)
+    return chart.labelled(title, "share of the classes, worst first", "share carried").draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )
 
 
 def _lorenz(values: FloatArray) -> tuple[FloatArray, FloatArray]:

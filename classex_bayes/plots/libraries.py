@@ -2,30 +2,54 @@
 
 import math
 from collections.abc import Mapping
+from enum import Enum
 from html import escape
 from textwrap import fill, wrap
 from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
-from arviz_plots import PlotCollection
+import numpy as np
 
 # Okabe and Ito's colours, told apart in every form of colour blindness; their yellow is left out,
 # which is too light for a line on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _SIZE = (8.0, 5.5)  # inches
 _WIDE = (11.0, 4.8)
+_NARROW, _SMALL = 5.0, 0.75  # inches of a figure with small letters in its legend, and their size
 _LEGEND = {"frameon": False, "handlelength": 3.0}
-_BESIDE = 6  # mark and gaps beside a name in matplotlib's legend, in heights of its letters
+_GAPS = 3  # around mark and name in matplotlib's legend, in heights of its letters
+_BELOW = "classex-bayes"  # id of our legend below the axes
 _LEADING = 1.7  # from line to line, likewise
 _MOST_COLUMNS, _LINES = 3, 6  # of that legend; lines that the usual height has room for
 _ROUNDED = 0.9  # letters fill whole pixels, so that names are wider where these are few
 _LETTERS = 80  # of a line in the legends of the others
+_TITLE = 64  # likewise of a title
+_LETTERS_OF_TEX = {
+    r"\Phi^{-1}": "Φ⁻¹", r"\leq": "≤", "^*": "*", "k_1": "k₁", r"\log_{10}": "log₁₀", "$": "",
+}  # fmt: skip
 _FRAME = 320  # pixels inside the axes; the width is that of the page
 Axis = Literal["x", "y"]
-_LARGEST_COUNT = 10**7  # to here numbers are written out, beyond as powers of 10
+# Numbers between them are written out, others are powers of 10.
+_SMALLEST, _LARGEST = 1e-4, 1e7
+_ALONE = 1.6  # numbers closer than this factor have it as room on a logarithmic axis
+
+
+class Frame(Enum):
+    """Whose the figure is: of our size, of the size that the user asks for, or the user's own."""
+
+    OURS = "ours"
+    SIZED = "sized"
+    GIVEN = "given"
+
+
+# Entries of the legends of axes of matplotlib, for what is drawn there later.
+_ENTRIES: WeakKeyDictionary[Any, dict[str, list[Any]]] = WeakKeyDictionary()
 
 
 class PlotLibrary:
-    """No library: what would be drawn is kept as arrays."""
+    """No library: what would be drawn is kept as arrays, as it was given."""
+
+    smooth: ClassVar[bool] = False
 
     point: ClassVar[dict[str, Any]] = {}
     line: ClassVar[dict[str, Any]] = {}
@@ -46,6 +70,14 @@ class PlotLibrary:
         """A text that may hold names of the user's, none of it read as markup."""
         return text
 
+    def math(self, text: str) -> str:
+        """A text of ours with mathtext, as the library can show it."""
+        return plain(text)
+
+    def title(self, text: str, target: Any) -> dict[str, Any]:
+        """A title, literal and in lines that are as wide as the axes, with its looks."""
+        return {"text": self.literal(wrapped(text, _TITLE))}
+
     def tie(self, series: str) -> dict[str, Any]:
         """Arguments that tie what is drawn to its entry in the legend."""
         return {}
@@ -53,13 +85,23 @@ class PlotLibrary:
     def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         """Write the numbers of a logarithmic axis out: 1,000 or 0.01 instead of a power."""
 
-    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
-        """Add a legend with the marks as they are drawn."""
+    def legend(
+        self,
+        plots: list[Any],
+        marks: Mapping[str, list[Any]],
+        style: Mapping[str, Any],
+        frame: Frame,
+    ) -> None:
+        """Add a legend with the marks as they are drawn; `style` is the user's."""
+
+    def no_legend(self, plots: list[Any]) -> None:
+        """Leave the legend out."""
 
 
 class _Matplotlib(PlotLibrary):
     """Sizes, colours and frames yield to rcParams that were changed."""
 
+    smooth: ClassVar[bool] = True
     point: ClassVar[dict[str, Any]] = {"size": 28}
 
     def figure(self, n_panels: int, *, log_x: bool, log_y: bool = False) -> dict[str, Any]:
@@ -80,49 +122,81 @@ class _Matplotlib(PlotLibrary):
     def literal(self, text: str) -> str:
         return text.replace("$", r"\$")
 
+    def math(self, text: str) -> str:
+        return text
+
+    def title(self, text: str, target: Any) -> dict[str, Any]:
+        narrow = target.get_figure(root=True).get_figwidth() < _NARROW
+        size = _points("axes.titlesize") * (_SMALL if narrow else 1)
+        room = _ROUNDED * 72 * target.get_window_extent().width / target.figure.dpi
+        lines = [_narrow(line, room, size) for line in text.split("\n")]
+        return {"text": self.literal("\n".join(lines)), "size": size}
+
     def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
-        if largest <= _LARGEST_COUNT:
-            from matplotlib.ticker import LogFormatter
+        from classex_bayes.plots.log_ticks import number_axis
 
-            class Counts(LogFormatter):
-                def __call__(self, x: float, pos: int | None = None) -> str:
-                    return f"{x:,.10g}" if super().__call__(x, pos) else ""
+        powers = not _written_out(smallest, largest)
+        number_axis(getattr(target, f"{axis}axis"), powers=powers)
+        if largest < _ALONE * smallest:
+            getattr(target, f"set_{axis}lim")(smallest / _ALONE, largest * _ALONE)
 
-            ticks = getattr(target, f"{axis}axis")
-            ticks.set_major_formatter(Counts())
-            ticks.set_minor_formatter(Counts(minor_thresholds=(1.5, 0.5)))
-
-    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
-        from matplotlib import rcParams
-        from matplotlib.font_manager import FontProperties
+    def legend(
+        self,
+        plots: list[Any],
+        marks: Mapping[str, list[Any]],
+        style: Mapping[str, Any],
+        frame: Frame,
+    ) -> None:
         from matplotlib.legend_handler import HandlerTuple
 
-        figure = collection.get_viz("figure")
-        figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
-        letter = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
-        width, beside = _ROUNDED * 72 * figure.get_figwidth(), _BESIDE * letter
-        names = [_narrow(name, width - beside) for name in marks]
-        widest = max(_width(line) for name in names for line in name.split("\n"))
+        axes = plots[0]
+        figure = axes.get_figure(root=True)
+        entries = _ENTRIES[axes] = {**_ENTRIES.get(axes, {}), **marks}
+        other = [legend for legend in figure.legends if legend.get_gid() == _BELOW]
+        narrow = figure.get_figwidth() < _NARROW
+        below = frame is not Frame.GIVEN or bool(other)
+        small = narrow or not below
+        settings: dict[str, Any] = {
+            "handler_map": {tuple: HandlerTuple(ndivide=1, pad=0)},
+            "scatteryoffsets": [0.5],
+            **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
+        }
+        letter = _points("legend.fontsize") * (_SMALL if small else 1)
+        if small:
+            settings |= {"fontsize": letter, "handlelength": 2.0, "labelspacing": 0.3}
+        within = 72 * axes.get_window_extent().width / figure.dpi
+        width = _ROUNDED * (72 * figure.get_figwidth() if below else within)
+        beside = (settings.get("handlelength", 3.0) + _GAPS) * letter
+        names = [_narrow(name, width - beside, letter) for name in entries]
+        widest = max(_width(line, letter) for name in names for line in name.split("\n"))
+        handles = [tuple(drawn) for drawn in entries.values()]
+        texts = [self.literal(name) for name in names]
+        if not below:
+            # The user lays out the figure; within the axes the legend is where no data are.
+            axes.legend(handles, texts, **{"loc": "best", **settings, **style}).set_in_layout(False)
+            return
+        for legend in other:
+            legend.remove()
+        pads = {"w_pad": 0.1, "h_pad": 0.06}
+        if narrow:
+            pads = dict.fromkeys(pads, 0.03)
+            settings |= {"borderpad": 0.1, "borderaxespad": 0.1}
+        if frame is not Frame.GIVEN:
+            figure.get_layout_engine().set(**pads)
         columns = int(width / (widest + beside))
         columns = max(min(columns, _MOST_COLUMNS, len(names)), 1)
         lines = sum(name.count("\n") + 1 for name in names) / columns
-        if not _set("figure.figsize"):
+        if frame is Frame.OURS and not _set("figure.figsize"):
             more = max(lines - _LINES, 0) * _LEADING * letter / 72
             figure.set_figheight(figure.get_figheight() + more)
-        figure.legend(
-            [tuple(drawn) for drawn in marks.values()],
-            [self.literal(name) for name in names],
-            handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
-            scatteryoffsets=[0.5],
-            loc="outside lower center",
-            ncols=columns,
-            **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
-        )
+        place = {"loc": "outside lower center", "ncols": columns}
+        figure.legend(handles, texts, **{**place, **settings, **style}).set_gid(_BELOW)
 
 
 class _Plotly(PlotLibrary):
     """Figures as wide as the page; colours of the template."""
 
+    smooth: ClassVar[bool] = True
     point: ClassVar[dict[str, Any]] = {"size": 49}
 
     def ink(self) -> str:
@@ -148,16 +222,24 @@ class _Plotly(PlotLibrary):
         # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
         decades = math.log10(largest / smallest) or math.inf
         ticks = "D1" if decades < 1 else "D2" if decades < 2.5 else 1
-        numbers = {"exponentformat": "power"}
-        if largest <= _LARGEST_COUNT:
+        numbers: dict[str, Any] = {"exponentformat": "power"}
+        if _written_out(smallest, largest):
             numbers = {"tickformat": ",d" if smallest >= 1 else "~r"}
+        if largest < _ALONE * smallest:
+            numbers["range"] = np.log10([smallest / _ALONE, largest * _ALONE])
         update = target.update_xaxes if axis == "x" else target.update_yaxes
         update(type="log", dtick=ticks, **numbers)
 
-    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
+    def legend(
+        self,
+        plots: list[Any],
+        marks: Mapping[str, list[Any]],
+        style: Mapping[str, Any],
+        frame: Frame,
+    ) -> None:
         from plotly.graph_objects import Scatter
 
-        figure = collection.get_viz("figure")
+        figure = plots[0].figure
         for series, drawn in marks.items():
             # An entry shows one trace: this one has no data and the looks of all of the series.
             entry = Scatter(x=[None], y=[None], mode="none", showlegend=True, **self.tie(series))
@@ -172,7 +254,7 @@ class _Plotly(PlotLibrary):
         below = {"yref": "container", "y": 0.01, "yanchor": "bottom", "x": 0.5, "xanchor": "center"}
         figure.update_layout(
             height=_FRAME + 130 + 10 * len(marks) + 20 * breaks,
-            legend={"orientation": "h", **below},
+            legend={"orientation": "h", **below, **style},
             margin={"t": 60, "r": 20, "b": 40, "l": 60},
         )
 
@@ -180,6 +262,7 @@ class _Plotly(PlotLibrary):
 class _Bokeh(PlotLibrary):
     """Figures as wide as the page; colours of the document's theme."""
 
+    smooth: ClassVar[bool] = True
     point: ClassVar[dict[str, Any]] = {"size": 7}
     line: ClassVar[dict[str, Any]] = {"width": 2}
 
@@ -207,7 +290,10 @@ class _Bokeh(PlotLibrary):
         return {"legend_label": wrapped(series, _LETTERS)}  # never read as markup
 
     def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
-        if largest <= _LARGEST_COUNT:
+        if largest < _ALONE * smallest:
+            ends = {"start": smallest / _ALONE, "end": largest * _ALONE}
+            getattr(target, f"{axis}_range").update(**ends)
+        if _written_out(smallest, largest):
             from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter
 
             numbered = getattr(target, f"{axis}axis")
@@ -219,21 +305,36 @@ class _Bokeh(PlotLibrary):
                 ticks = [m * 10**power for power in range(-6, 8) for m in (1, 2, 5)]
                 numbered.ticker = FixedTicker(ticks=ticks)
 
-    def legend(self, collection: PlotCollection, marks: Mapping[str, list[Any]]) -> None:
-        plots = [target.item() for target in collection.viz["plot"].dataset.values()]
+    def legend(
+        self,
+        plots: list[Any],
+        marks: Mapping[str, list[Any]],
+        style: Mapping[str, Any],
+        frame: Frame,
+    ) -> None:
         for other in plots[1:]:
             other.legend.visible = False
-        (legend,) = plots[0].legend
+        legend = plots[0].legend[0]
         entries = {entry.label.value: entry for entry in legend.items}
+        looks = {
+            "click_policy": "hide",
+            "location": "top_left",
+            "border_line_alpha": 0,
+            "background_fill_alpha": 0,
+            "label_text_color": self.ink(),
+        }
+        ours = [entries[wrapped(series, _LETTERS)] for series in marks]
+        others = [item for item in legend.items if item not in ours]
         legend.update(
-            items=[entries[wrapped(series, _LETTERS)] for series in marks],
-            click_policy="hide",
-            location="top_left",
-            border_line_alpha=0,
-            background_fill_alpha=0,
-            label_text_color=self.ink(),
+            items=[*(others if frame is Frame.GIVEN else ()), *ours], **{**looks, **style}
         )
-        plots[0].add_layout(legend, "below")
+        if legend not in plots[0].below:
+            plots[0].add_layout(legend, "below")
+
+    def no_legend(self, plots: list[Any]) -> None:
+        for plot in plots:
+            if plot.legend:
+                plot.legend.visible = False
 
 
 LIBRARIES: Mapping[str, PlotLibrary] = {
@@ -256,22 +357,40 @@ def wrapped(text: str, letters: int) -> str:
     return "\n".join(fill(line, letters) for line in text.split("\n"))
 
 
-def _width(text: str) -> float:
-    """Width of one line of matplotlib's legend, in points."""
+def plain(text: str) -> str:
+    """A text of ours with mathtext, in letters alone: "D(u)" for "$D(u)$"."""
+    for tex, letters in _LETTERS_OF_TEX.items():
+        text = text.replace(tex, letters)
+    return text
+
+
+def _points(size: str) -> float:
+    """Height in points that a parameter of matplotlib gives to letters."""
     from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    return float(FontProperties(size=rcParams[size]).get_size_in_points())
+
+
+def _width(text: str, size: float) -> float:
+    """Width of one line of text in matplotlib, in points as its size."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=rcParams["legend.fontsize"])
+    font = FontProperties(size=size)
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
-def _narrow(name: str, room: float) -> str:
-    """A name of that legend in lines that are no wider than `room`, in points."""
+def _narrow(name: str, room: float, size: float) -> str:
+    """A text of matplotlib in lines that are no wider than `room`, in points."""
     lines, letters = [name], int(room)
-    while letters > 1 and max(map(_width, lines)) > room:
+    while letters > 1 and max(_width(line, size) for line in lines) > room:
         lines, letters = wrap(name, letters), letters - 1
     return "\n".join(lines)
+
+
+def _written_out(smallest: float, largest: float) -> bool:
+    return smallest >= _SMALLEST and largest <= _LARGEST
 
 
 def _template() -> Any:

@@ -11,26 +11,31 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
-from classex_bayes.plots.chart import INK, MUTED, Chart, Ribbon, require_type
+from classex_bayes.plots.chart import INK, MUTED, Chart, Ribbon, Visuals, require_type
 from classex_bayes.results import interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray
 
 TRUTH, BEST_WRONG = "truth", "best wrong score of the pilot"
 _RATES = "fpir", "fnir"
+_VISUALS = "ci_band", "mean", "best_wrong", "truth"
 _N_THRESHOLDS, _N_RATES = 30, 40
 _SMALLEST = 1e-6  # rates below it are not told apart on a logarithmic axis
 
 
 def plot_det(
     model: OpenSetExtrapolator,
-    k: ClassCounts,
+    k: ClassCounts | None = None,
     *,
     truth: SourceTask | None = None,
     rank: int = 1,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw FNIR against FPIR (detection error tradeoff), a curve for each number of classes.
 
@@ -44,8 +49,9 @@ def plot_det(
     ----------
     model : OpenSetExtrapolator
         A fitted model.
-    k : int or array-like of int
-        Numbers of enrolled classes, 2..10^12.
+    k : int or array-like of int, optional
+        Numbers of enrolled classes, 2..10^12; the source classes and 10 and 100 times as many by
+        default.
     truth : SourceTask, optional
         Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
         as lines, at the thresholds of the curves.
@@ -53,8 +59,14 @@ def plot_det(
         Length of the lists of candidates that FNIR is of.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "best_wrong", "truth", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -82,12 +94,14 @@ def plot_det(
     >>> plot_det(model, [50, 1000], backend="none").backend
     'none'
     """
-    return det_chart(model, k, truth, rank, ci_prob, ci_kind).draw(backend)
+    return det_chart(model, k, truth, rank, ci_prob, ci_kind).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )
 
 
 def det_chart(
     model: OpenSetExtrapolator,
-    k: ClassCounts,
+    k: ClassCounts | None = None,
     truth: SourceTask | None = None,
     rank: int = 1,
     ci_prob: float | None = None,
@@ -98,7 +112,7 @@ def det_chart(
     prob, kind = interval_settings(ci_prob, ci_kind)
     names = {size: _name(size, prob, kind) for size in counts.tolist()}
     others = {BEST_WRONG: INK} | ({} if truth is None else {TRUTH: INK})
-    chart = Chart({**dict.fromkeys(names.values()), **others}, log_y=True)
+    chart = Chart({**dict.fromkeys(names.values()), **others}, visuals=_VISUALS, log_y=True)
     exact, limit = [], model.best_wrong_score_
     for size, name in names.items():
         thresholds = model.thresholds(size, _N_THRESHOLDS)
@@ -109,26 +123,30 @@ def det_chart(
         fpir = rates.fpir[..., -1].mean().item()
         if at == limit and ribbon.x[0] <= fpir <= ribbon.x[-1]:
             there = np.exp(np.interp(np.log(fpir), np.log(ribbon.x), np.log(ribbon.mean)))
-            chart.points(BEST_WRONG, np.array([fpir]), np.array([there]))
+            chart.points(BEST_WRONG, np.array([fpir]), np.array([there]), visual="best_wrong")
         if truth is not None and size < truth.n_classes:
             known = open_set_rates(truth, size, thresholds, rank=best).isel(k=0)
             known = known.isel(threshold=(known.fpir >= _SMALLEST) & (known.fnir >= _SMALLEST))
             exact.append((known.fpir.values, known.fnir.values))
     for fpir, fnir in exact:
-        chart.line(TRUTH, fpir, fnir, linestyle="C1")
+        chart.line(TRUTH, fpir, fnir, visual="truth", linestyle="C1")
     title = f"Detection error tradeoff, from {rates.n_classes:,} source classes"
     return chart.labelled(title, "FPIR", _fnir(best))
 
 
 def plot_threshold(
     model: OpenSetExtrapolator,
-    k: ClassCounts,
+    k: ClassCounts | None = None,
     *,
     truth: SourceTask | None = None,
     rank: int = 1,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw FPIR and FNIR against the threshold, a curve for each number of classes.
 
@@ -140,8 +158,9 @@ def plot_threshold(
     ----------
     model : OpenSetExtrapolator
         A fitted model.
-    k : int or array-like of int
-        Numbers of enrolled classes, 2..10^12.
+    k : int or array-like of int, optional
+        Numbers of enrolled classes, 2..10^12; the source classes and 10 and 100 times as many by
+        default.
     truth : SourceTask, optional
         Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
         as lines.
@@ -149,8 +168,14 @@ def plot_threshold(
         Length of the lists of candidates that FNIR is of.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "best_wrong", "truth", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -170,7 +195,8 @@ def plot_threshold(
     rates = model.predict(counts, threshold=thresholds, rank=best)
     names = {size: _name(size, prob, kind) for size in counts.tolist()}
     others = {BEST_WRONG: MUTED} | ({} if truth is None else {TRUTH: INK})
-    chart = Chart({**dict.fromkeys(names.values()), **others}, _RATES, log_x=False, log_y=True)
+    series = {**dict.fromkeys(names.values()), **others}
+    chart = Chart(series, _RATES, visuals=_VISUALS, log_x=False, log_y=True)
     limit = model.best_wrong_score_
     for rate in _RATES:
         for size, name in names.items():
@@ -182,20 +208,26 @@ def plot_threshold(
             for size in known:
                 values = exact.sel(k=size).values
                 seen = values >= _SMALLEST
-                chart.line(TRUTH, thresholds[seen], values[seen], rate, linestyle="C1")
+                line = thresholds[seen], values[seen], rate
+                chart.line(TRUTH, *line, visual="truth", linestyle="C1")
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
-        chart.line(BEST_WRONG, np.full(2, limit), np.array([lowest, 1.0]), rate, linestyle="C2")
+        at = np.full(2, limit), np.array([lowest, 1.0]), rate
+        chart.line(BEST_WRONG, *at, visual="best_wrong", linestyle="C2")
     title = f"Rates at a threshold, from {rates.n_classes:,} source classes"
     accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
-    return chart.labelled(title, x_label, "FPIR", _fnir(best)).draw(backend)
+    return chart.labelled(title, x_label, "FPIR", _fnir(best)).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )
 
 
 def _checked(
-    model: Any, k: ClassCounts, truth: SourceTask | None, rank: Any
+    model: Any, k: ClassCounts | None, truth: SourceTask | None, rank: Any
 ) -> tuple[IntArray, int]:
     """Numbers of classes and rank, where all arguments are as they must be."""
     require_type(model, OpenSetExtrapolator, "model")
+    if k is None:
+        k = model.idata.attrs["n_classes"] * np.array([1, 10, 100])
     counts, best = class_counts(k), whole_number(rank, "rank", 1)
     if truth is not None:
         require_type(truth, SourceTask, "truth")

@@ -6,11 +6,19 @@ import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.plan import USUAL_POWER, Plan
-from classex_bayes.plots.chart import MUTED, Chart, require_type
+from classex_bayes.plots.chart import MUTED, Chart, Visuals, require_type
 from classex_bayes.results import interval_label
 
 
-def plot_plan(result: Plan, *, backend: str | None = None) -> PlotCollection:
+def plot_plan(
+    result: Plan,
+    *,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
+    backend: str | None = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
     """Draw the width of the interval, or power, against the number of classes.
 
     Each number of repeats has a line. If a width is wanted, lines are its means over simulated
@@ -21,8 +29,14 @@ def plot_plan(result: Plan, *, backend: str | None = None) -> PlotCollection:
     ----------
     result : Plan
         What `classex_bayes.evaluate.plan.plan` returned.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "error_band", "mean",
+        "target", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -50,13 +64,19 @@ def plot_plan(result: Plan, *, backend: str | None = None) -> PlotCollection:
         f"{repeats} instance{'s' * (repeats > 1)} of each class": rows
         for repeats, rows in table.assign(mean=mean, **ends).groupby("repeats")
     }
-    chart = Chart({**dict.fromkeys(lines), goal: MUTED})
+    series = {**dict.fromkeys(lines), goal: MUTED}
+    chart = Chart(series, visuals=("error_band", "mean", "target"))
     for name, rows in lines.items():
         k = rows["classes"].to_numpy()
         if result.n_pilots > 1:
-            chart.band(name, k, rows["lower"].to_numpy(), rows["upper"].to_numpy())
+            limits = rows["lower"].to_numpy(), rows["upper"].to_numpy()
+            chart.band(name, k, *limits, visual="error_band")
         chart.line(name, k, rows["mean"].to_numpy())
-    chart.level(goal, table["classes"].to_numpy(), level)
+        if k.size > 1:
+            chart.points(name, k, rows["mean"].to_numpy(), visual="mean")
+    chart.level(goal, table["classes"].to_numpy(), level, visual="target")
     title = f"Plan: {result.quantity} at {result.k:,} classes"
     title += f"\nbands: {bands}" * (result.n_pilots > 1)
-    return chart.labelled(title, "number of classes of the pilot", label).draw(backend)
+    return chart.labelled(title, "number of classes of the pilot", label).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )

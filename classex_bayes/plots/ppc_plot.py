@@ -1,12 +1,13 @@
 """Predictive checks: what the model makes of a task, after and before it saw the ranks."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import one_of
+from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
 from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated, replicated_classes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel
@@ -14,7 +15,7 @@ from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import plot_accuracy
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, Visuals
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -26,7 +27,7 @@ _FARTHEST, _N_K = 100, 40
 
 
 def plot_ppc(
-    model: LawModel,
+    model: LawModel | PredictiveReport,
     task: SourceTask | None = None,
     *,
     kind: Literal["ranks", "accuracy", "classes"] = "ranks",
@@ -34,15 +35,19 @@ def plot_ppc(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw replicated data of the posterior, or of the prior, beside the observed.
 
     Parameters
     ----------
-    model : LawModel
-        A fitted model, such as a `BayesianExtrapolator`; replicates are drawn where `idata`
-        has none yet or a seed is given.
+    model : LawModel or PredictiveReport
+        A fitted model, such as a `BayesianExtrapolator`, or its `posterior_checks`; replicates are
+        drawn where `idata` has none yet or a seed is given.
     task : SourceTask, optional
         Task whose data are drawn as observed, of the size of the fitted one (the default). Of
         several fitted tasks, the one to draw.
@@ -56,8 +61,14 @@ def plot_ppc(
         Level and kind of the ribbon; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
         Seed of the replicates.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "observed", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -74,7 +85,11 @@ def plot_ppc(
     --------
     classex_bayes.posterior_checks : The same in numbers.
     """
-    return ppc_chart(model, task, kind, group, ci_prob, ci_kind, random_seed).draw(backend)
+    if isinstance(model, PredictiveReport):
+        model, task = model.model, model.task if task is None else task
+    return ppc_chart(model, task, kind, group, ci_prob, ci_kind, random_seed).draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )
 
 
 def plot_prior_predictive(
@@ -86,7 +101,11 @@ def plot_prior_predictive(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
 
@@ -104,8 +123,14 @@ def plot_prior_predictive(
         Level and kind of the ribbons; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
         Seed of the draws.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "observed", "bounds", "truth", "target", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -132,7 +157,11 @@ def plot_prior_predictive(
         model.task if task is None else task,
         ci_prob=ci_prob,
         ci_kind=ci_kind,
+        visuals=visuals,
+        plot_collection=plot_collection,
+        ax=ax,
         backend=backend,
+        **pc_kwargs,
     )
 
 

@@ -1,15 +1,30 @@
 """Ranks of simulation-based calibration."""
 
+from typing import Any
+
 import xarray as xr
 from arviz_plots import PlotCollection, plot_ecdf_pit
 
 from classex_bayes.arguments import probability
 from classex_bayes.evaluate.calibration import group_of_ranks
-from classex_bayes.plots.chart import chosen_library
+from classex_bayes.plots.chart import Visuals, visual_styles
+from classex_bayes.plots.plot_targets import plot_target
+
+_VISUALS = (
+    "ecdf_lines", "suspicious_points", "p_value_text", "title", "xlabel", "ylabel",
+)  # fmt: skip
 
 
 def plot_sbc(
-    ranks: xr.DataTree, *, ci_prob: float = 0.99, coverage: bool = False, backend: str | None = None
+    ranks: xr.DataTree,
+    *,
+    ci_prob: float = 0.99,
+    coverage: bool = False,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
+    backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw the ECDF of the ranks less the uniform one, with a test of uniformity.
 
@@ -21,8 +36,14 @@ def plot_sbc(
         Ranks that deviate are marked where uniform ones would show none with this chance.
     coverage : bool
         Draw the coverage of central intervals in place of the ranks.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ecdf_lines",
+        "suspicious_points", "p_value_text", "title", "xlabel" or "ylabel".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, one for each parameter, and the plotting
+        library ("matplotlib", "plotly", "bokeh" or "none").
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -31,7 +52,7 @@ def plot_sbc(
     Raises
     ------
     DataError
-        `ranks` has no group of ranks.
+        `ranks` has no group of ranks; a visual that the plot has not; wrong axes.
 
     See Also
     --------
@@ -39,12 +60,15 @@ def plot_sbc(
     """
     group = group_of_ranks(ranks)
     probability(ci_prob, "ci_prob")
-    name, library = chosen_library(backend)
+    styles = visual_styles(visuals, _VISUALS)
+    parameters = [str(name) for name in ranks[group].data_vars]
+    collection, _ = plot_target(parameters, plot_collection, ax, backend, pc_kwargs, log_x=False)
     return plot_ecdf_pit(
         ranks,
         group=group,
         envelope_prob=ci_prob,
         coverage=coverage,
-        backend=name,
-        figure_kwargs=library.figure(2, log_x=False),
+        visuals={name: False if style is None else style for name, style in styles.items()},
+        plot_collection=collection,
+        backend=collection.backend,
     )

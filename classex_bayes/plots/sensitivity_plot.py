@@ -1,15 +1,24 @@
 """Predictions with the prior or the likelihood raised to some powers."""
 
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import N_CLASSES, Chart, Ribbon, require_type, series_label
+from classex_bayes.plots.chart import (
+    N_CLASSES,
+    Chart,
+    Ribbon,
+    Visuals,
+    at_k,
+    require_type,
+    series_label,
+)
 from classex_bayes.results import interval_settings
+from classex_bayes.typing import ClassCounts
 
 ALPHAS = (0.8, 1.0, 1.25)
 
@@ -18,10 +27,15 @@ def plot_sensitivity(
     result: Sensitivity,
     component: str = "prior",
     *,
+    k: ClassCounts | None = None,
     alphas: Sequence[float] = ALPHAS,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw the prediction with the prior, or the likelihood, raised to some powers.
 
@@ -34,12 +48,21 @@ def plot_sensitivity(
         Of `classex_bayes.bayes.checks.sensitivity.sensitivity`, at several k.
     component : {"prior", "likelihood"}
         What is scaled.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the result by
+        default.
     alphas : sequence of float
         Powers above 0; far from 1 the weights of the draws fail (see `Sensitivity.scaled`).
     ci_prob, ci_kind : optional
         Level and kind of the limits; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "limits", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -56,16 +79,20 @@ def plot_sensitivity(
     if not powers or len(set(powers)) < len(powers):
         raise DataError(f"alphas: expected different powers, found {powers}")
     prob, kind = interval_settings(ci_prob, ci_kind)
-    predictions = [result.scaled(power, component) for power in powers]
-    names = [series_label(scaled.estimator, scaled, prob, kind) for scaled in predictions]
-    chart = Chart(dict.fromkeys(names))
+    predictions = [at_k(result.scaled(power, component), k) for power in powers]
+    names = [
+        series_label(f"{component} to the power {power:g}", scaled, prob, kind)
+        for power, scaled in zip(powers, predictions, strict=True)
+    ]
+    chart = Chart(dict.fromkeys(names), visuals=("ci_band", "mean", "limits"))
     for power, name, prediction in zip(powers, names, predictions, strict=True):
         ribbon = Ribbon.of_prediction(prediction, prob, kind)
-        k, curves = ribbon.x, (ribbon.mean, ribbon.lower, ribbon.upper)
         if power == 1:
-            chart.band(name, k, ribbon.lower, ribbon.upper)
-        # One line for all three, with gaps between them.
-        gaps = [np.append(values, np.nan) for values in curves]
-        chart.line(name, np.tile(np.append(k, np.nan), 3)[:-1], np.concatenate(gaps)[:-1])
+            chart.band(name, ribbon.x, ribbon.lower, ribbon.upper, smooth=True)
+        for limit in (ribbon.lower, ribbon.upper):
+            chart.line(name, ribbon.x, limit, visual="limits", smooth=True)
+        chart.curve(name, ribbon.x, ribbon.mean)
     title = f"Accuracy with the {component} scaled"
-    return chart.labelled(title, N_CLASSES, "accuracy").draw(backend)
+    return chart.labelled(title, N_CLASSES, "accuracy").draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )

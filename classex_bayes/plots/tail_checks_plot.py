@@ -1,8 +1,10 @@
 """Predictive check of local tails: losses in held-out halves of the classes by predicted p."""
 
+from typing import Any
+
 from arviz_plots import PlotCollection
 
-from classex_bayes.plots.chart import INK, Chart, Ribbon, require_type
+from classex_bayes.plots.chart import INK, Chart, Ribbon, Visuals, require_type
 from classex_bayes.results import interval_label, interval_settings
 from classex_bayes.score_informed.tail_checks import TailReport
 
@@ -14,7 +16,11 @@ def plot_tail_checks(
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
+    visuals: Visuals | None = None,
+    plot_collection: PlotCollection | None = None,
+    ax: Any = None,
     backend: str | None = None,
+    **pc_kwargs: Any,
 ) -> PlotCollection:
     """Draw which share of the instances lost in held-out halves, by predicted p.
 
@@ -28,8 +34,14 @@ def plot_tail_checks(
         Of `classex_bayes.tail_checks`.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
-    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        Plotting library; ArviZ's rcParams by default.
+    visuals : mapping, optional
+        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
+        "observed", "title", "xlabel", "ylabel" or "legend".
+    plot_collection, ax, backend : optional
+        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+    **pc_kwargs
+        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
     Returns
     -------
@@ -49,4 +61,6 @@ def plot_tail_checks(
     chart.points(_OBSERVED, x, checks.table["lost"].to_numpy())
     title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     x_label = "predicted: one class in so many is nearer than the true one"
-    return chart.labelled(title, x_label, "share that lost in the other half").draw(backend)
+    return chart.labelled(title, x_label, "share that lost in the other half").draw(
+        visuals, plot_collection, ax, backend, **pc_kwargs
+    )

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.formatting import Display, count, exact_percent
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import CountDraws
 
 
@@ -24,6 +25,8 @@ class ClassesUntil(CountDraws):
         Largest number of classes that was tried.
     """
 
+    plot = PlotMethod("plot_classes_until")
+
     level: float
     k: xr.DataArray
     largest: int
@@ -40,7 +43,8 @@ class ClassesUntil(CountDraws):
         return f"{sentence} ({name}: {limits})"
 
     def _text(self, k: float) -> str:
-        return count(k, self.largest)
+        # Draws support no more digits than three.
+        return count(float(f"{k:.3g}") if 1000 <= k < np.inf else k, self.largest)
 
     def _display(self) -> Display:
         return Display(self.describe())

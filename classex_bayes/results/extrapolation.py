@@ -10,6 +10,7 @@ import xarray as xr
 from classex_bayes.arguments import is_real, probability
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, sparkline
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import CurveDraws, DrawsTable
 from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.results.notes import NOTES, Note, Notes
@@ -46,6 +47,8 @@ class Extrapolation(CurveDraws):
     >>> Extrapolation.from_point([10, 20], [0.9, 0.8], "example", n_classes=5).mean.tolist()
     [0.9, 0.8]
     """
+
+    plot = PlotMethod("plot_accuracy")
 
     draws: xr.DataArray
     estimator: str

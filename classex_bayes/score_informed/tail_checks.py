@@ -11,6 +11,7 @@ from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, tail_law
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
 from classex_bayes.score_informed.score_informed import HELD_OUT, ScoreInformedExtrapolator
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -36,6 +37,8 @@ class TailReport(Shown):
     replicated : DataArray
         Share that lost in each group of each replicate, with dimensions chain, draw and group.
     """
+
+    plot = PlotMethod("plot_tail_checks")
 
     table: pd.DataFrame
     p_value: float

@@ -23,7 +23,8 @@ def test_ribbons_are_in_order_and_points_have_no_band():
     chart.ribbon("drawn", ribbon)
     chart.ribbon("point", point)
     assert [(mark.series, mark.kind) for mark in chart.marks] == [
-        ("drawn", "band"), ("drawn", "line"), ("point", "line"),
+        ("drawn", "band"), ("drawn", "line"), ("drawn", "points"), ("point", "line"),
+        ("point", "points"),
     ]  # fmt: skip
     assert chart.mark("point", "line").y[0].tolist() == [0.9, 0.8]
 
@@ -32,11 +33,11 @@ def test_a_chart_is_known_before_it_is_drawn(pilot):
     model = ClassExReg(0.5).fit(pilot.task)
     chart = accuracy_chart(model, pilot.task, target=0.7, n_observed=5)
     assert chart.series == ("ClassExReg(0.5)", "observed (ATA)", "target")
-    assert (chart.x_label, chart.y_labels) == ("number of classes", ("accuracy",))
+    assert (chart.x_label, chart.y_labels) == ("number of classes $k$", ("accuracy",))
     observed = chart.mark("observed (ATA)", "points")
     np.testing.assert_allclose(observed.y[0], pilot.task.accuracy(observed.x))
     assert observed.x.size == 5 and set(chart.mark(TARGET, "line").y[0]) == {0.7}
-    assert chart.draw("none").backend == "none"
+    assert chart.draw(backend="none").backend == "none"
 
 
 def test_colours_meet_every_line_style():

@@ -1,6 +1,8 @@
 """Every public plot on every library: legends, labels, axes, colours and the user's settings."""
 
+import inspect
 import itertools
+import re
 from dataclasses import replace
 from html import unescape
 
@@ -16,6 +18,7 @@ from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
+from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import MUTED
 from classex_bayes.plots.libraries import LIBRARIES, PALETTE
 from classex_bayes.plots.sbc_plot import plot_sbc
@@ -61,6 +64,8 @@ def inputs(fitted, pilot):
         "report": cb.diagnose(few, random_seed=1),
         "tails": cb.tail_checks(tails),
         "open set": open_set,
+        "checks": cb.posterior_checks(fitted),
+        "comparison": cb.compare([cb.ClassExReg(0.5)], pilot.task, k),
     }
 
 
@@ -97,7 +102,9 @@ PLOTS = {
     ),
     cb.plots.plot_diagnosis: (lambda i: (i["report"],), {}, None),
     cb.plots.plot_discriminability: (
-        lambda i: (i["model"],), WORDS, [f"D(u), {INTERVAL}", "resolved by k1 classes"]
+        lambda i: (i["model"],),
+        WORDS,
+        [f"BayesianExtrapolator, {INTERVAL}", "resolved by the source classes"],
     ),
     cb.plots.plot_drift: (
         lambda i: (i["drift"], i["prediction"]),
@@ -109,13 +116,17 @@ PLOTS = {
     ),
     cb.plots.plot_plan: (lambda i: (i["plan"],), {}, ["1 instance of each class", "wanted (0.08)"]),
     cb.plots.plot_classes_until: (
-        lambda i: (i["until"],), {"ci_prob": 0.9}, ["posterior", INTERVAL, "median"]
+        lambda i: (i["until"],),
+        {"ci_prob": 0.9},
+        ["posterior", f"{INTERVAL}: 234 to 197,000", "median"],
     ),
     cb.plots.plot_prob_at_least: (
         lambda i: (i["prediction"], [0.5, 0.7]), {}, ["at least 0.5", "at least 0.7"]
     ),
     cb.plots.plot_sensitivity: (
-        lambda i: (i["sensitivity"],), WORDS, [f"prior^{a}, {INTERVAL}" for a in (0.8, 1, 1.25)]
+        lambda i: (i["sensitivity"],),
+        WORDS,
+        [f"prior to the power {a}, {INTERVAL}" for a in (0.8, 1, 1.25)],
     ),
     cb.plots.plot_backtest: (lambda i: (i["backtest"],), {}, ["ClassExReg(0.5)"]),
     cb.plots.plot_tail_checks: (
@@ -191,11 +202,194 @@ def test_no_plot_is_left_out():
     assert set(cb.plots.__all__) == {plot.__name__ for plot in PLOTS}
 
 
+# What every plot takes
+
+TAIL = {"visuals": None, "plot_collection": None, "ax": None, "backend": None}
+WITHOUT_K = {  # whose axis is no number of classes, or that of a pilot
+    "plot_ppc", "plot_diagnosis", "plot_discriminability", "plot_plan", "plot_classes_until",
+    "plot_tail_checks", "plot_sbc",
+}  # fmt: skip
+PANELS = {cb.plots.plot_classifiers: 2, cb.plots.plot_threshold: 2}
+every_plot = pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
+
+
+def drawn_by(inputs, plot, **given):
+    arguments, settings, _ = PLOTS[plot]
+    return plot(*arguments(inputs), **{**settings, **given})
+
+
+def visuals_of(plot):
+    """Names that the docstring of a plot gives to what may be removed or styled."""
+    text = plot.__doc__.split("    visuals : mapping, optional\n")[1].split("\n    plot_coll")[0]
+    return re.findall(r'"(\w+)"', text)
+
+
+@every_plot
+def test_every_signature_ends_alike(plot):
+    parameters = inspect.signature(plot).parameters
+    assert list(parameters)[-5:] == [*TAIL, "pc_kwargs"]
+    for name, default in TAIL.items():
+        assert (parameters[name].kind.name, parameters[name].default) == ("KEYWORD_ONLY", default)
+    assert parameters["pc_kwargs"].kind.name == "VAR_KEYWORD"
+    assert ("k" in parameters) == (plot.__name__ not in WITHOUT_K)
+    assert "k" not in parameters or parameters["k"].default is None
+
+
+@every_plot
+def test_names_of_visuals(inputs, plot):
+    for wrong in ({"no such": False}, {"title": "no mapping"}, "title"):
+        with pytest.raises(DataError, match="visuals: expected") as raised:
+            drawn_by(inputs, plot, visuals=wrong, backend="none")
+        named = str(raised.value).split("some of ")[1].split(" to False")[0]
+        assert named.split(", ") == visuals_of(plot)
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+@every_plot
+def test_every_visual_can_be_removed(inputs, plot, backend):
+    drawn = drawn_by(inputs, plot, visuals=dict.fromkeys(visuals_of(plot), False), backend=backend)
+    left = set(drawn.viz.children) - {"plot", "row_index", "col_index", "ref_line"}
+    assert left == set()
+    if backend == "matplotlib":
+        axes = drawn.get_viz("figure").axes
+        assert not drawn.get_viz("figure").legends
+        assert {text for a in axes for text in (a.get_title(), a.get_xlabel())} == {""}
+
+
+@every_plot
+def test_every_plot_on_axes_of_its_own(inputs, plot):
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, PANELS.get(plot, 1) + 1, layout="constrained")
+    drawn = drawn_by(inputs, plot, ax=axes[1:] if axes.size > 2 else axes[1])
+    assert drawn.get_viz("figure") is figure and figure.axes == list(axes)
+    assert axes[1].lines and not axes[0].lines and not figure.legends
+    assert plot is plot_sbc or axes[1].get_legend()
+    figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+@pytest.mark.parametrize(
+    "plot", [plot for plot in PLOTS if plot.__name__ not in WITHOUT_K], ids=lambda p: p.__name__
+)
+def test_numbers_of_classes_are_chosen(inputs, plot, backend):
+    given = {"k": [200, 1000]}
+    arguments, settings, _ = PLOTS[plot]
+    first = arguments(inputs)
+    if plot in (cb.plots.plot_det, cb.plots.plot_threshold):
+        first = first[:1]
+    if plot is cb.plots.plot_backtest:
+        given = {"k": inputs["backtest"].scores.index.unique("k")[:1]}
+    drawn = plot(*first, **{**settings, **given}, backend=backend)
+    assert drawn.backend == backend
+    if plot is cb.plots.plot_prob_at_least:
+        line = plot(*first, **given, backend="none").viz["line at least 0.5"]["panel"].item()
+        assert line["x"].tolist() == [200, 1000]
+    predicts = plot in (cb.plots.plot_prior_predictive, cb.plots.plot_det, cb.plots.plot_threshold)
+    if not predicts:
+        with pytest.raises(DataError, match="k: found 7, expected some of "):
+            plot(*first, **settings, k=[7], backend="none")
+
+
+def test_styles_go_to_what_is_drawn(inputs):
+    style = {"ci_band": {"color": "#123456", "alpha": 0.5}, "title": {"text": "mine"}}
+    axes = lines(inputs, visuals={"mean": {"color": "#654321"}}).get_viz("plot")
+    assert axes.lines[0].get_color() == "#654321"
+    axes = cb.plot_accuracy(inputs["prediction"], visuals=style, backend="matplotlib")
+    band = axes.get_viz("plot").collections[0]
+    np.testing.assert_allclose(band.get_facecolor()[0], mpl.colors.to_rgba("#123456", 0.5))
+    assert axes.get_viz("plot").get_title() == "mine"
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_a_plot_in_another(inputs, backend):
+    first = cb.plot_accuracy(inputs["prediction"], **WORDS, backend=backend)
+    both = cb.plot_accuracy(inputs["point"], plot_collection=first)
+    assert both is first
+    assert list(legend(both)) == [f"BayesianExtrapolator, {INTERVAL}", "ClassExReg(0.5)"]
+
+
+def test_axes_that_do_not_fit(inputs):
+    from matplotlib import pyplot as plt
+
+    _, axes = plt.subplots(1, 2)
+    for given, message in (
+        ({"ax": axes}, "ax: expected axes of matplotlib, found 2 "),
+        ({"ax": 3}, r"ax: expected axes of matplotlib, found 1 \(int\)"),
+        ({"ax": axes[0], "backend": "plotly"}, "backend: found 'plotly', but the plot given is of"),
+        ({"ax": axes[0], "figure_kwargs": {}}, "figure_kwargs: the axes are in a figure"),
+        ({"figsize": (3, 3)}, "figsize: no such argument of the figure; expected one of figure_kw"),
+        ({"plot_collection": axes[0]}, "plot_collection: expected an arviz_plots.PlotCollection"),
+    ):
+        with pytest.raises(DataError, match=message):
+            cb.plot_accuracy(inputs["point"], **given)
+    first = cb.plot_accuracy(inputs["point"], backend="none")
+    with pytest.raises(DataError, match=r"with the plots 'accuracy', 'prob.* 'panel'"):
+        cb.plots.plot_classifiers(inputs["classifiers"], plot_collection=first)
+    with pytest.raises(DataError, match="ax: found axes beside plot_collection"):
+        cb.plot_accuracy(inputs["point"], plot_collection=first, ax=axes[0])
+
+
+# Results, by what draws them.
+METHODS = {
+    "prediction": "plot_accuracy", "point": "plot_accuracy", "model": "plot_accuracy",
+    "classifiers": "plot_classifiers", "groups": "plot_groups", "plan": "plot_plan",
+    "until": "plot_classes_until", "drift": "plot_drift", "backtest": "plot_backtest",
+    "sensitivity": "plot_sensitivity", "report": "plot_diagnosis", "tails": "plot_tail_checks",
+    "open set": "plot_det", "comparison": "plot_accuracy", "checks": "plot_ppc",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", METHODS)
+def test_results_draw_themselves(inputs, key):
+    function = getattr(cb.plots, METHODS[key])
+    method = inputs[key].plot
+    assert method.__func__ is function and method.__doc__ == function.__doc__
+    parameters = list(inspect.signature(function).parameters)[1:]
+    assert list(inspect.signature(method).parameters) == parameters
+    arguments = [inputs["prediction"]] if key == "drift" else []
+    assert method(*arguments, backend="none").backend == "none"
+
+
+# Small figures
+
+
+@pytest.mark.parametrize("k", [[2, 5], [300, 420], [2, 9], [200, 3000], [2, 10**5], [2, 10**9]])
+@pytest.mark.parametrize("width", [2.0, 3.3, 8.0])
+def test_numbers_do_not_collide(k, width):
+    draws = np.random.default_rng(1).beta(5, 3, (1, 50, 2))
+    prediction = Extrapolation.from_draws(k, draws, "x", "credible", 10**8)
+    sized = {"figure_kwargs": {"figsize": (width, 3)}}
+    axes = prediction.plot(backend="matplotlib", **sized).get_viz("plot")
+    axes.figure.draw_without_rendering()
+    left, right = axes.get_window_extent().intervalx
+    texts = [text for text in axes.get_xticklabels(which="both") if text.get_text()]
+    boxes = [text.get_window_extent().intervalx for text in texts]
+    seen = [box for box in boxes if left - 1 <= box.mean() <= right + 1]
+    assert len(seen) >= 1 + (width > 3)
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(seen))
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_formulas_are_readable(inputs, backend):
+    drawn = cb.plots.plot_discriminability(inputs["model"], backend=backend)
+    if backend == "matplotlib":
+        assert drawn.get_viz("plot").get_ylabel() == r"$D(u) = P(U^* \leq u)$"
+        return
+    figure = drawn.get_viz("figure")
+    axis = figure.layout.yaxis.title.text if backend == "plotly" else (
+        drawn.get_viz("plot").yaxis.axis_label
+    )  # fmt: skip
+    assert axis == "D(u) = P(U* ≤ u)"
+
+
 @pytest.mark.parametrize("backend", DRAWN)
 def test_marks_of_the_legend(inputs, backend):
     given = [inputs["prediction"], inputs["point"]], inputs["task"]
     marks = legend(cb.plot_accuracy(*given, inputs["task"], 0.7, **WORDS, backend=backend))
-    assert list(marks.values()) == [{"line", "band"}, {"line"}, {"points"}, {"line"}, {"line"}]
+    assert list(marks.values()) == [
+        {"line", "points", "band"}, {"line", "points"}, {"points"}, {"line"}, {"line"},
+    ]  # fmt: skip
     marks = legend(cb.plot_accuracy(*given, {1000: 0.5}, **WORDS, backend=backend))
     assert marks["truth"] == {"points"}
 

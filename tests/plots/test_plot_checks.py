@@ -1,6 +1,7 @@
 """Predictive checks and sensitivity as plots: what is drawn where."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import marks
 from numpy.testing import assert_allclose, assert_array_equal
@@ -146,17 +147,25 @@ def test_sensitivity(fitted, backend, component):
     result = sensitivity(fitted, [2000, 200, 600])
     plot = plot_sensitivity(result, component, ci_prob=0.9, ci_kind="eti", backend=backend)
     if backend == "matplotlib":
-        assert plot.get_viz("plot").get_title() == f"Accuracy with the {component} scaled"
+        axes = plot.get_viz("plot")
+        assert axes.get_title() == f"Accuracy with the {component} scaled"
+        assert len(axes.lines) == 9  # mean and limits of three powers, each through what is known
+        for number, alpha in enumerate((0.8, 1.0, 1.25)):
+            scaled = result.scaled(alpha, component)
+            limits = scaled.interval(0.9, "eti")
+            known = limits["lower"], limits["upper"], scaled.mean
+            for place, values in enumerate(map(pd.Series.sort_index, known)):
+                line = axes.lines[3 * number + place]
+                at = np.isclose(line.get_xdata()[:, None], values.index).argmax(axis=0)
+                assert_allclose(line.get_ydata()[at], values)
         return
     for alpha in (0.8, 1.0, 1.25):
-        line = marks(plot, f"line {component}^{alpha:g}, 90% credible interval")
-        scaled = result.scaled(alpha, component)
-        mean, limits = scaled.mean.sort_index(), scaled.interval(0.9, "eti").sort_index()
-        for start, values in ((0, mean), (4, limits["lower"]), (8, limits["upper"])):
-            assert_array_equal(line["x"][start : start + 3], mean.index)
-            assert_array_equal(line["y"][start : start + 3], values)
+        name = f"{component} to the power {alpha:g}, 90% credible interval"
+        line, mean = marks(plot, f"line {name}"), result.scaled(alpha, component).mean.sort_index()
+        assert_array_equal(line["x"], mean.index)
+        assert_array_equal(line["y"], mean)
     assert [name for name in plot.viz.children if name.startswith("band")] == [
-        f"band {component}^1, 90% credible interval"
+        f"band {component} to the power 1, 90% credible interval"
     ]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from helpers import marks
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.classes_until_plot import plot_classes_until
@@ -34,24 +35,35 @@ def test_classes_until(backend):
         assert axes.get_xscale() == "log"
         assert axes.get_title().startswith("Accuracy falls to 80% at ")
         texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
-        assert texts == ["posterior", "80% credible interval", "median", edge]
+        limits = "80% credible interval: 25,300,000 to more than 10^12"
+        assert texts == ["posterior", limits, "median", edge]
         return
-    steps = marks(plot, "line posterior")
-    heights = steps["y"][1:-1:2]
-    assert heights.sum() + beyond == pytest.approx(1)
-    edges = np.log10(steps["x"][::2])
-    inside = np.log10(result.k.values[np.isfinite(result.k.values)])
-    assert_allclose(heights[0] * result.k.size, np.sum(inside < edges[1]))
-    last = marks(plot, f"line {edge}")
-    assert_array_equal(last["x"], [LARGEST, LARGEST])
-    assert_allclose(last["y"], [0, beyond])
+    curve, bar = marks(plot, "line posterior"), marks(plot, f"band {edge}")
+    assert area(curve["x"], curve["y"]) == pytest.approx(1 - beyond, abs=0.005)
+    assert area(bar["x"], bar["y_top"]) == pytest.approx(beyond)
+    assert bar["x"][0] == LARGEST
+    # The density is that of the truncated normal law of log10 k.
+    at = np.log10(curve["x"])
+    inner = (at > 7) & (at < 11)
+    assert_allclose(curve["y"][inner], norm.pdf(at[inner], 10, 2), atol=0.02)
     assert_allclose(marks(plot, "line median")["x"], result.median)
-    band, (lower, _) = marks(plot, "band 80% credible interval"), result.interval(0.8)
+    (name,) = (name for name in plot.viz.children if name.startswith("band 80%"))
+    band, (lower, _) = marks(plot, name), result.interval(0.8)
     assert band["x"].min() == pytest.approx(lower)
-    assert band["x"].max() == pytest.approx(steps["x"].max())  # the upper end is infinite
-    # The band follows the histogram.
-    middle = (band["x"][2::2] + band["x"][1:-1:2]) / 2
-    assert set(np.round(band["y_top"], 12)) <= set(np.round(heights, 12)) and middle.size
+    assert band["x"].max() == pytest.approx(curve["x"].max())  # the upper end is infinite
+    assert_allclose(band["y_top"], np.interp(np.log10(band["x"]), at, curve["y"]))
+
+
+def area(k, density):
+    return np.trapezoid(density, np.log10(k))
+
+
+def test_draws_that_are_few_numbers_make_no_comb():
+    # Draws at whole numbers: a histogram with narrow bins would have gaps.
+    k = np.random.default_rng(1).poisson(12, 4000) + 2
+    curve = marks(plot_classes_until(until(k), backend="none"), "line posterior")
+    turns = np.sign(np.diff(curve["y"]))
+    assert np.count_nonzero(np.diff(turns[turns != 0])) <= 3
 
 
 @pytest.mark.parametrize("backend", ["none", "matplotlib"])
@@ -62,7 +74,8 @@ def test_extreme_answers(k, backend):
     assert ("line median" in names) == (np.isinf(k).mean() <= 0.5)
     assert ("line posterior" in names) == (not np.isinf(k).all())
     if "line posterior" in names and backend == "none":
-        assert marks(plot, "line posterior")["y"].sum() == pytest.approx(2 * np.isfinite(k).mean())
+        curve = marks(plot, "line posterior")
+        assert area(curve["x"], curve["y"]) == pytest.approx(np.isfinite(k).mean(), rel=0.02)
 
 
 def test_refused():

@@ -42,7 +42,8 @@ def test_classifiers_in_two_panels(predictions, tmp_path):
     axes = plot.get_viz("figure").axes
     assert [ax.get_ylabel() for ax in axes] == ["accuracy", "probability of being best"]
     assert {ax.get_xscale() for ax in axes} == {"log"}
-    assert len(axes[0].collections) == 2 and len(axes[0].lines) == len(axes[1].lines) == 2
+    bands_and_dots = len(axes[0].collections)
+    assert bands_and_dots == 4 and len(axes[0].lines) == len(axes[1].lines) == 2
     plot.savefig(tmp_path / "classifiers.png")
 
 

@@ -20,6 +20,7 @@ from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -55,6 +56,10 @@ class PredictiveReport(Shown):
         Size of the replicates.
     notes : tuple of str
         Checks that could not be made and why, and the worst classes if they stand out.
+    model : LawModel
+        The model that was checked.
+    task : SourceTask or None
+        The task that it was compared with, if it was given.
 
     Notes
     -----
@@ -67,10 +72,14 @@ class PredictiveReport(Shown):
     of all classes and is seen by `classex_bayes.diagnose`.
     """
 
+    plot = PlotMethod("plot_ppc")
+
     table: pd.DataFrame
     replicated: Mapping[str, FloatArray]
     title: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    model: LawModel
+    task: SourceTask | None = None
 
     @property
     def unusual(self) -> tuple[str, ...]:
@@ -192,6 +201,8 @@ def posterior_checks(
         {name: draws for name, (_, draws) in discrepancies.items()},
         f"Replicates of {n_classes} classes, {n_test} instances",
         tuple(notes),
+        model,
+        task,
     )
 
 

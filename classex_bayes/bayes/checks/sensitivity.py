@@ -13,6 +13,7 @@ from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.typing import ClassCounts
 
@@ -51,6 +52,8 @@ class Sensitivity(Shown):
     - "prior and data disagree": sensitive to both, which pull the mean apart by more than half a
       posterior standard deviation each.
     """
+
+    plot = PlotMethod("plot_sensitivity")
 
     prediction: Extrapolation
     table: pd.DataFrame
