@@ -11,7 +11,7 @@ def main() -> None:
         require_extra("cli", "the command line", "typer")
     except ImportError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(2)  # ExitCode.USAGE, whose room cannot be entered
     from classex_bayes.cli import main as run
 
     run()

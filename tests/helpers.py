@@ -8,6 +8,11 @@ from classex_bayes.task.source_task import SourceTask
 ANSWERED = 0, 3  # exit codes; so few draws need not converge
 
 
+def paths(found):
+    """Files of a document of the command line, by name."""
+    return {row["name"]: row["path"] for row in found["files"]}
+
+
 def random_scores(seed=0, k1=12, repeats=1, lead=1.5):
     """Normal scores of k1 classes, the true one ahead by `lead`, and the labels."""
     rng = np.random.default_rng(seed)

@@ -1,7 +1,8 @@
-"""Fit, tabulate, save and show: what `demo`, `extrapolate`, `compare` and `report` share."""
+"""Read, fit, save, tabulate and show: what the verbs on one task share."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import NOT_CONVERGED, NOT_WRITTEN, Terminal, ready_folder
-from classex_bayes.cli.options import DataOptions, FitOptions
+from classex_bayes.cli.console import Terminal, bad_data, ready_folder
+from classex_bayes.cli.exit_codes import ExitCode
+from classex_bayes.cli.options import DataOptions, FileOptions, FitOptions, SamplerOptions
 from classex_bayes.exceptions import DataError, Interrupted, Interruptions
-from classex_bayes.report.document import document
+from classex_bayes.report.document import document, listed
 
 if TYPE_CHECKING:
     from classex_bayes.report.findings import Findings
@@ -30,8 +32,8 @@ class Product:
     write: Callable[["Findings", Path], object]
 
 
-def figure(folder: Path, name: str, terminal: Terminal, truth: Any = None) -> Product:
-    """The figure of the accuracy curve; a folder that cannot be written takes away no answer."""
+def figure(place: FileOptions, name: str, terminal: Terminal, truth: Any = None) -> Product | None:
+    """The figure of the accuracy curve, if files are wanted."""
 
     def write(findings: "Findings", path: Path) -> None:
         from classex_bayes.plots.accuracy_plot import plot_accuracy
@@ -45,20 +47,38 @@ def figure(folder: Path, name: str, terminal: Terminal, truth: Any = None) -> Pr
             backend="matplotlib",
         ).savefig(path)
 
+    path = path_in(place, f"{name}.png", terminal)
+    return None if path is None else Product("figure", path, write)
+
+
+def path_in(place: FileOptions, name: str, terminal: Terminal) -> Path | None:
+    """Where a figure goes; a folder that cannot be written takes away no answer."""
+    if place.folder is None:
+        return None
     try:
-        ready_folder(folder)
+        ready_folder(place.folder)
     except (PermissionError, DataError) as error:
         terminal.error(f"{error}; the answer goes to standard output")
-    return Product("figure", folder / f"{name}.png", write)
+    tell_of_replaced(place.folder / name, terminal)
+    return place.folder / name
 
 
-def page(path: Path, source: str) -> Product:
+def tell_of_replaced(path: Path, terminal: Terminal) -> None:
+    """Tell which files of an earlier run will be replaced."""
+    with suppress(OSError):  # who writes it says what is wrong with the name
+        old = [str(file) for file in (path, path.with_suffix(".nc")) if file.exists()]
+        if old:
+            terminal.aside(f"note: replaces {', '.join(old)}")
+
+
+def page(path: Path, source: str, terminal: Terminal) -> Product:
     """The report; refuses what could not be written before a long computation."""
     from classex_bayes.report.page import page_path, require_libraries, write_page
 
     require_libraries()
     product = Product("report", page_path(path, "--out"), partial(write_page, source=source))
     ready_folder(product.path.parent)
+    tell_of_replaced(product.path, terminal)
     return product
 
 
@@ -78,8 +98,13 @@ def point_estimators(which: References, seed: int) -> list[Any]:
     return usual_references(seed) if which == "usual" else []
 
 
-def refuse_target(target: float | None, metric: str) -> None:
-    """Raise before anything is read if a target is given beside another metric than accuracy."""
+def refuse_target(target: float | None, metric: str, required: float | None) -> None:
+    """Raise before anything is read if a target or what is required of it makes no sense."""
+    if required is not None and target is None:
+        raise DataError(
+            f"--require: found {required:g} without --target; give the accuracy that is to be "
+            "reached with this probability"
+        )
     if target is not None and metric != "accuracy":
         from classex_bayes.report.findings import accuracy_target
 
@@ -90,7 +115,7 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     """The task in one file, or in the parts that several files hold."""
     arguments = asdict(options)
     distances, likeness = arguments.pop("distances"), arguments.pop("embedding_metric")
-    with terminal.warnings_as_notes(), terminal.reading():
+    with terminal.reading(), bad_data():
         from classex_bayes.io import read_task
 
         # Ties are broken by the fixed seed of `read_task`, as in Python.
@@ -103,17 +128,18 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     return task
 
 
-def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:
+def fitted(task: Any, terminal: Terminal, options: SamplerOptions) -> tuple[Any, str]:
     """A fitted model, and what interrupted the fit."""
     terminal.aside("Sampling ...")
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 
     model = BayesianExtrapolator()
     try:
-        model.fit(
-            task, draws=options.draws, chains=options.chains, random_seed=options.seed,
-            progressbar=terminal.shows_progress,
-        )  # fmt: skip
+        with bad_data():
+            model.fit(
+                task, draws=options.draws, chains=options.chains, random_seed=options.seed,
+                progressbar=terminal.shows_progress,
+            )  # fmt: skip
     except Interrupted as stop:
         if stop.partial is None:
             raise
@@ -121,13 +147,14 @@ def _fit(task: Any, terminal: Terminal, options: FitOptions) -> tuple[Any, str]:
     return model, ""
 
 
-def identification(task: Any, options: FitOptions) -> Any:
+def open_set_model(task: Any, options: SamplerOptions) -> Any:
     """A fitted model of open-set identification."""
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
-    return OpenSetExtrapolator().fit(
-        task, draws=options.draws, chains=options.chains, random_seed=options.seed
-    )
+    with bad_data():
+        return OpenSetExtrapolator().fit(
+            task, draws=options.draws, chains=options.chains, random_seed=options.seed
+        )
 
 
 def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
@@ -141,6 +168,23 @@ def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
         except OSError as error:
             failures.append(f"the posterior could not be written to {place} ({error})")
     return {}, failures
+
+
+def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool = True) -> None:
+    """Tell what could not be written, and end with the exit code of what happened."""
+    for failure in failures:
+        terminal.error(failure)
+    if failures:
+        raise typer.Exit(ExitCode.NOT_WRITTEN)
+    if model.diagnosis_.problems:  # told by the notes
+        raise typer.Exit(ExitCode.NOT_CONVERGED)
+    if not is_met:
+        raise typer.Exit(ExitCode.NOT_MET)
+
+
+def written_lines(files: Mapping[str, str | Path]) -> list[str]:
+    """Sentences that tell where files are."""
+    return [f"{name} written to {path}" for name, path in files.items()]
 
 
 def _table(comparison: Any, ci_prob: float) -> Table:
@@ -175,13 +219,14 @@ def analyse(
     task: Any,
     counts: list[int],
     terminal: Terminal,
-    product: Product,
+    product: Product | None,
     fit: FitOptions,
     *,
     metric: str = "accuracy",
     truth: Any = None,
     references: References = "none",
     target: float | None = None,
+    required: float | None = None,
     fpir: float | None = None,
     n_resamples: int | None = None,
 ) -> None:
@@ -189,34 +234,35 @@ def analyse(
 
     Draws that did not converge are shown, too, and the shell hears of them by an exit code.
     """
-    with terminal.warnings_as_notes():
-        # What scores do not tell is said before the sampler begins.
-        open_set = None
-        if fpir is not None:
-            identified = identification(task, fit)
-            open_set = identified, identified.predict(counts, fpir=fpir)
-        with Interruptions("the posterior is being saved, please wait") as interruptions:
-            model, interruption = _fit(task, terminal, fit)
-            interruptions.held = True
+    # What scores do not tell is said before the sampler begins.
+    identified = None if fpir is None else open_set_model(task, fit)
+    rates = None if identified is None else (identified, identified.predict(counts, fpir=fpir))
+    files: dict[str, str] = {}
+    failures: list[str] = []
+    with Interruptions("the posterior is being saved, please wait") as interruptions:
+        model, interruption = fitted(task, terminal, fit)
+        interruptions.held = True
+        if product is not None:
             files, failures = save_beside(model, product.path)
-        if interruptions.late and not interruption:
-            interruption = "interrupted while the posterior was saved"
-        from classex_bayes.report.findings import findings_of
+    if interruptions.late and not interruption:
+        interruption = "interrupted while the posterior was saved"
+    from classex_bayes.report.findings import findings_of
 
-        try:
-            beside = [] if interruption else point_estimators(references, fit.seed)
-            findings = findings_of(
-                model, beside, task, counts, metric=metric, truth=truth, ci_prob=fit.ci_prob,
-                target=target, n_resamples=n_resamples, random_seed=fit.seed,
-                progressbar=terminal.shows_progress,
-            )  # fmt: skip
-        except KeyboardInterrupt as stop:
-            partial = getattr(stop, "partial", None)
-            if partial is None:
-                where = files.get("posterior", "no file")
-                raise Interrupted(f"{stop or 'interrupted'}; the posterior is in {where}") from None
-            findings, interruption = partial, str(stop)
-        findings = replace(findings, open_set=open_set)
+    try:
+        beside = [] if interruption else point_estimators(references, fit.seed)
+        findings = findings_of(
+            model, beside, task, counts, metric=metric, truth=truth, ci_prob=fit.ci_prob,
+            target=target, n_resamples=n_resamples, random_seed=fit.seed,
+            progressbar=terminal.shows_progress,
+        )  # fmt: skip
+    except KeyboardInterrupt as stop:
+        partial = getattr(stop, "partial", None)
+        if partial is None:
+            where = files.get("posterior", "no file")
+            raise Interrupted(f"{stop or 'interrupted'}; the posterior is in {where}") from None
+        findings, interruption = partial, str(stop)
+    findings = replace(findings, open_set=rates)
+    if product is not None:
         try:
             product.write(findings, product.path)
             files[product.what] = str(product.path)
@@ -228,18 +274,25 @@ def analyse(
     for note in comparison.notes:
         if note.removeprefix("note: ") not in task.doubts:  # told when the file was read
             terminal.aside(note)
-    numbers = {**document(findings), "files": files}
+    numbers = {**document(findings), "required": None, "files": listed(files)}
     if numbers["classes_at_random"]:
         terminal.aside(f"note: {numbers['classes_at_random']}")
-    lines = [f"{what} written to {where}" for what, where in files.items()]
+    lines, is_met = written_lines(files), True
+    if required is not None and target is not None:
+        reached = findings.prediction.prob_at_least(target)
+        is_met = bool(reached.min() >= required)
+        numbers["required"] = {"probability": required, "is_met": is_met}
+        verdict = "met" if is_met else "not met"
+        lines.insert(
+            0,
+            f"accuracy at least {target:g} on {reached.idxmin():,} classes: probability "
+            f"{reached.min():.3f}, required {required:g}: {verdict}",
+        )
     if target is not None:
         lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
     terminal.result(_table(comparison, findings.ci_prob), lines, numbers)
-    for failure in failures:
-        terminal.error(failure)
     if interruption:
+        for failure in failures:
+            terminal.error(failure)
         raise Interrupted(f"{interruption}; what was finished is above")
-    if failures:
-        raise typer.Exit(NOT_WRITTEN)
-    if model.diagnosis_.problems:  # told by the notes
-        raise typer.Exit(NOT_CONVERGED)
+    ended(model, failures, terminal, is_met)

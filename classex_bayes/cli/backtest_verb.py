@@ -6,62 +6,64 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import References, name_of, point_estimators, read
+from classex_bayes.cli.analysis import (
+    References,
+    name_of,
+    point_estimators,
+    read,
+    written_lines,
+)
 from classex_bayes.cli.console import Terminal, flat_table, parse_counts, ready_folder
 from classex_bayes.cli.options import (
-    RESULTS,
     DataOptions,
     Every,
+    FileOptions,
     Files,
     FitOptions,
     Jobs,
-    Out,
-    OutputOptions,
     Predicted,
     Slow,
     with_options,
 )
 from classex_bayes.exceptions import Interrupted
-from classex_bayes.report.document import records
+from classex_bayes.report.document import listed, scored_records
 
 
-@with_options(
-    data=DataOptions(), fit=FitOptions(seed=0, draws=500, chains=2), output=OutputOptions()
-)
+@with_options(data=DataOptions(), fit=FitOptions(seed=0, draws=500, chains=2), place=FileOptions())
 def backtest(
     *,
     files: Files,
     n_source: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Sizes of the pilots, in classes.")
+        str, typer.Option(metavar="N,N,...", help="Numbers of classes of the pilots.")
     ],
     k: Annotated[
         str | None,
         typer.Option(
             "--k",
             metavar="K,K,...",
-            help="Numbers of classes to predict for; 1, 2, 4, 10 and 20 times the pilots', and "
-            "all, where not given.",
+            help="Numbers of classes to predict for; if not given, 1, 2, 4, 10 and 20 times "
+            "the pilots', and all.",
         ),
     ] = None,
     metric: Predicted = "accuracy",
-    n_pilots: Annotated[int, typer.Option(min=2, help="Pilots of each size.")] = 100,
+    n_pilots: Annotated[int, typer.Option(min=2, metavar="N", help="Pilots of each size.")] = 100,
     every: Every = False,
     slow: Slow = False,
     data: DataOptions,
-    jobs: Jobs = 1,
     fit: FitOptions,
-    out: Out = RESULTS,
-    output: OutputOptions,
+    jobs: Jobs = 1,
+    place: FileOptions,
+    terminal: Terminal,
 ) -> None:
     """Extrapolate from many pilots of a large task, and compare with what is known.
 
     Finished pilots are kept in a .csv in the folder: a back-test that was interrupted goes on from
     there when it is begun again.
     """
-    terminal = Terminal(output.quiet, output.as_json)
     sizes = parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)
-    ready_folder(out)
+    if place.folder is not None:
+        ready_folder(place.folder)
     task = read(files, terminal, data)
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
@@ -69,46 +71,51 @@ def backtest(
 
     which: References = "slow" if slow else "all" if every else "usual"
     stem = name_of(files) + ("" if metric == "accuracy" else f"-{metric}")
-    store = out / f"{stem}-backtest.csv"
+    store = None if place.folder is None else place.folder / f"{stem}-backtest.csv"
     interruption = ""
     ci_prob, _ = interval_settings(fit.ci_prob, "eti")
-    with terminal.warnings_as_notes():
-        try:
-            result = run(
-                [BayesianExtrapolator(), *point_estimators(which, fit.seed)],
-                task,
-                sizes,
-                counts,
-                metric=metric,
-                n_pilots=n_pilots,
-                ci_prob=ci_prob,
-                levels=(ci_prob,),
-                random_seed=fit.seed,
-                sampler={"draws": fit.draws, "tune": fit.draws, "chains": fit.chains},
-                n_jobs=jobs,
-                store=store,
-                progressbar=terminal.shows_progress,
-            )
-        except Interrupted as stop:
-            if stop.partial is None:
-                raise
-            result, interruption = stop.partial, str(stop)
-    level = f"{100 * ci_prob:g}"
-    files_written = {"trials": str(store)}
     try:
-        for what, path in _figures(result, out, stem, level):
-            files_written[what] = str(path)
-    except KeyboardInterrupt:
-        interruption = interruption or "interrupted while figures were drawn"
+        result = run(
+            [BayesianExtrapolator(), *point_estimators(which, fit.seed)],
+            task,
+            sizes,
+            counts,
+            metric=metric,
+            n_pilots=n_pilots,
+            ci_prob=ci_prob,
+            levels=(ci_prob,),
+            random_seed=fit.seed,
+            sampler={"draws": fit.draws, "tune": fit.draws, "chains": fit.chains},
+            n_jobs=jobs,
+            store=store,
+            progressbar=terminal.shows_progress,
+        )
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        result, interruption = stop.partial, str(stop)
+    level = f"{100 * ci_prob:g}"
+    written: dict[str, Path] = {}
+    if store is not None:
+        written["trials"] = store
+        try:
+            written |= _figures(result, store.parent, stem, level)
+        except KeyboardInterrupt:
+            interruption = interruption or "interrupted while figures were drawn"
     title = f"Back-test on {task.n_classes} classes"
     title += f": {metric}" if metric != "accuracy" else ""
-    terminal.result(
-        flat_table(title, _compact(result.scores, level)),
-        [f"{what} written to {where}" for what, where in files_written.items()],
-        {"title": title, "metric": metric, "rows": records(result.scores), "files": files_written},
-    )
+    numbers = {
+        "metric": metric,
+        "ci_prob": ci_prob,
+        "seed": fit.seed,
+        "rows": scored_records(result.scores, ci_prob),
+        "files": listed(written),
+    }
+    table = flat_table(title, _compact(result.scores, level))
+    terminal.result(table, written_lines(written), numbers)
     if interruption:
-        raise Interrupted(f"{interruption}; begun again, the back-test goes on from there")
+        again = "; begun again, the back-test goes on from there" if written else ""
+        raise Interrupted(f"{interruption}{again}")
 
 
 def _compact(scores: Any, level: str) -> Any:

@@ -1,5 +1,7 @@
 """The commands on one task."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,16 +18,16 @@ from classex_bayes.cli.analysis import (
     read,
     refuse_target,
 )
-from classex_bayes.cli.console import INTERRUPTED, Terminal, parse_counts, warn_of_thousands
+from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
+from classex_bayes.cli.exit_codes import ExitCode
 from classex_bayes.cli.options import (
-    RESULTS,
     Counts,
     Every,
+    FileOptions,
     Files,
     FitOptions,
-    Out,
-    OutputOptions,
     Predicted,
+    Required,
     Resamples,
     Slow,
     Target,
@@ -37,15 +39,21 @@ from classex_bayes.cli.options import (
 
 
 class _Verbs(TyperGroup):
-    """Verbs that say what an interruption left."""
+    """Verbs that end in the ways of a shell."""
 
     def invoke(self, context: Any) -> Any:
-        """Run a verb; interrupted, say so and end with 130, as shells have it."""
+        """Run a verb; say what an interruption left, and end in silence when no one reads on."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt as stop:
             print(str(stop) or "interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                raise
+            # What is left in the buffer goes nowhere, or the interpreter would complain of it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.READER_GONE) from None
 
 
 def _version(wanted: bool) -> None:
@@ -56,7 +64,13 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(cls=_Verbs, no_args_is_help=True, pretty_exceptions_enable=False)
+_CODES = "; ".join(f"{code.value} {code.meaning}" for code in ExitCode)
+app = typer.Typer(
+    cls=_Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=f"Exit codes: {_CODES}.",
+)
 
 
 @app.callback()
@@ -75,23 +89,23 @@ def program(
         "classex-bayes demo --seed 7 --n-classes 300",
     )
 )
-@with_options(fit=FitOptions(seed=3), output=OutputOptions())
+@with_options(fit=FitOptions(seed=3), place=FileOptions(Path("classex-bayes-demo")))
 def demo(
     *,
-    n_classes: Annotated[int, typer.Option(help="Classes in the pilot.")] = 100,
+    n_classes: Annotated[int, typer.Option(metavar="N", help="Classes in the pilot.")] = 100,
     fit: FitOptions,
-    out: Out = Path("classex-bayes-demo"),
-    output: OutputOptions,
+    place: FileOptions,
+    terminal: Terminal,
 ) -> None:
     """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth."""
     from classex_bayes.task.glyphs import load_glyphs
 
-    terminal = Terminal(output.quiet, output.as_json)
     terminal.aside("Scoring 8895 probes against 2965 characters ...")
     everything = load_glyphs().task()
     pilot = _on_distances(everything.subsample(n_classes, random_seed=fit.seed))
     counts = sorted({k for k in (n_classes, 300, 1000) if k >= n_classes} | {everything.n_classes})
-    product = figure(out, "demo", terminal, everything)
+    # Each pilot has a place of its own.
+    product = figure(place, f"demo-{n_classes}-seed{fit.seed}", terminal, everything)
     analyse(pilot, counts, terminal, product, fit, truth=everything, references="usual")
 
 
@@ -112,30 +126,32 @@ def _on_distances(task: Any) -> Any:
 @app.command(
     epilog=examples(
         "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
+        "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --no-files",
         "classex-bayes extrapolate ranks.csv --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --distances --k 5000 --json",
         "classex-bayes extrapolate part-*.npz --config settings.toml",
     )
 )
-@with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
+@with_options(data=TaskOptions(), fit=FitOptions(), place=FileOptions())
 def extrapolate(
     *,
     files: Files,
     k: Counts,
     metric: Predicted = "accuracy",
     target: Target = None,
+    require: Required = None,
     data: TaskOptions,
     fit: FitOptions,
-    out: Out = RESULTS,
-    output: OutputOptions,
+    place: FileOptions,
+    terminal: Terminal,
 ) -> None:
     """Predict the accuracy, or another metric, on K classes, with credible intervals."""
-    refuse_target(target, metric)
-    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
-    product = figure(out, name_of(files), terminal)
+    refuse_target(target, metric, require)
+    counts = parse_counts(k)
+    product = figure(place, name_of(files), terminal)
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
-    analyse(task, counts, terminal, product, fit, target=target, metric=metric)
+    analyse(task, counts, terminal, product, fit, target=target, required=require, metric=metric)
 
 
 @app.command(
@@ -145,7 +161,7 @@ def extrapolate(
         "classex-bayes compare scores.npz --k 1000 --n-resamples 200",
     )
 )
-@with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
+@with_options(data=TaskOptions(), fit=FitOptions(), place=FileOptions())
 def compare(
     *,
     files: Files,
@@ -156,12 +172,12 @@ def compare(
     n_resamples: Resamples = None,
     data: TaskOptions,
     fit: FitOptions,
-    out: Out = RESULTS,
-    output: OutputOptions,
+    place: FileOptions,
+    terminal: Terminal,
 ) -> None:
     """Put the posterior beside the point estimates of the literature, in one table."""
-    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
-    product = figure(out, f"{name_of(files)}-comparison", terminal)
+    counts = parse_counts(k)
+    product = figure(place, f"{name_of(files)}-comparison", terminal)
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "slow" if slow else "all" if every else "usual"
@@ -183,26 +199,34 @@ def compare(
         "classex-bayes report scores.npz --k 1000,10000 --fpir 0.003 -o report.html",
     )
 )
-@with_options(data=TaskOptions(), fit=FitOptions(), output=OutputOptions())
+@with_options(data=TaskOptions(), fit=FitOptions())
 def report(
     *,
     files: Files,
     k: Counts,
     metric: Predicted = "accuracy",
     target: Target = None,
+    require: Required = None,
     fpir: WantedFpir = None,
     n_resamples: Resamples = None,
     data: TaskOptions,
     fit: FitOptions,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The page (.html); the posterior goes beside it.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PAGE",
+            help="The page (.html); the posterior goes beside it.",
+            rich_help_panel="Output",
+        ),
     ] = Path("report.html"),
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Write prediction, checks, method and record as one HTML page that needs no network."""
-    refuse_target(target, metric)
-    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
-    product = page(out, ", ".join(file.name for file in files))
+    refuse_target(target, metric, require)
+    counts = parse_counts(k)
+    product = page(out, ", ".join(file.name for file in files), terminal)
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "usual" if metric == "accuracy" else "none"
@@ -214,6 +238,7 @@ def report(
         fit,
         references=references,
         target=target,
+        required=require,
         metric=metric,
         fpir=fpir,
         n_resamples=n_resamples,

@@ -21,7 +21,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None or context.resilient_parsing:
         return path
     settings_of = dict(_verbs(context.find_root().command))
-    options = settings_of[_name(context)]
+    options = settings_of[verb_name(context)]
     chosen: dict[str, Any] = {}
     for table, settings in _tables(_read(path)):
         if table and table not in settings_of:
@@ -40,12 +40,12 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def _name(context: Any) -> str:
+def verb_name(context: Any) -> str:
     """Name of a verb below the program's own: "study.zoo"."""
     above = context.parent
     if above is None:
         return ""
-    return ".".join(filter(None, [_name(above), context.info_name]))
+    return ".".join(filter(None, [verb_name(above), context.info_name]))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -17,20 +17,34 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-# Exit codes beside 0; docs/command_line.md explains them.
-NOT_WRITTEN, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
-_WIDTH = 200
+from classex_bayes.exceptions import DataError
+
+_WIDTH, _UNBROKEN = 200, 10_000
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
+
+
+class BadData(DataError):
+    """What is wrong lies in the files, and in no option."""
+
+
+@contextmanager
+def bad_data() -> Iterator[None]:
+    """Take errors of the work on files for errors of the data."""
+    try:
+        yield
+    except DataError as error:
+        raise BadData(str(error)) from None
 
 
 class Terminal:
     """Streams of the shell: results to standard output, everything else to standard error."""
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self.quiet, self.as_json = quiet, as_json
+    def __init__(self, quiet: bool = False, as_json: bool = False, verb: str = "") -> None:
+        self.quiet, self.as_json, self.verb = quiet, as_json, verb
         logging.getLogger("classex_bayes").setLevel(logging.ERROR if quiet else logging.NOTSET)
         # Wider than terminals: lines that are too long wrap there, and nothing is cut.
-        self._results = Console(soft_wrap=True, width=_WIDTH)
+        piped = not sys.stdout.isatty()
+        self._results = _Results(soft_wrap=True, width=_UNBROKEN if piped else _WIDTH)
         self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
     @property
@@ -63,14 +77,24 @@ class Terminal:
         """Tell of a failure, even with --quiet."""
         print(f"error: {message}", file=sys.stderr)
 
-    def result(self, table: Table, lines: list[str], document: dict[str, Any]) -> None:
-        """Print the table and lines, or the document with --json."""
+    def result(self, table: Table | str, lines: list[str], document: dict[str, Any]) -> None:
+        """Print the table, or text, and lines; or the document with --json."""
         if self.as_json:
-            print(json.dumps(document, indent=2, allow_nan=False))
-            return
-        self._results.print(table)
-        for line in lines:
-            self._results.print(line, markup=False, highlight=False)
+            from classex_bayes import __version__
+            from classex_bayes.report.document import SCHEMA
+
+            head = {"schema": SCHEMA, "verb": self.verb, "version": __version__}
+            print(json.dumps({**head, **document}, indent=2, allow_nan=False))
+        else:
+            # In a file or a pipe lines are whole and have no frames.
+            if isinstance(table, Table) and not self._results.is_terminal:
+                if table.title:
+                    print(table.title)
+                table.title = table.box = None
+            for part in (table, *lines):
+                self._results.print(part, markup=False, highlight=False)
+        # A reader that is gone is noticed here, and at the end of the process no more.
+        sys.stdout.flush()
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -81,7 +105,15 @@ class Terminal:
             ExtrapolationWarning,
         )
 
-        with warnings.catch_warnings(record=True) as caught:
+        told = set()
+
+        def note(message: Warning | str, *place: Any, **more: Any) -> None:
+            if str(message) not in told:
+                told.add(str(message))
+                self.aside(f"note: {message}")
+
+        with warnings.catch_warnings():
+            warnings.showwarning = note
             warnings.simplefilter("always")
             # Told below the table, as notes of the predictions.
             warnings.simplefilter("ignore", ExtrapolationWarning)
@@ -89,8 +121,14 @@ class Terminal:
             # Told when the file is read.
             warnings.simplefilter("ignore", DataWarning)
             yield
-        for text in dict.fromkeys(str(warning.message) for warning in caught):
-            self.aside(f"note: {text}")
+
+
+class _Results(Console):
+    """A console whose reader may go away."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave to the program what to do, as for any other output."""
+        raise BrokenPipeError(errno.EPIPE, "the reader of standard output is gone")
 
 
 def flat_table(title: str, frame: Any) -> Table:
@@ -110,13 +148,14 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def parse_counts(text: str, name: str = "--k") -> list[int]:
+def parse_counts(text: str, name: str = "--k", smallest: int = 2) -> list[int]:
     """Numbers of classes from the text of an option."""
     from classex_bayes.arguments import class_counts
-    from classex_bayes.exceptions import DataError
 
     try:
-        return class_counts([_whole(part) for part in text.split(",")], name).tolist()
+        return class_counts(
+            [_whole(part) for part in text.split(",")], name, smallest=smallest
+        ).tolist()
     except DataError as error:
         hint = f": write {text.replace(',', '_')}, since commas separate numbers"
         raise DataError(f"{error}{hint if _THOUSANDS.fullmatch(text) else ''}") from None
@@ -151,8 +190,6 @@ def ready_folder(folder: Path) -> None:
 
     `PermissionError` where the folder may not be written to, else `DataError`.
     """
-    from classex_bayes.exceptions import DataError
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -1,4 +1,7 @@
-"""Options of the commands; each is declared here once, with its default."""
+"""Options of the verbs: each is declared here once, in the order in which help pages show them.
+
+The data and what is asked come first. Panels follow: how files are read, the fit, the output.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -9,9 +12,10 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from classex_bayes.cli.config import read_config
+from classex_bayes.cli.config import read_config, verb_name
+from classex_bayes.cli.console import Terminal
 
-_DATA, _FIT, _OUTPUT = "Data", "Fit", "Output"
+_INPUT, _MODEL, _OUTPUT = "Input", "Model", "Output"
 _Likeness = Literal["sqeuclidean", "cosine", "dot"]  # of embeddings
 
 
@@ -21,31 +25,37 @@ def examples(*lines: str) -> str:
 
 
 def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of some dataclasses as options, with their values as defaults.
+    """Give a verb a terminal, and the fields of some dataclasses as options.
 
-    `groups` has them by the name of the command's parameter that takes the dataclass.
+    `groups` has the dataclasses, whose values are defaults, by the parameter that takes them. The
+    options of the terminal are last. Warnings of the whole verb are notes.
     """
+    groups["terminal"] = OutputOptions()
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        parameters: list[inspect.Parameter] = []
-        for name, parameter in inspect.signature(command).parameters.items():
-            if name in groups:
-                parameters += _parameters(groups[name])
-            else:
-                parameters.append(parameter)
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        parameters = [_CONTEXT]
+        for name, parameter in inspect.signature(verb).parameters.items():
+            parameters += _parameters(groups[name]) if name in groups else [parameter]
 
-        @wraps(command)
-        def flat(**values: Any) -> None:
+        @wraps(verb)
+        def flat(*, context: typer.Context, **values: Any) -> None:
             for name, group in groups.items():
                 options = {field.name: values.pop(field.name) for field in fields(group)}
                 values[name] = type(group)(**options)
-            command(**values)
+            shown = values["terminal"]
+            name = verb_name(context).replace(".", " ")
+            values["terminal"] = terminal = Terminal(shown.quiet, shown.as_json, name)
+            with terminal.warnings_as_notes():
+                verb(**values)
 
         # Typer reads this attribute, which functions may have and their type does not name.
         flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return flat
 
     return decorate
+
+
+_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 def _parameters(group: Any) -> list[inspect.Parameter]:
@@ -61,16 +71,16 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
-def _present(files: list[Path]) -> list[Path]:
+def present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     """Files that are there, checked before anything is loaded."""
     from classex_bayes.exceptions import no_such_file
 
-    for file in files:
+    for file in files if isinstance(files, list) else [files] if files else []:
         try:
-            present = file.exists()
+            exists = file.exists()
         except (OSError, ValueError):  # who reads it says what is wrong with the name
             continue
-        if not present:
+        if not exists:
             raise no_such_file(file)
     return files
 
@@ -101,57 +111,78 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILES",
-        help="Scores, embeddings, ranks or search results: .npz, .npy (with --labels), .csv, "
-        ".parquet, .zarr or HDF5; runs of TREC (with --qrels). Several files: parts of the test "
-        "instances.",
+        help="Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, "
+        ".parquet, .zarr, HDF5. Several files: parts of the test instances.",
         show_default=False,
-        callback=_present,
+        callback=present,
     ),
 ]
 Counts = Annotated[
     str, typer.Option("--k", metavar="K,K,...", help="Numbers of classes to predict for.")
-]
-Target = Annotated[
-    float | None, typer.Option(help="Accuracy wanted: until how many classes?", callback=_share)
 ]
 Predicted = Annotated[
     str,
     typer.Option(
         "--metric",
         metavar="METRIC",
-        help="What is predicted: accuracy, accuracy@5 (recall@5), mrr, mrr@10, ndcg, ndcg@10, "
-        "mean_rank or median_rank.",
+        help="accuracy, accuracy@5 (recall@5), mrr, mrr@10, ndcg, ndcg@10, mean_rank or "
+        "median_rank.",
         callback=_metric,
+    ),
+]
+Target = Annotated[
+    float | None,
+    typer.Option(
+        metavar="ACCURACY", help="Accuracy wanted: until how many classes?", callback=_share
+    ),
+]
+Required = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PROB",
+        help="End with exit code 5 if the probability of the target is below it at any K.",
+        callback=_share,
     ),
 ]
 WantedFpir = Annotated[
     float | None,
     typer.Option(
         "--fpir",
+        metavar="FPIR",
         help="FPIR wanted: thresholds keep below it with probability 0.95.",
         callback=_share,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_FIT)]
-Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a processor.", rich_help_panel=_FIT)]
-Slow = Annotated[
-    bool, typer.Option("--slow/--not-slow", help="All, and CleaneX, which takes minutes.")
-]
 Every = Annotated[
     bool, typer.Option("--all/--usual", help="All that take seconds, not only ClassExReg and KDE.")
+]
+Slow = Annotated[
+    bool, typer.Option("--slow/--not-slow", help="All, and CleaneX, which takes minutes.")
 ]
 Resamples = Annotated[
     int | None,
     typer.Option(
         "--n-resamples",
         min=2,
-        help="Give point estimates bootstrap intervals from so many resamples, such as 200; none "
-        "if not given.",
+        metavar="N",
+        help="Resamples for bootstrap intervals of point estimates, such as 200.",
     ),
 ]
-Out = Annotated[
-    Path,
-    typer.Option("--out", "-o", help="Folder for figure and posterior.", rich_help_panel=_OUTPUT),
+Seed = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Seed of everything random.", rich_help_panel=_MODEL)
+]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PROB",
+        help="Level of the intervals; ArviZ's rcParams (0.89) if not given.",
+        callback=_share,
+        rich_help_panel=_MODEL,
+    ),
+]
+Jobs = Annotated[
+    int,
+    typer.Option(metavar="N", help="Processes; -1 for one a processor.", rich_help_panel=_MODEL),
 ]
 RESULTS = Path("classex-bayes-results")
 
@@ -161,132 +192,184 @@ class DataOptions:
     """Options for reading files with instances."""
 
     labels: Annotated[
-        Path | None, typer.Option(help="Labels (.npy) of scores in .npy.", rich_help_panel=_DATA)
-    ] = None
-    embedding_metric: Annotated[
-        _Likeness | None,
+        Path | None,
         typer.Option(
-            help="How embeddings are compared; sqeuclidean if not given.", rich_help_panel=_DATA
+            metavar="FILE",
+            help="Labels (.npy) of scores in .npy.",
+            callback=present,
+            rich_help_panel=_INPUT,
         ),
     ] = None
     distances: Annotated[
         bool,
         typer.Option(
-            "--distances/--scores", help="Smaller scores are better.", rich_help_panel=_DATA
+            "--distances/--scores", help="Smaller scores are better.", rich_help_panel=_INPUT
         ),
     ] = False
+    embedding_metric: Annotated[
+        _Likeness | None,
+        typer.Option(
+            metavar="METRIC",
+            help="How embeddings are compared: sqeuclidean (default), cosine or dot.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None
     ties: Annotated[
         Literal["auto", "random", "pessimistic", "optimistic", "unknown"] | None,
         typer.Option(
-            help="Does a competitor with the same score win? auto if not given.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None
-    truncated_at: Annotated[
-        int | None,
-        typer.Option(
-            help="Length of the lists that ranks come from; ranks above it are not in the list.",
-            rich_help_panel=_DATA,
+            metavar="RULE",
+            help="Equal scores: auto (default), random, pessimistic, optimistic or unknown.",
+            rich_help_panel=_INPUT,
         ),
     ] = None
     untested: Annotated[
         Literal["error", "competitors"] | None,
         typer.Option(
-            help="Classes without test instances: refused, or competitors.", rich_help_panel=_DATA
+            metavar="RULE",
+            help="Classes without instances: error (default) or competitors.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None
+    truncated_at: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Length of the lists that ranks come from; larger ranks are unknown.",
+            rich_help_panel=_INPUT,
         ),
     ] = None
     design: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="How classes were drawn: a .csv with class, inclusion, group.",
-            rich_help_panel=_DATA,
+            callback=present,
+            rich_help_panel=_INPUT,
         ),
     ] = None
     sibling_share: Annotated[
         float | None,
         typer.Option(
-            help="Share of a class's own group that larger sets of classes hold; 1 if not given.",
-            rich_help_panel=_DATA,
+            metavar="SHARE",
+            help="Share of its own group that larger sets hold; 1 if not given.",
+            rich_help_panel=_INPUT,
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class TaskOptions(DataOptions):
-    """Options for reading any file, accuracy curves included."""
+    """Options for reading any file, accuracy curves and runs included."""
 
     n_test: Annotated[
         int | None,
-        typer.Option(help="Test instances behind a bare accuracy curve.", rich_help_panel=_DATA),
+        typer.Option(metavar="N", help="Test instances of a curve.", rich_help_panel=_INPUT),
     ] = None
     n_classes: Annotated[
         int | None,
         typer.Option(
-            help="Source classes behind a bare accuracy curve, or documents behind a run.",
-            rich_help_panel=_DATA,
+            metavar="N",
+            help="Source classes of a curve, documents of a run.",
+            rich_help_panel=_INPUT,
         ),
     ] = None
     qrels: Annotated[
         Path | None,
         typer.Option(
-            help="Relevance judgements (TREC) of a run, with --n-classes.", rich_help_panel=_DATA
+            metavar="FILE",
+            help="Relevance judgements (TREC) of a run.",
+            callback=present,
+            rich_help_panel=_INPUT,
         ),
     ] = None
     relevance_level: Annotated[
         int | None,
-        typer.Option(help="Smallest relevance that counts; 1 if not given.", rich_help_panel=_DATA),
+        typer.Option(
+            metavar="N",
+            help="Smallest relevance that counts; 1 if not given.",
+            rich_help_panel=_INPUT,
+        ),
     ] = None
     missing: Annotated[
         Literal["error", "unanswered", "unsearched"] | None,
         typer.Option(
-            help="Judged queries that a run has not: refused, unanswered or left out.",
-            rich_help_panel=_DATA,
+            metavar="RULE",
+            help="Judged queries that a run lacks: error (default), unanswered or unsearched.",
+            rich_help_panel=_INPUT,
         ),
     ] = None
 
 
 @dataclass(frozen=True)
-class FitOptions:
-    """Seed, intervals and draws."""
+class SamplerOptions:
+    """Draws of the posterior and the seed."""
 
     seed: Seed = 1
-    ci_prob: Annotated[
-        float | None,
-        typer.Option(
-            help="Level of the credible intervals; ArviZ's rcParams (0.89) if not given.",
-            callback=_share,
-            rich_help_panel=_FIT,
-        ),
-    ] = None
     draws: Annotated[
-        int, typer.Option(min=1, help="Posterior draws in each chain.", rich_help_panel=_FIT)
+        int, typer.Option(min=1, metavar="N", help="Draws in each chain.", rich_help_panel=_MODEL)
     ] = 1000
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.", rich_help_panel=_FIT)] = 4
+    chains: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of chains.", rich_help_panel=_MODEL)
+    ] = 4
+
+
+@dataclass(frozen=True)
+class FitOptions(SamplerOptions):
+    """Draws, seed and level of the intervals."""
+
+    ci_prob: Level = None
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Where files go, if any are written."""
+
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder of posterior and figure.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = RESULTS
+    no_files: Annotated[
+        bool,
+        typer.Option("--no-files/--with-files", help="Write no file.", rich_help_panel=_OUTPUT),
+    ] = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, or None where nothing is to be written."""
+        return None if self.no_files else self.out
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Options for printing, and the file of settings."""
+    """What is printed, and the file of settings: options of every verb."""
 
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json/--no-json",
-            help="Print one JSON object instead of tables.",
-            rich_help_panel=_OUTPUT,
+            "--json/--no-json", help="One JSON object and no tables.", rich_help_panel=_OUTPUT
         ),
     ] = False
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet/--loud", "-q", help="No progress and no notes.", rich_help_panel=_OUTPUT
+            "--quiet/--loud",
+            "-q",
+            help="Nothing but errors on standard error.",
+            rich_help_panel=_OUTPUT,
         ),
     ] = False
     config: Annotated[
         Path | None,
         typer.Option(
             "--config",
-            help="TOML file with settings, by their names here; the command line goes before it.",
+            metavar="FILE",
+            help="TOML file with settings; the command line goes before it.",
             callback=read_config,
             is_eager=True,
             rich_help_panel=_OUTPUT,

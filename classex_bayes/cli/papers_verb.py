@@ -9,26 +9,38 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import Terminal, flat_table, parse_counts, ready_folder
+from classex_bayes.cli.analysis import written_lines
+from classex_bayes.cli.console import Terminal, bad_data, flat_table, parse_counts, ready_folder
 from classex_bayes.cli.options import (
     Jobs,
-    OutputOptions,
     Seed,
     Slow,
     examples,
+    present,
     with_options,
 )
-from classex_bayes.report.document import records
+from classex_bayes.report.document import listed, records, scored_records
 
 if TYPE_CHECKING:
     from classex_bayes.report.papers_page import Section
 
 papers = typer.Typer()
-Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")]
+Folder = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder of tables and figures.",
+        rich_help_panel="Output",
+    ),
+]
 OUT = Path("classex-bayes-studies")
 _N_LEVELS = 13
 Levels = Annotated[int, typer.Option(min=1, max=_N_LEVELS, help="Noise levels, of 13.")]
-Labels = Annotated[Path | None, typer.Option(help="Labels (.npy) of embeddings in .npy.")]
+Labels = Annotated[
+    Path | None, typer.Option(help="Labels (.npy) of embeddings in .npy.", callback=present)
+]
 Sizes = Annotated[
     str,
     typer.Option(
@@ -39,30 +51,34 @@ Sizes = Annotated[
 ]
 Pilots = Annotated[int, typer.Option(min=2, help="Pilots of each size.")]
 Subsets = Annotated[int, typer.Option(min=2, help="Subsets of 20 characters.")]
-Telugu = Annotated[Path, typer.Argument(metavar="FILE", help="telugu_scores.npz, or its folder.")]
+Telugu = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="telugu_scores.npz, or its folder.", callback=present),
+]
 
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """Options of every study."""
+    """Options of studies that fit no estimator, or only a few."""
 
     seed: Seed = 0
     out: Folder = OUT
 
 
 @dataclass(frozen=True)
-class TrialOptions(StudyOptions):
+class TrialOptions:
     """Options of studies that fit every estimator to many tasks."""
 
+    seed: Seed = 0
     jobs: Jobs = 1
-    slow: Slow = False
+    out: Folder = OUT
 
 
 class _PaperTable(NamedTuple):
-    """A table of a paper: for readers, in numbers, and the files that were written."""
+    """A table of a paper: for readers, for programs, and the files that were written."""
 
     section: "Section"
-    numbers: Any
+    rows: list[dict[str, Any]]
     files: dict[str, Path]
 
 
@@ -86,20 +102,21 @@ def study_estimators(slow: bool) -> list[Any]:
 
 
 @papers.command(epilog=examples("classex-bayes study table1 --k1 500 --n-simulations 20 --jobs 2"))
-@with_options(study=TrialOptions(), output=OutputOptions())
+@with_options(study=TrialOptions())
 def table1(
     *,
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes: 500 or 5000.")] = 500,
     n_simulations: Annotated[int, typer.Option(min=1, help="Tasks for each noise level.")] = 20,
     levels: Levels = _N_LEVELS,
+    slow: Slow = False,
     study: TrialOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Largest errors in the Gaussian simulation of jmlr2018 (Table 1), every estimator.
 
     Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
     """
-    settings = _settings(study, output)
+    settings = _settings(study, terminal, slow)
     _show(_table1(settings, k1, n_simulations, levels), settings.terminal)
 
 
@@ -109,18 +126,21 @@ def table1(
         "classex-bayes study faces --embeddings faces.npz --k1 5,10,20 --n-pilots 20",
     )
 )
-@with_options(study=TrialOptions(), output=OutputOptions())
+@with_options(study=TrialOptions())
 def faces(
     *,
     embeddings: Annotated[
         Path,
-        typer.Option(help=".npz with embeddings and labels, or .npy with --labels."),
+        typer.Option(
+            help=".npz with embeddings and labels, or .npy with --labels.", callback=present
+        ),
     ],
-    labels: Labels = None,
     k1: Sizes = "",
     n_pilots: Pilots = 100,
+    slow: Slow = False,
+    labels: Labels = None,
     study: TrialOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Face recognition on your embeddings: Table 2 and Figure 10 of jmlr2018.
 
@@ -128,53 +148,52 @@ def faces(
     the accuracy on all. Finished pilots are kept in a .csv in the folder, and a study begun again
     goes on from there.
     """
-    settings = _settings(study, output)
+    settings = _settings(study, terminal, slow)
     _show(_faces(settings, embeddings, labels, k1, n_pilots), settings.terminal)
 
 
 @papers.command(epilog=examples("classex-bayes study table3 telugu_scores.npz"))
-@with_options(study=StudyOptions(), output=OutputOptions())
+@with_options(study=StudyOptions())
 def table3(
     *,
     data: Telugu,
     slow: Slow = False,
     study: StudyOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Extrapolate the Telugu classifiers (jmlr2018, Table 3), beside the printed values."""
-    settings = _settings(TrialOptions(study.seed, study.out, slow=slow), output)
+    settings = _settings(study, terminal, slow)
     _show(_table3(settings, data), settings.terminal)
 
 
 @papers.command(epilog=examples("classex-bayes study nips telugu_scores.npz --n-subsets 40"))
-@with_options(study=StudyOptions(), output=OutputOptions())
+@with_options(study=StudyOptions())
 def nips(
     *,
     data: Telugu,
     n_subsets: Subsets = 100,
     study: StudyOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Extrapolate from 20 to 400 Telugu characters as the submission to NIPS 2016 does."""
-    settings = _settings(TrialOptions(study.seed, study.out), output)
+    settings = _settings(study, terminal)
     _show(_nips(settings, data, n_subsets), settings.terminal)
 
 
 @papers.command(epilog=examples("classex-bayes study figures --out classex-bayes-studies"))
-@with_options(study=StudyOptions(), output=OutputOptions())
+@with_options(study=StudyOptions())
 def figures(
     *,
     study: StudyOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Draw Figures 3 to 6 of jmlr2018, and 7, 8 and 10 from the trials in the folder."""
-    terminal = Terminal(output.quiet, output.as_json)
     ready_folder(study.out)
     files = dict(_figures(study.out, study.seed))
     table = Table("figure", "file")
     for name, path in files.items():
         table.add_row(name, str(path))
-    terminal.result(table, [], {"files": {name: str(path) for name, path in files.items()}})
+    terminal.result(table, [], {"files": listed(files)})
 
 
 @papers.command(
@@ -184,16 +203,19 @@ def figures(
         "classex-bayes study all --telugu telugu_scores.npz --embeddings faces.npz --jobs 2",
     ),
 )
-@with_options(study=TrialOptions(), output=OutputOptions())
+@with_options(study=TrialOptions())
 def every(
     *,
     telugu: Annotated[
-        Path | None, typer.Option(help="telugu_scores.npz, or its folder: Table 3 and nips2016.")
+        Path | None,
+        typer.Option(
+            help="telugu_scores.npz, or its folder: Table 3 and nips2016.", callback=present
+        ),
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="Faces as of `study faces`: Table 2 and Figure 10.")
+        Path | None,
+        typer.Option(help="Faces as of `study faces`: Table 2 and Figure 10.", callback=present),
     ] = None,
-    labels: Labels = None,
     k1: Sizes = "",
     n_simulations: Annotated[
         int, typer.Option(min=1, help="Table 1: tasks for each noise level, 500 source classes.")
@@ -204,8 +226,10 @@ def every(
     levels: Levels = _N_LEVELS,
     n_pilots: Pilots = 10,
     n_subsets: Subsets = 40,
+    slow: Slow = False,
+    labels: Labels = None,
     study: TrialOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Every table and figure of the papers, on one page (papers.md) in the folder.
 
@@ -214,7 +238,7 @@ def every(
     """
     from classex_bayes.report.papers_page import write_papers
 
-    settings = _settings(study, output)
+    settings = _settings(study, terminal, slow)
     studies: list[_PaperTable] = []
     missing: dict[str, str] = {}
     # Studies of data come first: what is wrong with a file is told before simulations take minutes.
@@ -242,8 +266,8 @@ def every(
         table.add_row(name, str(path))
     for name, needs in missing.items():
         table.add_row(name, needs)
-    named = {name: str(path) for name, path in files.items()}
-    settings.terminal.result(table, [], {"files": named, "missing": missing})
+    needed = [{"result": name, "needs": needs} for name, needs in missing.items()]
+    terminal.result(table, [], {"files": listed(files), "missing": needed})
 
 
 def _command() -> str:
@@ -254,18 +278,20 @@ def _command() -> str:
     return shlex.join(["classex-bayes", *sys.argv[1:]])
 
 
-def _settings(study: TrialOptions, output: OutputOptions) -> _Settings:
+def _settings(
+    study: StudyOptions | TrialOptions, terminal: Terminal, slow: bool = False
+) -> _Settings:
     ready_folder(study.out)
-    terminal = Terminal(output.quiet, output.as_json)
-    return _Settings(study.slow, study.seed, study.jobs, study.out, terminal)
+    jobs = study.jobs if isinstance(study, TrialOptions) else 1
+    return _Settings(slow, study.seed, jobs, study.out, terminal)
 
 
 def _show(study: _PaperTable, terminal: Terminal) -> None:
-    section, files = study.section, {name: str(path) for name, path in study.files.items()}
+    section = study.section
     terminal.result(
         flat_table(section.title, section.table.reset_index()),
-        [section.text, *(f"{name} written to {path}" for name, path in files.items())],
-        {"title": section.title, "rows": records(study.numbers), **files},
+        [section.text, *written_lines(study.files)],
+        {"title": section.title, "rows": study.rows, "files": listed(study.files)},
     )
 
 
@@ -300,9 +326,10 @@ def _table1(settings: _Settings, k1: int, n_simulations: int, levels: int) -> _P
         table1_cells(trials, k1),
     )
     files = {"table": section.write(settings.out), "trials": store}
-    return _PaperTable(section, rmse_table(trials), files)
+    return _PaperTable(section, records(rmse_table(trials)), files)
 
 
+@bad_data()
 def _faces(
     settings: _Settings, embeddings: Path, labels: Path | None, k1: str, n_pilots: int
 ) -> _PaperTable:
@@ -310,6 +337,7 @@ def _faces(
     from classex_bayes.report.papers_page import Section
     from classex_bayes.studies.faces import face_table, face_task, face_trials, read_faces
     from classex_bayes.studies.paper_tables import table2_cells
+    from classex_bayes.studies.published import CI_PROB
 
     task = face_task(*read_faces(embeddings, labels), settings.seed)
     stem = f"{embeddings.stem}-seed{settings.seed}"
@@ -336,9 +364,10 @@ def _faces(
     path = settings.out / f"figure10-{stem}.png"
     _save(figure10(trials), path)
     files = {"table": section.write(settings.out), "figure10": path, "trials": store}
-    return _PaperTable(section, face_table(trials), files)
+    return _PaperTable(section, scored_records(face_table(trials), CI_PROB), files)
 
 
+@bad_data()
 def _table3(settings: _Settings, data: Path) -> _PaperTable:
     from classex_bayes.report.papers_page import Section
     from classex_bayes.studies.paper_tables import table3_cells
@@ -358,9 +387,11 @@ def _table3(settings: _Settings, data: Path) -> _PaperTable:
         "Predicted accuracy; a column has the numbers of classes from and to.",
         table3_cells(table),
     )
-    return _PaperTable(section, table, {"table": section.write(settings.out), "numbers": path})
+    files = {"table": section.write(settings.out), "numbers": path}
+    return _PaperTable(section, records(table), files)
 
 
+@bad_data()
 def _nips(settings: _Settings, data: Path, n_subsets: int) -> _PaperTable:
     from classex_bayes.report.papers_page import Section
     from classex_bayes.studies.nips_table import nips_table, nips_trials
@@ -377,7 +408,12 @@ def _nips(settings: _Settings, data: Path, n_subsets: int) -> _PaperTable:
         nips_cells(trials),
     )
     files = {"table": section.write(settings.out), "numbers": path}
-    return _PaperTable(section, nips_table(trials), files)
+    rows = nips_table(trials).rename(columns={"at 20": "measured", "at 400": "truth"})
+    return _PaperTable(section, records(rows.rename(columns=_underscored)), files)
+
+
+def _underscored(name: str) -> str:
+    return name.replace(" ", "_")
 
 
 def _figures(out: Path, seed: int) -> Iterator[tuple[str, Path]]:

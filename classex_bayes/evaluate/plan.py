@@ -172,7 +172,9 @@ class Plan(Shown):
         """Name of the quantity that the interval is of."""
         return "difference" if self.of_difference else "accuracy"
 
-    def _header(self) -> str:
+    @property
+    def header(self) -> str:
+        """The question that the plan answers."""
         mean, sd = self.accuracy
         width = "" if self.width is None else f" of width {self.width:g}"
         value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
@@ -182,7 +184,9 @@ class Plan(Shown):
             f"(sd {sd:.3f}); {self.n_pilots} pilots of each design"
         )
 
-    def _advice(self) -> str:
+    @property
+    def advice(self) -> str:
+        """The design with the fewest instances, or what to change where none is good enough."""
         try:
             best = self.cheapest()
         except DataError as error:
@@ -195,8 +199,8 @@ class Plan(Shown):
         )
 
     def _display(self) -> Display:
-        advice = (self._advice(), *(f"note: {note}" for note in self.notes))
-        return Display(self._header(), self.table, advice, decimals=3, index=False)
+        advice = (self.advice, *(f"note: {note}" for note in self.notes))
+        return Display(self.header, self.table, advice, decimals=3, index=False)
 
 
 def _design(row: pd.Series) -> str:

@@ -70,7 +70,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         },
         "left_out": comparison.skipped,
         "until": until,
-        "open_set": _open_set(numbers.get("open_set")),
+        "open_set": _open_set(numbers["open_set"]),
         "checks": checks,
         "errors": errors_sentence(task),
         "replicates": replicates,
@@ -106,7 +106,8 @@ def _open_set(numbers: dict[str, Any] | None) -> dict[str, Any] | None:
         by_rate.setdefault(row["rate"], {})[row["k"]] = row
     fnir, fpir = by_rate["FNIR"], by_rate["FPIR"]
     rows = [{"k": k, "fnir": fnir[k], "fpir": fpir[k]} for k in sorted(fnir)]
-    return {"description": numbers["description"], "rows": rows, "notes": numbers["notes"]}
+    notes = [row["note"] for row in numbers["notes"]]
+    return {"description": numbers["description"], "rows": rows, "notes": notes}
 
 
 def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_charts.PageChart]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line starts without what a fit needs
@@ -12,17 +13,25 @@ if TYPE_CHECKING:  # the command line starts without what a fit needs
     from classex_bayes.task.source_task import SourceTask
 
 
+# Raised when a key of the documents changes its name, place or meaning.
+SCHEMA = 1
+_ROW = ("estimator", "k", "mean", "lower", "upper", "interval_type", "truth", "error", "covered")
+
+
 def document(findings: "Findings") -> dict[str, Any]:
-    """All findings in the types of JSON; numbers that are not finite are null."""
+    """All findings in the types of JSON; numbers that are not finite or not asked for are null."""
     from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 
     model, comparison = findings.model, findings.comparison
     numbers: dict[str, Any] = {
-        **_facts(model),
+        "schema": SCHEMA,
+        **facts(model),
         "metric": findings.metric,
         "ci_prob": findings.ci_prob,
-        "predictions": records(by_limits(comparison.table)),
-        "left_out": comparison.skipped,
+        "predictions": records(by_limits(comparison.table), _ROW),
+        "left_out": [
+            {"estimator": name, "reason": reason} for name, reason in comparison.skipped.items()
+        ],
         "diagnostics": {
             "r_hat": finite(model.diagnosis_.r_hat),
             "ess_bulk": finite(model.diagnosis_.ess_bulk),
@@ -32,7 +41,10 @@ def document(findings: "Findings") -> dict[str, Any]:
         "doubts": list(findings.task.doubts),
         "classes_at_random": classes_at_random(model, findings.task),
         "fit_gap": _fit_gap(model.fit_gap_),
-        "notes": {p.estimator: list(p.notes) for p in comparison.predictions},
+        "notes": [row for p in comparison.predictions for row in notes_of(p.notes, p.estimator)],
+        "prob_at_least": None,
+        "classes_until": None,
+        "open_set": None,
     }
     if findings.open_set is not None:
         numbers["open_set"] = _rates(*findings.open_set, findings.ci_prob)
@@ -59,18 +71,18 @@ def open_set_document(
     model: "OpenSetExtrapolator", task: "SourceTask", rates: "OpenSetPrediction", ci_prob: float
 ) -> dict[str, Any]:
     """Rates of open-set identification in the types of JSON."""
-    numbers = {**_facts(model), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
+    numbers = {**facts(model), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
     return {**numbers, "doubts": list(task.doubts)}
 
 
-def _facts(model: "FittedModel") -> dict[str, Any]:
+def facts(model: "FittedModel") -> dict[str, Any]:
     """Version, seed and task of a fit."""
     attributes = model.idata.attrs
     return {
         "version": attributes["modeling_interface_version"],
         "seed": json.loads(attributes["random_seed"]),
         "task": {
-            "task_kind": attributes["task_kind"],
+            "kind": attributes["task_kind"],
             "n_classes": int(attributes["n_classes"]),
             "n_test": int(attributes["n_test"]),
             "design_effect": float(attributes["design_effect"]),
@@ -87,7 +99,7 @@ def _rates(
         "rank": rates.rank,
         "predictions": records(by_limits(rates.summary(ci_prob, round_to="none"))),
         "pareto_k": finite(model.pareto_k_),
-        "notes": list(rates.notes),
+        "notes": notes_of(rates.notes, model.name),
     }
 
 
@@ -109,10 +121,29 @@ def _fit_gap(gap: Any) -> dict[str, float] | None:
     }
 
 
-def records(frame: Any) -> list[dict[str, Any]]:
-    """Rows of a data frame and its index: missing numbers are null."""
+def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Rows of a data frame and its index, or their columns of some names; null where missing."""
     flat = frame.reset_index()
+    flat = flat if names is None else flat.reindex(columns=names)
     return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
+
+
+def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:
+    """Rows of `score_trials` with the coverage at one level, which is no part of a key."""
+    level = f"coverage{100 * ci_prob:g}"
+    others = [n for n in scores if n.startswith("coverage") and n not in (level, f"{level}_se")]
+    kept = scores.drop(columns=others)
+    return records(kept.rename(columns={level: "coverage", f"{level}_se": "coverage_se"}))
+
+
+def notes_of(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:
+    """Notes as rows; the estimator is null where they are on all."""
+    return [{"estimator": estimator, "note": note} for note in notes]
+
+
+def listed(files: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Files as rows."""
+    return [{"name": name, "path": str(path)} for name, path in files.items()]
 
 
 def finite(value: float) -> float | None:

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from documented_json import conform
 
 from classex_bayes import cli
 
@@ -74,9 +75,15 @@ def embeddings(tmp_path, pilot):
 
 @pytest.fixture(scope="session")
 def strict():
-    """Read JSON as the standard has it, which knows no NaN."""
+    """Read JSON as the standard has it, which knows no NaN; a verb's is as documented."""
 
     def refuse(constant):
         raise AssertionError(f"{constant} is not JSON")
 
-    return lambda text: json.loads(text, parse_constant=refuse)
+    def read(text):
+        document = json.loads(text, parse_constant=refuse)
+        if "verb" in document:
+            conform(document)
+        return document
+
+    return read

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from helpers import paths
 
 import classex_bayes
 from classex_bayes.bayes import sampling
@@ -24,8 +25,8 @@ def test_a_sampler_that_diverges_is_told(run, embeddings, monkeypatch, strict):
     found = strict(out)
     problems = found["diagnostics"]["problems"]
     assert code == 3 and problems[-1].endswith("of 200 draws diverged")
-    assert "not converged: " in err and Path(found["files"]["figure"]).exists()
-    notes = found["notes"]["BayesianExtrapolator"]
+    assert "not converged: " in err and Path(paths(found)["figure"]).exists()
+    notes = [row["note"] for row in found["notes"]]
     assert {f"not converged: {problem}" for problem in problems} <= set(notes)
     assert 0 <= found["predictions"][0]["mean"] <= 1
 

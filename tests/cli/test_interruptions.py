@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from helpers import paths
 
 from classex_bayes.bayes import sampling
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -76,9 +77,9 @@ def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embedd
     )
     # The references are left out, so that the answer comes now.
     (row,) = found["predictions"]
-    kept = load(tmp_path / found["files"]["posterior"])
+    kept = load(tmp_path / paths(found)["posterior"])
     assert kept.predict(500).mean[500] == pytest.approx(row["mean"])
-    assert (tmp_path / found["files"]["figure"]).exists()
+    assert (tmp_path / paths(found)["figure"]).exists()
 
 
 def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings, few, monkeypatch):
@@ -87,7 +88,7 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
 
     monkeypatch.setattr("classex_bayes.plots.accuracy_plot.plot_accuracy", stop)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
-    assert code == 130 and list(strict(out)["files"]) == ["posterior"]
+    assert code == 130 and list(paths(strict(out))) == ["posterior"]
     assert "interrupted while the figure was written; what was finished is above" in err
 
 
@@ -178,7 +179,7 @@ def test_a_command_shows_the_posterior_without_the_references(
     found = strict(out)
     names = [row["estimator"] for row in found["predictions"]]
     assert code == 130 and names == ["BayesianExtrapolator", "ClassExReg(0.5)"]
-    assert set(found["files"]) == {"posterior", "figure"}
+    assert set(paths(found)) == {"posterior", "figure"}
     assert "interrupted after 2 of 3 estimators" in err
 
 
@@ -232,7 +233,7 @@ def test_the_back_test_command_shows_a_partial_table(
     go_on = stop_after(3)
     code, out, err = run("backtest", embeddings, *options)
     found = strict(out)
-    store = tmp_path / found["files"]["trials"]
+    store = tmp_path / paths(found)["trials"]
     assert code == 130
     assert "3 of 4 tasks; b/pilot-backtest.csv keeps what was finished; begun again" in err
     assert {row["n"] for row in found["rows"]} == {1, 2}
@@ -287,7 +288,7 @@ def test_ctrl_c_while_the_posterior_is_saved_waits(run, strict, embeddings, few,
 
     monkeypatch.setattr(storage, "save", pressed)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
-    assert code == 130 and "posterior" in strict(out)["files"]
+    assert code == 130 and "posterior" in paths(strict(out))
     assert "the posterior is being saved, please wait" in err
     assert "interrupted while the posterior was saved; what was finished is above" in err
 
@@ -301,7 +302,7 @@ def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, m
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", refuse)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", "--quiet", *few)
     found = strict(out)
-    assert code == 1 and found["files"] == {} and found["predictions"][0]["k"] == 500
+    assert code == 1 and paths(found) == {} and found["predictions"][0]["k"] == 500
     assert "cannot write to classex-bayes-results (Permission denied); the answer goes" in err
     assert "error: the figure could not be written" in err
 

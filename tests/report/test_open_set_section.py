@@ -70,7 +70,7 @@ def test_curves_are_those_of_the_plot(text, open_set, read_chart):
 
 def test_a_page_without_it_does_not_mention_it(written):
     text = written.read_text("utf-8")
-    assert "open_set" not in script(text, "numbers") and 'id="identification"' not in text
+    assert script(text, "numbers")["open_set"] is None and 'id="identification"' not in text
 
 
 def test_what_is_refused(fitted, open_set, pilot, tmp_path):

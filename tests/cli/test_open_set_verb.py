@@ -1,9 +1,10 @@
-"""`identify`: the numbers of the Python interface, and what it refuses."""
+"""`open-set`: the numbers of the Python interface, and what it refuses."""
 
 import re
 
 import numpy as np
 import pytest
+from helpers import paths
 
 import classex_bayes as cb
 from classex_bayes.bayes.storage import load
@@ -12,21 +13,25 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
 def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
     asked = "--k", "199,3000", "--fpir", "0.05", "--rank", "2", "--ci-prob", "0.8"
-    code, out, _ = run("identify", scores, *asked, "--json", *few)
+    code, out, _ = run("open-set", scores, *asked, "--json", *few)
     assert code == 0
     found = strict(out)
-    model = load(tmp_path / found["files"]["posterior"])
+    model = load(tmp_path / paths(found)["posterior"])
     assert isinstance(model, OpenSetExtrapolator)
     rates = model.predict([199, 3000], fpir=0.05, rank=2)
     rows = {(row["rate"], row["k"]): row for row in found["predictions"]}
-    assert len(rows) == 4 and found["rank"] == 2 and found["notes"] == list(rates.notes)
+    assert (
+        len(rows) == 4
+        and found["rank"] == 2
+        and [row["note"] for row in found["notes"]] == list(rates.notes)
+    )
     for (name, k), row in rows.items():
         draws = rates.rates[name].sel(k=k)
         assert row["mean"] == pytest.approx(draws.mean().item(), rel=1e-12)
         assert row["lower"] == pytest.approx(np.quantile(draws, 0.1), rel=1e-9)
         assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item(), rel=1e-12)
     assert found["task"]["n_classes"] == 200 and found["seed"] == 3 and found["doubts"] == []
-    assert (tmp_path / found["files"]["figure"]).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
     # The fit is that of Python with the same seed.
     arrays = np.load(tmp_path / scores)
     task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
@@ -36,7 +41,7 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
 
 
 def test_table(run, scores, few, tmp_path):
-    code, out, err = run("identify", scores, "--k", "3000", "--threshold", "-4.5", *few)
+    code, out, err = run("open-set", scores, "--k", "3000", "--threshold", "-4.5", *few)
     rates = load(tmp_path / "classex-bayes-results" / "scores-det.nc").predict(3000, threshold=-4.5)
     mean = rates.fpir.mean().item()
     assert code == 0 and re.search(rf"FPIR\W+3,000\W+-4.5\W+{mean:.3g}\W", out)
@@ -55,17 +60,17 @@ BAD = {
 
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
 def test_bad_settings_are_one_line(run, scores, few, options, message):
-    code, out, err = run("identify", scores, "--k", "500", *options, *few, "--quiet")
+    code, out, err = run("open-set", scores, "--k", "500", *options, *few, "--quiet")
     assert code == 2 and out == "" and len(err.splitlines()) == 1 and message in err
 
 
 def test_files_without_scores_are_one_line(run, few, tmp_path):
     ranks = np.arange(40) % 7 + 1
     np.savez(tmp_path / "ranks.npz", ranks=ranks, y=np.arange(40), n_classes=40)
-    for verb in (["identify"], ["report", "--out", "a.html"]):
+    for verb in (["open-set"], ["report", "--out", "a.html"]):
         options = "--k", "500", "--fpir", "0.01", "--quiet"
         code, out, err = run(*verb, "ranks.npz", *options, *few)
-        assert code == 2 and out == "" and "task: it was made from ranks" in err
+        assert code == 4 and out == "" and "task: it was made from ranks" in err
         assert len(err.splitlines()) == 1
 
 
@@ -74,7 +79,7 @@ def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
         raise RuntimeError("no fonts")
 
     monkeypatch.setattr("classex_bayes.plots.open_set_plot.plot_det", fail)
-    code, out, err = run("identify", scores, "--k", "500", "--fpir", "0.1", *few)
+    code, out, err = run("open-set", scores, "--k", "500", "--fpir", "0.1", *few)
     assert code == 1 and "FNIR" in out and "the figure could not be written (no fonts)" in err
     assert (tmp_path / "classex-bayes-results" / "scores-det.nc").exists()
 

@@ -1,70 +1,70 @@
-"""`classex-bayes identify`: open-set identification at a threshold."""
+"""`classex-bayes open-set`: identification at a threshold."""
 
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.analysis import identification, name_of, read, save_beside
-from classex_bayes.cli.console import (
-    NOT_CONVERGED,
-    NOT_WRITTEN,
-    Terminal,
-    parse_counts,
-    ready_folder,
-    warn_of_thousands,
+from classex_bayes.cli.analysis import (
+    ended,
+    name_of,
+    open_set_model,
+    path_in,
+    read,
+    save_beside,
+    written_lines,
 )
+from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
 from classex_bayes.cli.options import (
-    RESULTS,
     Counts,
     DataOptions,
+    FileOptions,
     Files,
     FitOptions,
-    Out,
-    OutputOptions,
     WantedFpir,
     with_options,
 )
 from classex_bayes.exceptions import DataError
-from classex_bayes.report.document import open_set_document
+from classex_bayes.report.document import listed, open_set_document
 
 
-@with_options(data=DataOptions(), fit=FitOptions(), output=OutputOptions())
-def identify(
+@with_options(data=DataOptions(), fit=FitOptions(), place=FileOptions())
+def open_set(
     *,
     files: Files,
     k: Counts,
     fpir: WantedFpir = None,
     threshold: Annotated[
         float | None,
-        typer.Option(help="Instead of --fpir: scores are accepted from it on, or distances to it."),
+        typer.Option(
+            metavar="SCORE",
+            help="Instead of --fpir: scores are accepted from it on, or distances to it.",
+        ),
     ] = None,
     rank: Annotated[
-        int, typer.Option(min=1, help="Length of the lists of candidates that FNIR is of.")
+        int, typer.Option(min=1, metavar="N", help="Length of the lists that FNIR is of.")
     ] = 1,
     data: DataOptions,
     fit: FitOptions,
-    out: Out = RESULTS,
-    output: OutputOptions,
+    place: FileOptions,
+    terminal: Terminal,
 ) -> None:
     """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps FPIR low."""
     if (fpir is None) == (threshold is None):
         found = "neither" if fpir is None else "both"
         raise DataError(f"--fpir, --threshold: expected one of them, found {found}")
-    terminal, counts = Terminal(output.quiet, output.as_json), parse_counts(k)
-    try:
-        ready_folder(out)
-    except (PermissionError, DataError) as error:
-        terminal.error(f"{error}; the answer goes to standard output")
+    counts = parse_counts(k)
+    figure = path_in(place, f"{name_of(files)}-det.png", terminal)
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     from classex_bayes.results import interval_settings
 
     level, _ = interval_settings(fit.ci_prob, None)
-    figure = out / f"{name_of(files)}-det.png"
-    with terminal.warnings_as_notes():
-        model = identification(task, fit)
-        rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
+    model = open_set_model(task, fit)
+    rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
+    written: dict[str, str] = {}
+    failures: list[str] = []
+    if figure is not None:
         written, failures = save_beside(model, figure)
         try:
             from classex_bayes.plots.open_set_plot import plot_det
@@ -77,17 +77,9 @@ def identify(
     for note in rates.notes:
         if note not in task.doubts:  # told when the file was read
             terminal.aside(f"note: {note}")
-    terminal.result(
-        _table(rates, level),
-        [f"{what} written to {where}" for what, where in written.items()],
-        {**open_set_document(model, task, rates, level), "files": written},
-    )
-    for failure in failures:
-        terminal.error(failure)
-    if failures:
-        raise typer.Exit(NOT_WRITTEN)
-    if model.diagnosis_.problems:
-        raise typer.Exit(NOT_CONVERGED)
+    numbers = {**open_set_document(model, task, rates, level), "files": listed(written)}
+    terminal.result(_table(rates, level), written_lines(written), numbers)
+    ended(model, failures, terminal)
 
 
 def _table(rates: Any, ci_prob: float) -> Table:

@@ -1,0 +1,199 @@
+"""The shell as a part of programs: streams, exit codes, JSON, no files; thin verbs and Python."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from documented_json import PAGE, conform, schemas, section
+from helpers import ANSWERED, random_scores
+from typer.main import get_command
+
+import classex_bayes as cb
+from classex_bayes import cli
+from classex_bayes.cli.exit_codes import ExitCode
+
+FIT = ["--draws", "200", "--chains", "2"]
+SMALL = {
+    "extrapolate": ["s.npz", "--k", "40,9000", "--target", "0.5", *FIT],
+    "compare": ["s.npz", "--k", "9000", *FIT],
+    "diagnose": ["s.npz"],
+    "plan": ["--k", "500", "--width", "0.3", "--classes", "50", "--n-pilots", "2", "--jobs", "1"],
+    "sensitivity": ["s.npz", "--k", "40,9000", *FIT],
+    "open-set": ["s.npz", "--k", "9000", "--fpir", "0.1", *FIT],
+    "backtest": ["s.npz", "--n-source", "20", "--k", "40", "--n-pilots", "2", "--draws", "100"],
+}
+NO_FILES = {"diagnose": [], "plan": [], "sensitivity": []}
+
+
+@pytest.fixture
+def task(tmp_path):
+    scores, y = random_scores(3, 40, 3, lead=2)
+    np.savez(tmp_path / "s.npz", scores=scores, y=y)
+    return cb.SourceTask.from_scores(scores, y)
+
+
+def verbs(command, name=""):
+    for key, verb in command.commands.items():
+        if hasattr(verb, "commands"):
+            yield from verbs(verb, f"{name}{key} ")
+        else:
+            yield f"{name}{key}", verb
+
+
+VERBS = dict(verbs(get_command(cli.app)))
+
+
+@pytest.mark.parametrize("verb", SMALL)
+def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb):
+    options = [*SMALL[verb], *NO_FILES.get(verb, ["--no-files"])]
+    code, out, err = run(verb, *options)
+    assert code in ANSWERED and "note" not in out and "Traceback" not in err
+    assert err
+    # Lines of a pipe have no frames, and none is cut.
+    assert not re.search("[╭─│┃━┏…]", out)
+    quiet = run(verb, *options, "--quiet")
+    assert quiet == (code, out, "")
+    again, text, err = run(verb, *options, "--quiet", "--json")
+    assert (again, err) == (code, "") and strict(text)["verb"] == verb
+    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
+
+
+def test_keys_do_not_depend_on_what_is_asked(run, strict, task):
+    """`strict` compares with the page."""
+    fit = ["s.npz", "--k", "40", "--no-files", "--json", "--draws", "60", "--chains", "2"]
+    plain = strict(run("extrapolate", *fit)[1])
+    asked = strict(run("extrapolate", *fit, "--metric", "mrr", "--ci-prob", "0.5")[1])
+    assert set(plain) == set(asked) and set(plain["predictions"][0]) == set(asked["predictions"][0])
+    with pytest.raises(AssertionError):
+        conform({name: value for name, value in plain.items() if name != "notes"})
+    with pytest.raises(AssertionError):
+        conform({**plain, "ci_prob": "0.89"})
+
+
+def test_the_page_has_the_json_of_every_verb():
+    assert set(schemas()) == set(VERBS)
+    for name, verb in VERBS.items():
+        assert "--json" in {option for setting in verb.params for option in setting.opts}, name
+
+
+def test_the_page_and_the_help_have_every_exit_code(run):
+    table = re.findall(r"^\| (\d+) \| (.+) \|$", section("Exit codes"), re.MULTILINE)
+    assert [(int(code), text) for code, text in table] == [(c.value, c.meaning) for c in ExitCode]
+    words = " ".join(run("--help")[1].split())
+    assert all(f"{code.value} {code.meaning}" in words for code in ExitCode)
+
+
+def test_options_stand_in_one_order():
+    """Any two options that two verbs share have the same order there."""
+    orders = [[s.opts[0] for s in verb.params] for verb in VERBS.values()]
+    pairs = {(a, b) for order in orders for i, a in enumerate(order) for b in order[i + 1 :]}
+    assert {(a, b) for a, b in pairs if (b, a) in pairs} == set()
+
+
+@pytest.mark.parametrize(
+    ("target", "required", "code", "is_met"), [(0.2, 0.9, 0, True), (0.9, 0.1, 5, False)]
+)
+def test_a_requirement_is_an_exit_code(run, strict, task, target, required, code, is_met):
+    options = ["s.npz", "--k", "40,400", "--target", target, "--draws", "500", "--chains", "4"]
+    found, out, err = run("extrapolate", *options, "--require", required, "--no-files", "--json")
+    answer = strict(out)
+    assert found == code and answer["required"] == {"probability": required, "is_met": is_met}
+    probabilities = [row["probability"] for row in answer["prob_at_least"]["predictions"]]
+    assert (min(probabilities) >= required) is is_met and "error" not in err
+
+
+def test_a_requirement_needs_a_target(run, task):
+    code, out, err = run("extrapolate", "s.npz", "--k", "40", "--require", "0.9")
+    assert (code, out) == (2, "") and err.startswith("error: --require: found 0.9 without --target")
+
+
+def test_files_that_are_replaced_are_told(run, task, tmp_path):
+    options = ["extrapolate", "s.npz", "--k", "40", "--draws", "50", "--chains", "1"]
+    assert "replaces" not in run(*options)[2]
+    err = run(*options)[2]
+    folder = os.path.join("classex-bayes-results", "s")
+    assert f"note: replaces {folder}.png, {folder}.nc" in err
+
+
+def test_a_reader_that_is_gone_ends_the_program_in_silence(task, tmp_path):
+    command = [sys.executable, "-W", "error", "-m", "classex_bayes", "diagnose", "s.npz", "-q"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    found = subprocess.run(
+        command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (found.returncode, found.stderr) == (ExitCode.READER_GONE, b"")
+
+
+def test_help_and_errors_have_no_frames_in_a_pipe(run):
+    for arguments in (["--help"], ["plan", "--help"], ["plan"], ["plan", "--k", "9", "--no"]):
+        code, out, err = run(*arguments)
+        assert code in (0, 2) and "Usage" in out + err and not re.search("[╭─│]", out + err)
+
+
+# Thin verbs
+
+
+def test_diagnose_is_the_library(run, strict, task, tmp_path):
+    report = cb.diagnose(task, random_seed=4)
+    code, out, _ = run("diagnose", "s.npz", "--seed", 4)
+    assert (code, out) == (0, f"{report!r}\n")
+    scores, y = random_scores(3, 40, 3, lead=-2)
+    np.savez(tmp_path / "bad.npz", scores=scores, y=y)
+    assert run("diagnose", "bad.npz")[0] == 0
+    code, out, _ = run("diagnose", "bad.npz", "--strict", "--json")
+    failed = [check["name"] for check in strict(out)["checks"] if check["passed"] is False]
+    assert code == 5 and "better than chance" in failed and not strict(out)["passed"]
+
+
+def test_plan_is_the_library(run, strict):
+    options = ["--k", "1e3", "--guess", "100=0.9", "--excludes", "0.9", "--classes", "50,100"]
+    options += ["--repeats", "1", "--n-pilots", "3", "--seed", "2", "--ci-prob", "0.8", "--jobs", 1]
+    code, out, _ = run("plan", *options, "--json")
+    found, settings = strict(out), {"n_pilots": 3, "random_seed": 2, "ci_prob": 0.8, "n_jobs": 1}
+    expected = cb.plan({100: 0.9}, 1000, excludes=0.9, classes=[50, 100], repeats=[1], **settings)
+    assert code == 0 and [row["reached"] for row in found["designs"]] == [None, None]
+    for name in expected.table:
+        np.testing.assert_allclose([row[name] for row in found["designs"]], expected.table[name])
+    assert found["advice"] == expected.advice and found["width"] is None
+
+
+def test_plan_from_a_pilot(run, strict, task):
+    code, out, err = run("plan", "s.npz", *SMALL["plan"], "--json")
+    accuracy = strict(out)["accuracy"]["mean"]
+    assert code == 0 and 0.05 < accuracy < task.accuracy(40)[0] and "SourceTask: 40 classes" in err
+
+
+WRONG = {
+    "two k": (["--k", "9,99", "--width", "0.1"], "--k: expected one number of classes, found 9,99"),
+    "nothing": (["--k", "9"], "--width, --excludes: expected one of them or both"),
+    "guess": (["--k", "9", "--width", "0.1", "--guess", "100:0.9"], "--guess: expected K=ACCURACY"),
+    "both": (["s.npz", "--k", "9", "--width", "0.1", "--guess", "9=0.9"], "--guess: found beside"),
+    "word": (["--k", "9", "--excludes", "luck"], "excludes: "),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
+def test_plans_that_make_no_sense_are_one_line(run, task, options, message):
+    code, out, err = run("plan", *options)
+    assert (code, out) == (2, "") and err.startswith(f"error: {message}") and err.count("\n") == 1
+
+
+def test_sensitivity_is_the_library(run, strict, task):
+    code, out, _ = run("sensitivity", "s.npz", "--k", "40,900", *FIT, "--seed", 5, "--json")
+    model = cb.BayesianExtrapolator().fit(
+        task, draws=200, chains=2, random_seed=5, progressbar=False
+    )
+    expected, rows = cb.sensitivity(model, [40, 900]), strict(out)["rows"]
+    assert code in ANSWERED and strict(out)["sentences"] == list(expected.sentences)
+    for name in ("mean", "prior", "likelihood_pull"):
+        np.testing.assert_allclose([row[name] for row in rows], expected.table[name])
+
+
+def test_the_page_shows_commands_that_exist():
+    for verb in re.findall(r"^(?:\t)?classex-bayes ([\w-]+)", PAGE, re.MULTILINE):
+        assert verb in {name.split()[0] for name in VERBS}
