@@ -48,8 +48,8 @@ class Diagnosis:
     def __repr__(self) -> str:
         """Verdict, then the numbers that are defined.
 
-        They are those of predictions. `arviz_stats.summary` has those of the parameters, which may
-        differ between chains that agree on the law.
+        They are those of predictions, the first rows of `arviz_stats.summary`. Its other rows are
+        parameters, which may differ between chains that agree on the law.
         """
         if self.independent:
             return "; ".join(self.problems) or "independent of each other"
@@ -66,7 +66,7 @@ class Diagnosis:
 
 def diagnosed_classes(n_classes: int) -> IntArray:
     """Numbers of classes whose predictions must have converged: 1, 10 and 100 times k1."""
-    return np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K)
+    return np.unique(np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K))
 
 
 def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
@@ -97,10 +97,10 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
     elif np.isnan(r_hat):
         problems.append("all draws are the same")
     if r_hat > _LARGEST_R_HAT:
-        problems.append(f"r_hat is {r_hat:.4f}, above {_LARGEST_R_HAT}")
+        problems.append(f"r_hat of predictions is {r_hat:.4f}, above {_LARGEST_R_HAT}")
     if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:
         problems.append(
-            f"the effective sample size is {min(bulk, tail):.0f}, below "
+            f"the effective sample size of predictions is {min(bulk, tail):.0f}, below "
             f"{_SMALLEST_ESS_PER_CHAIN * chains}"
         )
     if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:

@@ -1,20 +1,22 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import how_many, one_of, seed_sequence
+from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
+from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
-from classex_bayes.bayes.fitted import SampledModel, checked_tasks
+from classex_bayes.bayes.fitted import SampledModel, built, checked_tasks
 from classex_bayes.bayes.idata import (
     class_group,
     log_likelihood_group,
     predictive_group,
     split_weights,
     task_groups,
+    with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import (
@@ -23,7 +25,7 @@ from classex_bayes.bayes.model.likelihoods import (
     PooledData,
     PowerData,
 )
-from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
 from classex_bayes.bayes.pooling import SHARED, pooled_groups
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -31,10 +33,14 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.results.notes import Note
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import RandomSeed
+from classex_bayes.typing import ClassCounts, RandomSeed
+
+if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
+    import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior()
 _BY_CLASS = "ranks_by_class"  # its group in `idata`
@@ -149,7 +155,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
         nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
             Sampler. nutpie takes the log density of `classex_bayes.bayes.model.accelerated`,
             compiled once on a machine (that of your own prior: once in a process); others compile
-            at every fit.
+            at every fit. The last two need the extra `samplers`.
         cores : int, optional
             Chains to run at the same time; as many as there are processors by default.
         progressbar : bool
@@ -163,6 +169,8 @@ class BayesianExtrapolator(SampledModel, LawModel):
         ------
         DataError
             The likelihood needs ranks and the task has accuracies alone; bad settings.
+        ImportError
+            The sampler is not installed; the message says how to install it.
         Interrupted
             A `KeyboardInterrupt` while sampling. The model is fitted to the draws so far, if there
             are any, and its predictions say so.
@@ -177,15 +185,58 @@ class BayesianExtrapolator(SampledModel, LawModel):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
-        one_of(shared, SHARED, "shared")
-        tasks, prior = checked_tasks(task), checked_prior(self.prior)
         seeds = seed_sequence(random_seed)
-        data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
+        tasks, prior, data, tree = self._prior_and_data(task, shared)
         tree.attrs["likelihood"] = self.likelihood
         most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
         if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
             tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
         return self._sample(tasks, prior, data, tree, settings, seeds)
+
+    def build(
+        self, task: SourceTask | Sequence[SourceTask], *, shared: str = "nothing"
+    ) -> "pm.Model":
+        """Build the PyMC model of a task, before any fit.
+
+        Parameters
+        ----------
+        task : SourceTask or sequence of SourceTask
+            As for `fit`.
+        shared : {"nothing", "classes", "instances"}
+            As for `fit`.
+
+        Returns
+        -------
+        pymc.Model
+            Parameters of the prior, the deterministic "weights" (knot), and the observed data:
+            "loss_histogram" (bin) or "whitened_accuracy" (direction). After `fit`, the attribute
+            `model` is that of the fitted task.
+
+        Raises
+        ------
+        DataError
+            As for `fit`.
+
+        Examples
+        --------
+        >>> import pymc as pm
+        >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+        >>> model = BayesianExtrapolator(MixturePrior(deviation=0)).build(task)
+        >>> prior = pm.sample_prior_predictive(100, model=model, random_seed=1)
+        >>> prior["prior_predictive"]["loss_histogram"].sizes["draw"]
+        100
+        """
+        _, prior, data, tree = self._prior_and_data(task, shared)
+        return built(prior, data, tree)
+
+    def _prior_and_data(
+        self, task: SourceTask | Sequence[SourceTask], shared: str
+    ) -> tuple[tuple[SourceTask, ...], Prior, LikelihoodData, xr.DataTree]:
+        """Checked tasks and prior, data of the likelihood, and their groups."""
+        one_of(shared, SHARED, "shared")
+        tasks, prior = checked_tasks(task), checked_prior(self.prior)
+        data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
+        return tasks, prior, data, tree
 
     @classmethod
     def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
@@ -232,8 +283,9 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Returns
         -------
         DataTree
-            Groups prior (parameters), prior_mixture (weights) and prior_predictive (loss_histogram
-            over bins, accuracy over k); added to `idata` too where the fitted task was used.
+            Groups prior (parameters, and the expected accuracy on 1, 10 and 100 times k1 classes),
+            prior_mixture (weights) and prior_predictive (loss_histogram over bins, accuracy over
+            k); added to `idata` too where the fitted task was used.
         """
         from classex_bayes.bayes.model.graph import prior_draws
 
@@ -247,15 +299,69 @@ class BayesianExtrapolator(SampledModel, LawModel):
             data, tree = task_groups(task, prior.basis, self.likelihood)
             rng = np.random.default_rng(seed_sequence(random_seed))
         drawn = prior_draws(prior, data, n_draws, rng)
+        law = MixtureLaw(prior.basis, drawn["weights"].values)
         groups = {
-            **split_weights(drawn, "prior"),
-            "prior_predictive": predictive_group(
-                drawn["weights"], tree, MixtureLaw(prior.basis, drawn["weights"].values), rng
-            ),
+            **split_weights(drawn, descriptions_of(prior), "prior"),
+            "prior_predictive": predictive_group(drawn["weights"], tree, law, rng),
         }
+        name, description = self._predicted
+        if name not in groups["prior"]:
+            k = diagnosed_classes(int(tree.attrs["n_classes"]))
+            coords = {dim: drawn[dim] for dim in SAMPLE_DIMS}
+            accuracy = xr.DataArray(law.expected(k), coords | {"k": k}, (*SAMPLE_DIMS, "k"), name)
+            groups["prior"] = with_predictions(groups["prior"], accuracy, description)
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
         return xr.DataTree.from_dict(groups)
+
+    def predict_prior(
+        self,
+        k: ClassCounts,
+        task: SourceTask | None = None,
+        *,
+        draws: int = 1000,
+        random_seed: RandomSeed = None,
+    ) -> Extrapolation:
+        r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`; no fit is needed.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, 2..10^12.
+        task : SourceTask, optional
+            Its k1 decides which k are far beyond; the fitted task by default.
+        draws : int
+            Number of draws.
+        random_seed : int, SeedSequence or None
+            As for `sample_prior_predictive`.
+
+        Returns
+        -------
+        Extrapolation
+            In one chain.
+
+        Raises
+        ------
+        NotFittedError
+            No task, and the model has no draws.
+        DataError
+            k is not a whole number in 2..10^12.
+
+        Examples
+        --------
+        >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+        >>> prior = BayesianExtrapolator().predict_prior([50, 500], task, random_seed=1)
+        >>> bool(prior.mean[500] < prior.mean[50])
+        True
+        """
+        counts = class_counts(k)
+        tree = self.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
+        weights = tree["prior_mixture"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot")
+        law = MixtureLaw((self.prior_ if task is None else self.prior).basis, weights.values)
+        n_classes = int(self.idata.attrs["n_classes"]) if task is None else task.n_classes
+        return Extrapolation.from_draws(
+            counts, law.expected(counts), f"prior of {self.name}", "credible", n_classes
+        )
 
     def compute_log_likelihood(self) -> xr.DataTree:
         """Pointwise log-likelihood by class, so that leaving one out leaves a class out.

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from classex_bayes.bayes.convergence import (
     diagnosed_classes,
     sampling_notes,
 )
+from classex_bayes.bayes.idata import EXPECTED_ACCURACY, row_of, with_predictions
 from classex_bayes.bayes.integrity import seal
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.provenance import describe_prior, prior_of, provenance
@@ -55,6 +56,13 @@ def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
     return tasks
 
 
+def built(prior: Prior, data: Any, tree: xr.DataTree) -> "pm.Model":
+    """PyMC model of a prior and data, with the coordinates of `tree`, which has their groups."""
+    from classex_bayes.bayes.model.graph import build_model
+
+    return build_model(prior, data, row_of(data, tree))
+
+
 def part_of(tree: xr.DataTree, place: str) -> xr.DataTree:
     """The `idata` of a model inside that of another."""
     part = tree[place]
@@ -71,6 +79,8 @@ class FittedModel(Parameters, ABC):
     _tree: xr.DataTree
     _tasks: tuple[SourceTask, ...]
     _fitted_parameters: dict[str, Any]
+    # Name and description of the prediction whose draws stand beside those of the parameters.
+    _predicted: ClassVar[tuple[str, str]] = "accuracy", EXPECTED_ACCURACY
     _is_unpickled = False  # whether the tasks are copies of those of the fit
 
     @classmethod
@@ -111,6 +121,11 @@ class FittedModel(Parameters, ABC):
             tree.attrs["doubts"] = json.dumps(notes_on(tasks))
         self._tree, self._tasks, self._is_unpickled = tree, tasks, False
         self._fitted_name, self._fitted_parameters = self.name, self.get_params()
+        draws = tree["posterior"].to_dataset()
+        name, description = self._predicted
+        if name not in draws:
+            predicted = self._draws_at(diagnosed_classes(self._n_classes))
+            tree["posterior"] = xr.DataTree(with_predictions(draws, predicted, description))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Remember that the tasks are copies, which are compared by their data."""
@@ -201,21 +216,18 @@ class FittedModel(Parameters, ABC):
         Returns
         -------
         DataFrame
-            As of `arviz_stats.summary`. A model that is made of others has their rows below its
-            own, the name of each in front.
+            As of `arviz_stats.summary(model.idata)`. A model that is made of others has their rows
+            below its own, the name of each in front.
 
         Notes
         -----
         Predictions may have converged where parameters have not: the two groups of a
         `MixturePrior` can change places, so that chains settle on different parameters of the same
         law. The verdict in the model's text therefore judges the predictions alone, and its r_hat
-        is the largest of their rows.
+        is the largest of their rows, which come first.
         """
         prob, kind = interval_settings(ci_prob, ci_kind)
-        predicted = self._draws_at(diagnosed_classes(self._n_classes))
-        draws = self._tree["posterior"].to_dataset().assign({str(predicted.name): predicted})
-        tree = xr.DataTree.from_dict({"posterior": draws})
-        table = arviz_summary(tree, ci_prob=prob, ci_kind=kind)
+        table = arviz_summary(self._require("_tree"), ci_prob=prob, ci_kind=kind)
         parts = self._parts()
         if not parts:
             return table
@@ -446,9 +458,7 @@ class SampledModel(MixtureModel):
     @cached_property
     def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
-        from classex_bayes.bayes.model.graph import build_model
-
-        return build_model(self.prior_, self.data_)
+        return built(self.prior_, self.data_, self._require("_tree"))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the PyMC model out, which can be built again but not pickled."""

@@ -1,7 +1,7 @@
 """Groups of `idata` beside the draws: data, constants, predictive draws, log-likelihoods."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import xarray as xr
 
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
+    Likelihood,
     LikelihoodData,
     PooledData,
     PowerData,
@@ -34,25 +35,63 @@ SIBLINGS = "siblings"
 # coordinate such as k_task numbers the tasks.
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
 _NUMBERS = {f"{row}_task" for row in ROWS}
+# What a variable is, wherever it stands.
+_BINS = "number of instances in each bin of losses; a bin is named by its largest loss"
+_WEIGHTS = "weights of the knots t: D(u) is the sum of w Phi((Phi^-1(u) - t) / h)"
+EXPECTED_ACCURACY = "expected accuracy on k classes: 1, 10 and 100 times k1"
+_DESCRIPTIONS = {
+    BernsteinData.observed: _BINS,
+    PowerData.observed: "accuracies in directions in which their noise is standard normal",
+    "accuracy": "average test accuracy on k of the tested classes",
+    "weights": _WEIGHTS,
+    "matrix": "its product with the weights is the expectation of the data",
+    "design_effect": "instances that hold as much information as one independent instance",
+    "weight": "weight of each task in the log-likelihood",
+    "n_classes": "number of tested classes of each task",
+    "n_test": "number of test instances of each task",
+    "class_task": "task of each class",
+}
 
 
-def split_weights(draws: xr.Dataset, group: str = "posterior") -> dict[str, xr.Dataset]:
-    """Groups of the parameters and of the mixture weights.
+def described(data: xr.Dataset, descriptions: Mapping[str, str] = _DESCRIPTIONS) -> xr.Dataset:
+    """The data, with the attribute "description" of each variable.
+
+    Variables come in the order of the descriptions, those that have none last.
+    """
+    known = [name for name in descriptions if name in data.data_vars]
+    names = [*known, *(name for name in data.data_vars if name not in known)]
+    ordered = data[names].assign_attrs(data.attrs)
+    texts = {name: ordered[name].assign_attrs(description=descriptions[name]) for name in known}
+    return ordered.assign(texts)
+
+
+def split_weights(
+    draws: xr.Dataset, descriptions: Mapping[str, str], group: str = "posterior"
+) -> dict[str, xr.Dataset]:
+    """Groups of the parameters, which have descriptions, and of the mixture weights.
 
     There are as many weights as knots, and they follow from the parameters; in a group of their own
     they do not drown these in tables and plots of ArviZ.
     """
-    return {group: draws.drop_vars(["weights", "knot"]), MIXTURE[group]: draws[["weights"]]}
+    parameters = described(draws.drop_vars("weights"), descriptions)
+    return {group: parameters, MIXTURE[group]: described(draws[["weights"]])}
+
+
+def with_predictions(draws: xr.Dataset, predicted: xr.DataArray, description: str) -> xr.Dataset:
+    """Draws of the parameters behind those of a prediction (chain, draw, k)."""
+    first = predicted.assign_attrs(description=description).to_dataset()
+    return first.assign(draws.data_vars).assign_attrs(draws.attrs)
 
 
 def mixture_group(law: MixtureLaw) -> xr.Dataset:
     """Group of the mixture weights (chain, draw, knot) that says on which basis they are."""
     chain, draw = map(np.arange, law.weights.shape[:2])
-    return xr.Dataset(
+    weights = xr.Dataset(
         {"weights": ((*SAMPLE_DIMS, "knot"), law.weights)},
         coords={"chain": chain, "draw": draw, "knot": law.basis.knots},
         attrs={"bandwidth": law.basis.bandwidth},
     )
+    return described(weights)
 
 
 def basis_of(tree: xr.DataTree) -> RadialBasis:
@@ -127,7 +166,9 @@ def data_groups(
         {"matrix": ((row, "knot"), data.matrix), "design_effect": task.design_effect()},
         coords={dim: coords[dim] for dim in (row, "knot")},
     )
-    tree = xr.DataTree.from_dict({"observed_data": observed, "constant_data": constant})
+    tree = xr.DataTree.from_dict(
+        {"observed_data": described(observed), "constant_data": described(constant)}
+    )
     tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
     if task.designed is not None and task.designed.design.is_grouped:
         present = float(task.instance_weight @ task.designed.weighted.met.present)
@@ -143,6 +184,12 @@ def task_size(task: SourceTask) -> dict[str, Any]:
         "n_test": task.n_test,
         "design_effect": task.design_effect(),
     }
+
+
+def row_of(data: Likelihood, tree: xr.DataTree) -> NumberArray | None:
+    """Coordinate of the data in the group observed_data, for a model that PyMC builds."""
+    observed = tree["observed_data"].to_dataset()
+    return observed[data.rows].values if data.rows in observed.indexes else None
 
 
 def dependence_of(tree: xr.DataTree) -> AnswerDependence:
@@ -196,7 +243,7 @@ def predictive_group(
         histograms = [part.replicates(weights.values, rng) for part in data.parts]
         group[data.observed] = (("chain", "draw", "bin"), np.concatenate(histograms, axis=-1))
     present = {name: row for name, row in rows.items() if row.dims[0] in group.dims}
-    return group.assign_coords({**coords, **present})
+    return described(group.assign_coords({**coords, **present}))
 
 
 def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
@@ -209,7 +256,7 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
         counts.append(np.pad(histogram, ((0, 0), (0, N_BINS - histogram.shape[1]))))
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
         numbers += [number] * classes.size
-    return xr.Dataset(
+    group = xr.Dataset(
         {
             BernsteinData.observed: (("class", BernsteinData.rows), np.concatenate(counts)),
             "class_task": ("class", numbers),
@@ -217,6 +264,7 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
         coords={"class": _labels(names)},
         attrs={"named": int(all(task.classes is not None for task in tasks))},
     )
+    return described(group)
 
 
 def _labels(names: list[Any]) -> NumberArray:
@@ -255,7 +303,8 @@ def log_likelihood_group(
     elif len(data.parts) > 1:
         task_numbers["class_task"] = ("class", number)
     coords = {name: weights[name].values for name in ("chain", "draw")}
-    return xr.Dataset(
+    group = xr.Dataset(
         {data.observed: (("chain", "draw", "class"), joint)},
         coords={**coords, "class": labels, **task_numbers},
     )
+    return described(group, {data.observed: "log-likelihood of the instances of each class"})

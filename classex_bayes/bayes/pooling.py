@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import nnls
 
-from classex_bayes.bayes.idata import ROWS, SIBLINGS, data_groups
+from classex_bayes.bayes.idata import ROWS, SIBLINGS, data_groups, described
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
@@ -71,8 +71,10 @@ def pooled_groups(
     }
     tree = xr.DataTree.from_dict(
         {
-            "observed_data": joint,
-            "constant_data": fixed.assign({name: ("task", v) for name, v in sizes.items()}),
+            "observed_data": described(joint),
+            "constant_data": described(
+                fixed.assign({name: ("task", v) for name, v in sizes.items()})
+            ),
         }
     )
     siblings = [json.loads(tree.attrs[SIBLINGS]) for tree in trees if SIBLINGS in tree.attrs]

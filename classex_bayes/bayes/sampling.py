@@ -16,8 +16,8 @@ from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
-from classex_bayes.bayes.model.priors import Prior
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.bayes.model.priors import Prior, descriptions_of
+from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
@@ -75,6 +75,9 @@ def sample_posterior(
     if settings.nuts_sampler == "nutpie":
         tree, interrupted = draw_by_nutpie(prior, data, settings, seed)
     else:
+        if settings.nuts_sampler != "pymc":
+            use = f"nuts_sampler={settings.nuts_sampler!r}"
+            require_extra("samplers", use, settings.nuts_sampler)
         import pymc as pm
 
         from classex_bayes.bayes.model.graph import build_model
@@ -94,9 +97,8 @@ def sample_posterior(
                 compute_convergence_checks=False,
             )
     posterior = tree["posterior"].to_dataset()
-    drawn = xr.DataTree.from_dict(
-        {**split_weights(posterior), "sample_stats": tree["sample_stats"].to_dataset()}
-    )
+    groups = split_weights(posterior, {**descriptions_of(prior), **data.descriptions})
+    drawn = xr.DataTree.from_dict({**groups, "sample_stats": tree["sample_stats"].to_dataset()})
     weights = posterior["weights"]
     lengths = weights.notnull().all("knot").sum("draw").values
     if lengths.size < settings.chains or np.any(lengths < settings.draws):

@@ -15,7 +15,7 @@ from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes, enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.fitted import FittedModel, part_of
-from classex_bayes.bayes.idata import task_groups, task_size
+from classex_bayes.bayes.idata import described, task_groups, task_size
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -277,7 +277,7 @@ class StackedExtrapolator(FittedModel):
         accuracy = stacked.predict(diagnosed_classes(task.n_classes)).draws
         tree = xr.DataTree.from_dict(
             {
-                "posterior": accuracy.to_dataset(),
+                "posterior": described(accuracy.to_dataset(), dict([self._predicted])),
                 "observed_data": first.idata["observed_data"].to_dataset(),
                 "stacking": xr.Dataset.from_dataframe(stacked.table.rename_axis("model")),
             }

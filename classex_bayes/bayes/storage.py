@@ -12,7 +12,7 @@ from classex_bayes.arguments import file_path
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import MIXTURE, split_weights
 from classex_bayes.bayes.integrity import is_of_first_layout, refuse_changed, refuse_unsound
-from classex_bayes.bayes.model.priors import Prior
+from classex_bayes.bayes.model.priors import MixturePrior, Prior
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.whole_files import read_tree
 
@@ -143,7 +143,9 @@ def _convert_first_layout(tree: xr.DataTree) -> None:
     """Bring a file of the first layout to the form of today."""
     for group in MIXTURE:
         if group in tree.children and "weights" in tree[group]:
-            for part, draws in split_weights(tree[group].to_dataset(), group).items():
+            for part, draws in split_weights(
+                tree[group].to_dataset(), MixturePrior.descriptions, group
+            ).items():
                 tree[part] = xr.DataTree(draws)
     attributes: dict[Any, Any] = tree.attrs
     attributes["estimator"] = "BayesianExtrapolator"

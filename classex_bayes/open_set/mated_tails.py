@@ -14,11 +14,13 @@ import numpy as np
 import xarray as xr
 from scipy.special import betaincc, expit, logit
 
+from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
 from classex_bayes.bayes.tails.scale_choice import loss_bounds
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
+    TAIL_PARAMETERS,
     law_outside,
     on_grid_by_row,
     tail_law_with_error,
@@ -33,7 +35,8 @@ _LOG_P = np.linspace(-60.0, -1e-3, 6000)
 _COARSE = 0.2  # step of depths of instances that share a cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
-_NAMES = "level", "slope", "look_alikes", "tail_error"
+_NAMES = tuple(TAIL_PARAMETERS)
+_DECLINE = "how fast the chance to be nearer falls inwards, for instances without a depth"
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +179,8 @@ class MatedTails:
             "losses": (("bound", "instance"), self.bounds),
         }
         drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
-        return xr.Dataset(drawn), xr.Dataset(instances)
+        parameters = described(xr.Dataset(drawn), {**TAIL_PARAMETERS, "decline": _DECLINE})
+        return parameters, xr.Dataset(instances)
 
     @classmethod
     def of_groups(cls, drawn: xr.Dataset, instances: xr.Dataset, wrong: WrongTails) -> Self:

@@ -21,7 +21,7 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.bayes.convergence import conclude, diagnosis_of_independent
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import task_size
+from classex_bayes.bayes.idata import described, task_size
 from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
@@ -49,6 +49,10 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DET_ENDS = 0.9, 1e-5
 _MOST_UNKNOWN = 0.01  # share of the true classes of which a threshold does not tell
+_OBSERVED = {
+    "true_score": "score of each instance for its true class",
+    "best_wrong_score": "best score of each instance for a wrong class",
+}
 _USUAL_FPIR = 0.01  # at k1, of the rates in a summary
 _WRONG, _NONMATED = "wrong", "nonmated"
 
@@ -135,6 +139,7 @@ class OpenSetExtrapolator(FittedModel):
 
     plot = PlotMethod("plot_det")
     plot_threshold = PlotMethod("plot_threshold")
+    _predicted = "fnir", "FNIR on k classes at the threshold whose mean FPIR at k1 is 1%"
 
     def __init__(
         self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.35
@@ -238,13 +243,13 @@ class OpenSetExtrapolator(FittedModel):
         return self
 
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
-        super()._keep(tree, tasks)
         wrong = nonmated = WrongTails.stored(tree, _WRONG)
         if _NONMATED in tree.children:
             nonmated = WrongTails.stored(tree, _NONMATED)
         instances = tree["mated"].to_dataset()
         mated = MatedTails.of_groups(tree["posterior"].to_dataset(), instances, wrong)
         self._rates = RatesAtThresholds(mated, nonmated)
+        super()._keep(tree, tasks)
 
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
@@ -277,7 +282,8 @@ class OpenSetExtrapolator(FittedModel):
         nearest = tasks[0].nearest_classes
         lowest = float(nearest.scores[np.isfinite(nearest.scores)].min())
         values = {"true_score": nearest.true, "best_wrong_score": nearest.scores[:, 0]}
-        return xr.Dataset({name: ("instance", np.maximum(x, lowest)) for name, x in values.items()})
+        floored = {name: ("instance", np.maximum(x, lowest)) for name, x in values.items()}
+        return described(xr.Dataset(floored), _OBSERVED)
 
     @property
     def _scale(self) -> DistanceScale:
@@ -291,7 +297,7 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of both calibrations."""
-        return self._require("_tree")["posterior"].to_dataset()
+        return self._require("_tree")["posterior"].to_dataset().drop_dims("k")
 
     @property
     def scale_(self) -> str:

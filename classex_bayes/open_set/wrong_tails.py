@@ -8,7 +8,7 @@ differs between probes, and a calibration in halves of the enrolled classes how 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import xarray as xr
@@ -31,7 +31,12 @@ _COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for some pr
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below, 1 - p is 1
 _ENDED = 0.01  # share of the lists that may end before a threshold that is sought
-_PARAMETERS = "level", "slope", "shape", "spread"
+_PARAMETERS = {
+    "level": "log of the number of near wrong scores, beside that of power laws of the distance",
+    "slope": "how fast wrong scores thin out towards the probe; 1 for power laws",
+    "shape": "shape of the law of their depths; 0 for an exponential law",
+    "spread": "factor of the differences between probes",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +278,7 @@ class WrongTails:
 
     def store(
         self, tree: xr.DataTree, name: str, shape: tuple[int, int]
-    ) -> dict[str, tuple[list[str], FloatArray]]:
+    ) -> dict[str, tuple[Any, ...]]:
         """Put groups of probes and draws into `idata`; return parameters for its posterior.
 
         Draws have the `shape` (chains, draws).
@@ -300,8 +305,8 @@ class WrongTails:
         tree[f"{name}_draws"] = xr.DataTree(xr.Dataset(draws, {"threshold": self.grid}))
         columns = np.column_stack([self.parameters, self.spread]).T
         return {
-            f"{name}_{parameter}": (SAMPLE_DIMS, values.reshape(shape))
-            for parameter, values in zip(_PARAMETERS, columns, strict=True)
+            f"{name}_{parameter}": (SAMPLE_DIMS, values.reshape(shape), {"description": text})
+            for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
         }
 
     @classmethod

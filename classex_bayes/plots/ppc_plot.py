@@ -11,7 +11,6 @@ from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
 from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated, replicated_classes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import plot_accuracy
@@ -149,7 +148,7 @@ def plot_prior_predictive(
     n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
     if k is None:
         k = log_spaced(2, _FARTHEST * n_classes, _N_K)
-    predictions = [prior_accuracy(model, k, task, draws=draws, random_seed=random_seed)]
+    predictions = [model.predict_prior(k, task, draws=draws, random_seed=random_seed)]
     if task is None or (model.is_fitted and model.task is task):
         predictions.append(model.predict(k))
     return plot_accuracy(

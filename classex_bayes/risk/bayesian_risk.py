@@ -1,13 +1,13 @@
 """BayesianRisk: posterior of the risk on more classes, for any cost of each confusion."""
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
-from classex_bayes.bayes.fitted import SampledModel
-from classex_bayes.bayes.idata import task_size
+from classex_bayes.bayes.fitted import SampledModel, built
+from classex_bayes.bayes.idata import described, task_size
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import takes_one_task
@@ -21,6 +21,9 @@ from classex_bayes.risk.risk_likelihood import (
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
+
+if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
+    import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 
@@ -95,6 +98,8 @@ class BayesianRisk(SampledModel):
     True
     """
 
+    _predicted = "risk", "average risk on k classes: 1, 10 and 100 times k1"
+
     def __init__(self, cost: Any, prior: Prior = _DEFAULT_PRIOR, monotone: bool = False) -> None:
         self.cost = cost
         self.prior = prior
@@ -147,12 +152,39 @@ class BayesianRisk(SampledModel):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
+        prior, data, tree = self._prior_and_data(task)
+        return self._sample((task,), prior, data, tree, settings, seed_sequence(random_seed))
+
+    def build(self, task: SourceTask) -> "pm.Model":
+        """Build the PyMC model of a task, before any fit.
+
+        Parameters
+        ----------
+        task : SourceTask
+            Made from scores or embeddings.
+
+        Returns
+        -------
+        pymc.Model
+            Parameters of the prior and of the relative cost, the deterministic "weights" (knot),
+            and the observed losses and risks.
+
+        Raises
+        ------
+        DataError
+            As for `fit`.
+        """
+        return built(*self._prior_and_data(task))
+
+    def _prior_and_data(
+        self, task: SourceTask
+    ) -> tuple[Prior, RiskData | MonotoneRiskData, xr.DataTree]:
+        """Prior, data of the likelihood, and their groups."""
         cost, prior = cost_matrix(self.cost, task), checked_prior(self.prior)
         kind = MonotoneRiskData if truth_value(self.monotone, "monotone") else RiskData
         observed = ObservedRisk.of(task, cost)
         data = kind.of(task, observed, prior.basis)
-        tree = _groups(task, observed, data, cost)
-        return self._sample((task,), prior, data, tree, settings, seed_sequence(random_seed))
+        return prior, data, _groups(task, observed, data, cost)
 
     @classmethod
     def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
@@ -246,12 +278,23 @@ class BayesianRisk(SampledModel):
         return self._by_draw(steps @ bumps.T, "conditional_risk", "u", levels)
 
 
+_OBSERVED = {
+    "risk": "average test risk on k of the tested classes",
+    "error": "average error rate on k of the tested classes",
+}
+_CONSTANT = {
+    "cost": "cost of predicting one class where another is true",
+    "largest_cost": "the unit of costs in the likelihood",
+}
+
+
 def _observed_group(observed: ObservedRisk) -> xr.Dataset:
     """Error rates and risks, in the units of the costs."""
-    return xr.Dataset(
+    group = xr.Dataset(
         {"risk": ("k", observed.largest * observed.risk), "error": ("k", observed.error)},
         coords={"k": observed.k},
     )
+    return described(group, _OBSERVED)
 
 
 def _groups(
@@ -272,7 +315,7 @@ def _groups(
     tree = xr.DataTree.from_dict(
         {
             "observed_data": _observed_group(observed),
-            "constant_data": constant,
+            "constant_data": described(described(constant), _CONSTANT),
             "likelihood_data": xr.Dataset(likelihood),
         }
     )

@@ -1,5 +1,6 @@
 """Data of a task for the model of the risk, and their likelihood."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,6 +19,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 N_SIZES = 12
+OBSERVED = "observed_risk"  # in the PyMC model; draws of the risk are called "risk"
 # Directions whose variance is below this share of the largest are noise. Relative costs change
 # little with k and few errors say what they are, so of them less is kept than of risks.
 _SMALLEST_DIRECTION = {"relative": 1e-2, "risk": 1e-3}
@@ -106,6 +108,11 @@ class RiskData(Likelihood):
 
     kind: ClassVar[str] = "risk"
     rows: ClassVar[str] = "bin"
+    descriptions: ClassVar[Mapping[str, str]] = {
+        "cost_level": "log odds of the relative cost of an error, at its mean",
+        "cost_sd": "how much these log odds vary with the rank",
+        "cost_z": "standard normal coefficients of how they vary",
+    }
     matrix: FloatArray  # this and the next two as in `BernsteinData`
     counts: FloatArray
     design_effect: float
@@ -148,13 +155,14 @@ class RiskData(Likelihood):
         BernsteinData.register(data, weights)
         level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
         sd = pm.HalfNormal("cost_sd", 1.0)
-        z = pm.Normal("cost_z", 0.0, 1.0, shape=_N_FUNCTIONS)
+        pm.modelcontext(None).add_coord("cost_function", range(_N_FUNCTIONS))
+        z = pm.Normal("cost_z", 0.0, 1.0, dims="cost_function")
         logit = level + sd * pt.dot(data["functions"], z)
         relative = data["smallest"] + (1 - data["smallest"]) * pt.sigmoid(logit)
         errors = pt.cumsum(weights)
         ratio = pt.dot(data["bump_risk"], errors * relative) / pt.dot(data["bump_risk"], errors)
         expected = pt.dot(data["whitened_error"], ratio)
-        pm.Normal("risk", expected, 1.0, observed=data["whitened_risk"])
+        pm.Normal(OBSERVED, expected, 1.0, observed=data["whitened_risk"])
 
     def relative_cost(self, posterior: Any) -> FloatArray:
         """Draws of the relative cost of an error on the knots: shape (chain, draw, m)."""
@@ -173,6 +181,9 @@ class MonotoneRiskData(Likelihood):
 
     kind: ClassVar[str] = "monotone risk"
     rows: ClassVar[str] = "direction"
+    descriptions: ClassVar[Mapping[str, str]] = {
+        "cost_level": "log odds of the relative cost of an error"
+    }
     matrix: FloatArray  # (12, m): T times `element_risk`
     whitened_risk: FloatArray  # (12,): T AvTestRisk
     smallest: float  # relative cost of an error
@@ -198,7 +209,7 @@ class MonotoneRiskData(Likelihood):
         level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
         relative = data["smallest"] + (1 - data["smallest"]) * pt.sigmoid(level)
         expected = relative * pt.dot(data["matrix"], pt.cumsum(weights))
-        pm.Normal("risk", expected, 1.0, observed=data["whitened_risk"], dims="direction")
+        pm.Normal(OBSERVED, expected, 1.0, observed=data["whitened_risk"], dims="direction")
 
     def relative_cost(self, posterior: Any) -> FloatArray:
         """Draws of the relative cost: shape (chain, draw, 1), the same at every knot."""

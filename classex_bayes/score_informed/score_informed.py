@@ -11,7 +11,7 @@ from scipy.special import expit
 from classex_bayes.arguments import number, seed_sequence
 from classex_bayes.bayes.convergence import sampling_notes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import task_groups
+from classex_bayes.bayes.idata import described, task_groups
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
@@ -24,7 +24,7 @@ from classex_bayes.bayes.tails.scale_choice import (
     loss_bounds,
     why_no_tails,
 )
-from classex_bayes.bayes.tails.tail_calibration import DEPTHS, on_grid, tail_sample
+from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS, on_grid, tail_sample
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.estimators.base import takes_one_task
@@ -205,6 +205,7 @@ class ScoreInformedExtrapolator(LawModel):
             "tail_error": tail_error,
         }
         drawn = xr.Dataset({name: (SAMPLE_DIMS, x.reshape(shape)) for name, x in values.items()})
+        drawn = described(drawn, TAIL_PARAMETERS)
         _, tree = task_groups(task, law.basis, "auto")
         tree[HELD_OUT] = xr.DataTree(table.group())
         tree.attrs.update(pareto_k=posterior.pareto_k, **scale.attributes)
@@ -261,7 +262,7 @@ class ScoreInformedExtrapolator(LawModel):
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of the calibration, or of the model of the ranks."""
-        return self._require("_tree")["posterior"].to_dataset()
+        return self._require("_tree")["posterior"].to_dataset().drop_dims("k")
 
     @property
     def scale_(self) -> str | None:
@@ -278,7 +279,8 @@ def _with_depths(tree: xr.DataTree, nearest: NearestClasses, scale: DistanceScal
     """The group observed_data with the number of instances at each depth."""
     depth = depths_of(nearest, scale)
     counts = on_grid(depth[depth > 0], 1.0, DEPTHS)
-    return tree["observed_data"].to_dataset().assign(depth_counts=("depth", counts))
+    text = {"description": "number of instances at each depth in the local tails"}
+    return tree["observed_data"].to_dataset().assign(depth_counts=("depth", counts, text))
 
 
 def _contradiction(task: SourceTask, law: MixtureLaw) -> list[str]:

@@ -39,9 +39,9 @@ def test_independent_draws_are_good():
 @pytest.mark.parametrize(
     ("draws", "problem"),
     [
-        (ELSEWHERE, "r_hat is "),
+        (ELSEWHERE, "r_hat of predictions is "),
         (np.zeros((4, 100)), "all draws are the same"),
-        (np.repeat(np.arange(4.0)[:, None], 100, axis=1), "r_hat is "),
+        (np.repeat(np.arange(4.0)[:, None], 100, axis=1), "r_hat of predictions is "),
         (noise(chains=1), "a single chain cannot show whether it converged"),
         (noise(draws=1), "1 draws in each chain are too few to diagnose"),
         (noise(draws=3), "3 draws in each chain are too few to diagnose"),
@@ -68,7 +68,11 @@ def test_slow_mixing():
 def test_every_chain_must_bring_a_hundred_effective_draws(chains, draws, limit):
     # Independent draws: as many effective ones as there are.
     problems = convergence_of(tree_of(noise(chains, draws))).problems
-    too_few = [problem for problem in problems if problem.startswith("the effective sample size")]
+    too_few = [
+        problem
+        for problem in problems
+        if problem.startswith("the effective sample size of predictions")
+    ]
     assert [problem.endswith(f", below {limit}") for problem in too_few] == [True] * (limit > 0)
 
 

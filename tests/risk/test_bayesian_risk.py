@@ -257,7 +257,7 @@ def test_density_of_monotone_risks(plane):
     cost = np.where(cost > 0, 0.25 + 0.5 * cost, 0)
     data = MonotoneRiskData.of(task, ObservedRisk.of(task, cost), BASIS)
     model = build_model(PRIOR, data)
-    density = model.compile_logp(vars=[model["risk"]], jacobian=False, mode="FAST_COMPILE")
+    density = model.compile_logp(vars=[model["observed_risk"]], jacobian=False, mode="FAST_COMPILE")
     outputs = model.replace_rvs_by_values([model["weights"]])
     weights = model.compile_fn(
         outputs, inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore"

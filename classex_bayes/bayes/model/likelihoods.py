@@ -4,7 +4,7 @@ All are linear in the weights: a fixed matrix times w gives the expectation of t
 imported where a graph is built, since a fit does without it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -29,6 +29,7 @@ class Likelihood:
 
     kind: ClassVar[str]
     rows: ClassVar[str]  # dimension along which the data lie
+    descriptions: ClassVar[Mapping[str, str]] = {}  # of parameters that the likelihood adds
 
     def padded(self) -> Self:
         """Return the same data in the shape that one compiled model serves."""

@@ -26,6 +26,13 @@ from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, held
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
+# Parameters of a fit, and what they are.
+TAIL_PARAMETERS = {
+    "level": "c: level of log p, the chance of a wrong class to be nearer; 0 for power laws",
+    "slope": "b: how fast log p falls with the depth; 1 for power laws",
+    "look_alikes": "share of the instances that have look-alikes",
+    "tail_error": "error of the slope where losses do not tell",
+}
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
 _N_SPLITS = 4

@@ -19,7 +19,6 @@ from classex_bayes.bayes.checks.replicates import (
     replicated_classes,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.predict.prior_accuracy import prior_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError, NotFittedError
@@ -270,8 +269,8 @@ def test_a_pool_is_checked_task_by_task(fit, small_task):
 
 def test_prior_accuracy_without_and_with_a_fit(fitted, pilot):
     fresh = BayesianExtrapolator()
-    prior = prior_accuracy(fresh, [200, 2000], pilot.task, draws=400, random_seed=4)
-    same = prior_accuracy(fitted, [200, 2000], draws=400, random_seed=4)
+    prior = fresh.predict_prior([200, 2000], pilot.task, draws=400, random_seed=4)
+    same = fitted.predict_prior([200, 2000], draws=400, random_seed=4)
     assert_array_equal(prior.accuracy, same.accuracy)
     assert prior.accuracy.shape == (1, 400, 2) and prior.n_classes == 200
     assert prior.estimator == "prior of BayesianExtrapolator"
@@ -283,6 +282,4 @@ def test_prior_accuracy_without_and_with_a_fit(fitted, pilot):
 
 def test_prior_accuracy_needs_a_size():
     with pytest.raises(NotFittedError), warnings.catch_warnings():
-        prior_accuracy(BayesianExtrapolator(), 10)
-    with pytest.raises(DataError, match="model: "):
-        prior_accuracy(None, 10)
+        BayesianExtrapolator().predict_prior(10)

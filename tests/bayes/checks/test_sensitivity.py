@@ -119,6 +119,8 @@ def test_every_model_can_be_asked(fitted_curve, fitted_dirichlet):
 @pytest.mark.parametrize(
     ("prior", "likelihood", "pulls", "diagnosis"),
     [
+        (0.045, 0.3, (1.0, -1.0), "at the threshold"),
+        (0.055, 0.3, (1.0, -1.0), "at the threshold"),
         (0.04, 0.3, (1.0, -1.0), "data decide"),
         (0.1, 0.2, (0.3, -0.3), "prior matters"),
         (0.1, 0.2, (0.8, 0.8), "prior matters"),
@@ -130,7 +132,7 @@ def test_every_model_can_be_asked(fitted_curve, fitted_dirichlet):
     ],
 )
 def test_diagnoses(prior, likelihood, pulls, diagnosis):
-    row = {"prior": prior, "likelihood": likelihood}
+    row = {"prior": prior, "likelihood": likelihood, "prior_mcse": 0.004}
     row |= {"prior_pull": pulls[0], "likelihood_pull": pulls[1]}
     assert _diagnosis(row, 0.05) == diagnosis
 

@@ -12,7 +12,7 @@ from nutpie.compile_pymc import CompiledPyMCModel
 from classex_bayes.bayes.model.accelerated import density
 from classex_bayes.bayes.model.accelerated.whitening import LogDensity, maxima
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.model.priors import FUNCTION, KNOT, DirichletPrior, MixturePrior
 from classex_bayes.typing import FloatArray
 
 _sample = nutpie.sample
@@ -157,7 +157,7 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
         return modes.beside_one(rng) if modes else start + rng.uniform(-1, 1, start.size)
 
     return CompiledPyMCModel(
-        dims={"weights": ("knot",)},
+        dims={"weights": (KNOT,), "gamma": (KNOT,), "z": (FUNCTION,)},
         reparameterized_names=[name for name in free if name.endswith("__")],
         compiled_logp_func=density.log_density_for_nutpie,
         compiled_expand_func=density.expand_for_nutpie,
@@ -176,7 +176,8 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
         _n_dim=start.size,
         _shapes=shapes,
         _coords={
-            "knot": pd.Index(prior.basis.knots),
+            KNOT: pd.Index(prior.basis.knots),
+            FUNCTION: pd.RangeIndex(shapes.get("z", (0,))[0]),
             "unconstrained_parameter": pd.Index(places),
         },
     )

@@ -1,0 +1,96 @@
+"""The page on ArviZ and PyMC: its examples run one after the other, and its statements hold."""
+
+import re
+import warnings
+from pathlib import Path
+
+import arviz as az
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import classex_bayes as cb
+
+PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def names():
+    """Names of the page after its last example; the plots that it names are left out."""
+    namespace = {"__name__": "page"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of NumPy functions that numba calls
+        for number, code in enumerate(EXAMPLES):
+            exec(compile(code, f"example {number}", "exec"), namespace)
+    return namespace
+
+
+def test_groups_are_those_of_the_table(names):
+    model = names["model"]
+    model.sample_prior_predictive(draws=50)
+    model.sample_posterior_predictive()
+    model.predict(100)
+    table = PAGE[PAGE.index("| group") : PAGE.index("The 121 weights")]
+    rows = re.findall(r"^\| (`.+?) \|", table, flags=re.M)
+    groups = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert groups == set(model.idata.children)
+    assert model.idata["mixture"].sizes["knot"] == 121
+
+
+def test_summary_shows_accuracies_and_parameters(names):
+    model = names["model"]
+    table = az.summary(model.idata)
+    accuracies = [f"accuracy[{k}]" for k in (100, 1000, 10_000)]
+    parameters = ["mu", "tau", "share", "separation", "imbalance", "tail", "sigma"]
+    assert table.index.tolist() == [*accuracies, *parameters, *(f"z[{i}]" for i in range(9))]
+    r_hat = az.rhat(model.idata)["accuracy"].values
+    assert model.diagnosis_.r_hat == pytest.approx(r_hat.max())
+    for group in ("posterior", "prior", "mixture", "observed_data", "constant_data"):
+        for name, values in model.idata[group].data_vars.items():
+            assert len(values.attrs["description"]) > 10, name
+
+
+def test_sensitivities_of_accuracies_are_those_of_the_package(names):
+    found = az.psense_summary(names["model"].idata, round_to=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.exceptions.ExtrapolationWarning)
+        table = cb.sensitivity(names["model"], [100, 1000, 10_000]).table
+    for group in ("prior", "likelihood"):
+        rows = found.loc[[f"accuracy[{k}]" for k in table.index], group]
+        assert_allclose(rows.astype(float), table[group], rtol=1e-6)
+
+
+def test_a_left_out_class_is_one_observation(names):
+    loo = az.loo(names["model"].idata, pointwise=True)
+    assert loo.n_data_points == 100 and float(loo.pareto_k.max()) < loo.good_k
+    weights = az.compare(
+        {name: names[name].idata for name in ("model", "two_parameters")}, round_to="none"
+    )["weight"]
+    assert weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("plot", ["plot_forest", "plot_prior_posterior", "plot_ppc_dist"])
+def test_plots_of_arviz_take_the_model_as_it_is(names, plot):
+    figure = getattr(az, plot)(names["model"].idata, backend="none")
+    assert "figure" in figure.viz.children or figure.viz
+
+
+def test_what_pymc_builds_is_what_is_fitted(names):
+    drawn, fitted = names["drawn"], names["model"].idata
+    parameters = set(fitted["posterior"].data_vars) - {"accuracy"}
+    assert parameters | {"weights"} == set(drawn["prior"].data_vars)
+    for group, name in (("prior", "z"), ("prior_predictive", "loss_histogram")):
+        last = drawn[group][name].dims[-1]
+        of_fit = {"prior": "posterior", "prior_predictive": "observed_data"}[group]
+        assert_array_equal(drawn[group][last], fitted[of_fit][last])
+    means = drawn["prior"]["weights"].values[0] @ cb.MixturePrior().basis.accuracy([100]).T
+    expected = names["fresh"].predict_prior(100, names["task"], random_seed=2).accuracy
+    spread = np.hypot(means.std() / 10, float(expected.std()) / np.sqrt(1000))
+    assert abs(means.mean() - float(expected.mean())) < 4 * spread
+
+
+def test_a_prior_of_ones_own_says_what_its_parameters_are(names):
+    tree = names["own"].sample_prior_predictive(names["task"], draws=5, random_seed=1)
+    assert list(tree["prior"].data_vars) == ["accuracy", "centre", "skew", "scale"]
+    assert tree["prior"]["centre"].attrs["description"] == "location of Z"
