@@ -1,5 +1,6 @@
 """Sensitivity of the accuracy at each number of classes to the prior and to the data."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -233,10 +234,12 @@ def _jackknife_error(accuracy: xr.DataArray, log_prior: xr.DataArray) -> xr.Data
     )
     draws = draws.drop_vars(SAMPLE_DIMS).rename(sample="draw").expand_dims("chain")
     left_out = []
-    for left in range(block.max() + 1):
-        kept = draws.isel(draw=block != left)
-        groups = {"posterior": kept[["accuracy"]], "log_prior": kept[["log_prior"]]}
-        left_out.append(psense(xr.DataTree.from_dict(groups), group="prior")["accuracy"])
+    with warnings.catch_warnings():  # of few draws, which the sensitivity itself warns of
+        warnings.simplefilter("ignore", UserWarning)
+        for left in range(block.max() + 1):
+            kept = draws.isel(draw=block != left)
+            groups = {"posterior": kept[["accuracy"]], "log_prior": kept[["log_prior"]]}
+            left_out.append(psense(xr.DataTree.from_dict(groups), group="prior")["accuracy"])
     values = xr.concat(left_out, "block")
     return values.std("block") * np.sqrt(len(left_out) - 1)
 
