@@ -186,3 +186,13 @@ def test_a_real_interruption_keeps_the_draws():
     whose, which = found.stdout.splitlines()
     # A chain that lags far behind is left out.
     assert whose == "Interrupted True True" and which in ("1 True", "2 True")
+
+
+@pytest.mark.parametrize("sampler", ["numpyro", "blackjax"])
+def test_a_sampler_that_is_not_installed_says_what_to_install(
+    fit, small_task, monkeypatch, sampler
+):
+    monkeypatch.setitem(sys.modules, sampler, None)
+    wanted = rf"nuts_sampler='{sampler}' needs {sampler}: pip install \"classex-bayes\[samplers\]"
+    with pytest.raises(ImportError, match=wanted):
+        fit(small_task(), nuts_sampler=sampler)

@@ -8,7 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from scipy.stats import norm
 
-from classex_bayes.bayes.checks.sensitivity import Sensitivity, _diagnosis, sensitivity
+from classex_bayes.bayes.checks.sensitivity import (
+    Sensitivity,
+    _diagnosis,
+    _jackknife_error,
+    sensitivity,
+)
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import data_of
 from classex_bayes.bayes.model.priors import MixturePrior
@@ -91,6 +96,23 @@ def test_sensitivities_are_arviz(fitted):
     for group in ("prior", "likelihood"):
         expected = arviz_stats.psense(tree, group=group)["accuracy"]
         assert_allclose(found.table[group], expected, rtol=1e-6)
+
+
+def test_the_error_of_a_sensitivity_is_its_scatter_over_draws():
+    found, errors = [], []
+    for seed in range(25):
+        draws = np.random.default_rng(seed).normal(0.55, 0.03, (2, 500))
+        dims = ("chain", "draw")
+        accuracy = xr.DataArray(draws[..., None], dims=(*dims, "k"), name="accuracy")
+        accuracy = accuracy.assign_coords(chain=range(2), draw=range(500), k=[10])
+        prior = xr.DataArray(norm.logpdf(draws, 0.5, PRIOR), dims=dims, name="prior")
+        prior = prior.assign_coords(chain=range(2), draw=range(500))
+        tree = {"posterior": accuracy.to_dataset(), "log_prior": prior.to_dataset()}
+        value = arviz_stats.psense(xr.DataTree.from_dict(tree), group="prior")["accuracy"]
+        found.append(float(value[0]))
+        errors.append(float(_jackknife_error(accuracy, prior)[0]))
+    # The standard deviation of 25 values is known to a seventh.
+    assert np.mean(errors) == pytest.approx(np.std(found, ddof=1), rel=0.45)
 
 
 def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
