@@ -47,10 +47,12 @@ def refuse_unread(values: Any, name: str) -> None:
 
 
 def with_labels(values: Any) -> Any:
-    """Values of xarray that have coordinates, as a frame or series of pandas; others as they are.
+    """Values of xarray that have coordinates, and tables of Arrow, as pandas has them.
 
-    So they are read by the labels of their rows and columns, like those of pandas.
+    So they are read by the labels of their rows and columns. Other values stay as they are.
     """
+    if hasattr(values, "column_names") and hasattr(values, "to_pandas"):
+        return values.to_pandas()
     if isinstance(values, xr.DataArray) and values.indexes and values.ndim in (1, 2):
         return values.to_pandas()
     return values
