@@ -7,6 +7,7 @@ serves the folder.
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def build(site: Path) -> int:
     """Build the pages, with warnings as errors."""
     folder = site / classex_bayes.__version__
     failed = main(["-W", "-n", "-q", "-c", str(ROOT / "docs"), str(ROOT), str(folder)])
+    shutil.rmtree(site / "jupyter_execute", ignore_errors=True)  # notebooks, which were not run
     if not failed:
         index(site)
     return failed
