@@ -297,7 +297,7 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of both calibrations."""
-        return self._require("_tree")["posterior"].to_dataset().drop_dims("k")
+        return self._require("_tree")["posterior"].to_dataset().drop_dims("k", errors="ignore")
 
     @property
     def scale_(self) -> str:
