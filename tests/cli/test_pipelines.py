@@ -120,10 +120,11 @@ def test_files_that_are_replaced_are_told(run, task, tmp_path):
 
 def test_a_reader_that_is_gone_ends_the_program_in_silence(task, tmp_path):
     command = [sys.executable, "-W", "error", "-m", "classex_bayes", "diagnose", "s.npz", "--json"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reader, writer = os.pipe()
     os.close(reader)
     found = subprocess.run(
-        command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, check=False
+        command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, env=buffered, check=False
     )
     os.close(writer)
     assert found.returncode == ExitCode.READER_GONE and b"rror" not in found.stderr
