@@ -15,7 +15,8 @@ import numpy as np
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _SIZE = (8.0, 5.5)  # inches
 _WIDE = (11.0, 4.8)
-_NARROW, _SMALL = 5.0, 0.75  # inches of a figure with small letters in its legend, and their size
+_NARROW = 5.0  # inches of a figure with small letters
+_SMALL_LEGEND, _SMALL_TITLE = 7.5, 9.0  # points of the largest of them
 _LEGEND = {"frameon": False, "handlelength": 3.0}
 _GAPS = 3  # around mark and name in matplotlib's legend, in heights of its letters
 _BELOW = "classex-bayes"  # id of our legend below the axes
@@ -127,7 +128,8 @@ class _Matplotlib(PlotLibrary):
 
     def title(self, text: str, target: Any) -> dict[str, Any]:
         narrow = target.get_figure(root=True).get_figwidth() < _NARROW
-        size = _points("axes.titlesize") * (_SMALL if narrow else 1)
+        size = _points("axes.titlesize")
+        size = min(size, _SMALL_TITLE) if narrow else size
         room = _ROUNDED * 72 * target.get_window_extent().width / target.figure.dpi
         lines = [_narrow(line, room, size) for line in text.split("\n")]
         return {"text": self.literal("\n".join(lines)), "size": size}
@@ -161,8 +163,9 @@ class _Matplotlib(PlotLibrary):
             "scatteryoffsets": [0.5],
             **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
         }
-        letter = _points("legend.fontsize") * (_SMALL if small else 1)
+        letter = _points("legend.fontsize")
         if small:
+            letter = min(letter, _SMALL_LEGEND)
             settings |= {"fontsize": letter, "handlelength": 2.0, "labelspacing": 0.3}
         within = 72 * axes.get_window_extent().width / figure.dpi
         width = _ROUNDED * (72 * figure.get_figwidth() if below else within)

@@ -19,7 +19,7 @@ from classex_bayes.typing import ClassCounts, IntArray
 TRUTH, BEST_WRONG = "truth", "best wrong score of the pilot"
 _RATES = "fpir", "fnir"
 _VISUALS = "ci_band", "mean", "best_wrong", "truth"
-_N_THRESHOLDS, _N_RATES = 30, 40
+_N_THRESHOLDS, _N_RATES = 30, 100
 _SMALLEST = 1e-6  # rates below it are not told apart on a logarithmic axis
 
 
@@ -213,7 +213,7 @@ def plot_threshold(
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
         at = np.full(2, limit), np.array([lowest, 1.0]), rate
         chart.line(BEST_WRONG, *at, visual="best_wrong", linestyle="C2")
-    title = f"Rates at a threshold, from {rates.n_classes:,} source classes"
+    title = f"Rates from {rates.n_classes:,} source classes"
     accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     return chart.labelled(title, x_label, "FPIR", _fnir(best)).draw(
