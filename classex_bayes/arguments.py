@@ -1,4 +1,4 @@
-"""Checks of single arguments: each takes a value and its name, and returns what the package uses.
+"""Checks of single arguments: each takes a value and its name, and returns the checked value.
 
 An error names the argument, says what was found and what is expected.
 """
@@ -33,14 +33,16 @@ def as_array(values: Any, name: str) -> Any:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise DataError(f"{name}: rows have different lengths") from None
+        raise DataError(
+            f"{name}: found rows of different lengths, expected equal lengths"
+        ) from None
     if array.dtype == np.float64 and not hasattr(values, "dtype"):
         _refuse_rounded_items(values, array, name)
     return array
 
 
 def _refuse_rounded_items(values: Any, array: FloatArray, name: str) -> None:
-    """Raise where lists hold whole numbers beyond 2^53 beside real ones."""
+    """Raise if lists contain whole numbers beyond 2^53 together with real numbers."""
     if not np.any(np.abs(array) >= frames.EXACT_INTEGERS):
         return
     for item in np.asarray(values, dtype=object).ravel():
@@ -61,14 +63,14 @@ def as_numeric(values: Any, name: str) -> Any:
 
 
 def numeric_type(array: Any, name: str) -> None:
-    """Raise where an array does not hold real numbers of a native type."""
+    """Raise if an array does not contain real numbers of a native type."""
     if array.dtype.kind not in "fiu":
         raise DataError(
             f"{name}: expected real numbers, found an array of type {array.dtype}; "
             "convert it with np.asarray(..., dtype=float)"
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        raise DataError(f"{name}: at most double precision, found {array.dtype}")
+        raise DataError(f"{name}: expected at most double precision, found {array.dtype}")
 
 
 def as_matrix(values: Any, name: str) -> Any:
@@ -95,7 +97,7 @@ def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
 
 
 def truth_value(value: Any, name: str) -> bool:
-    """True or False, and nothing that merely counts as such."""
+    """True or False; other values that Python treats as true or false are refused."""
     if not isinstance(value, bool | np.bool_):
         raise DataError(f"{name}: expected True or False, found {value!r}")
     return bool(value)
@@ -122,7 +124,7 @@ def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
 def number(value: Any, name: str, smallest: float, whole: bool) -> float:
     """Return one finite number of at least `smallest`."""
     if isinstance(value, np.floating):
-        value = float(value)  # the largest of doubles has no place in narrower kinds
+        value = float(value)  # the largest double does not fit into narrower types
     real = is_real(value) and smallest <= value <= sys.float_info.max
     if not (real and (not whole or value == int(value))):
         kind = "whole number" if whole else "number"
@@ -131,7 +133,7 @@ def number(value: Any, name: str, smallest: float, whole: bool) -> float:
 
 
 def how_many(value: Any, name: str, smallest: int = 1) -> int:
-    """Return how many are to be made, one after the other and all kept."""
+    """Return the number of objects to be made, all of which are kept."""
     if number(value, name, smallest, whole=True) > _MOST:
         raise DataError(f"{name}: expected at most {_MOST}, found {value!r}")
     return int(value)
@@ -209,7 +211,7 @@ def finite_matrix(values: Any, name: str) -> FloatArray:
 def numbers(
     values: Any, name: str, expected: str, holds: Callable[..., BoolArray], size: int | None = None
 ) -> FloatArray:
-    """One or more finite numbers on which `holds` is true, in words `expected`: shape (size,)."""
+    """Finite numbers that satisfy `holds`, described by `expected`: shape (size,)."""
     array = np.atleast_1d(as_numeric(values, name)).astype(float)
     if array.ndim != 1 or array.size != (max(array.size, 1) if size is None else size):
         wanted = "" if size in (None, 1) else f"{size} "
@@ -245,6 +247,6 @@ def positive(value: Any, name: str) -> float:
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is a real number; True and False are none."""
+    """Whether a value is a real number; True and False are not."""
     kinds = int | float | np.integer | np.floating
     return isinstance(value, kinds) and not isinstance(value, bool)

@@ -14,11 +14,11 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 class DataError(ValueError):
-    """An argument does not have the form the function needs; the message says which and where."""
+    """An argument is not as the function expects; the message says which one and where."""
 
 
 def no_such_file(path: Path) -> DataError:
-    """The error to raise where a file to read is missing."""
+    """Error for a missing input file."""
     return DataError(f"{path}: there is no such file")
 
 
@@ -27,28 +27,28 @@ class NotFittedError(RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Long work was interrupted; what had been finished by then is in `partial`.
+    """A long computation was interrupted; `partial` contains the finished part.
 
     Attributes
     ----------
     partial : object
-        A model with the draws so far, a back-test or table of the tasks so far; None where nothing
-        was finished.
+        Model with the draws so far, or back-test or table of the tasks so far; None if nothing was
+        finished.
     """
 
     def __init__(self, message: str, partial: Any = None) -> None:
         super().__init__(message)
         self.partial = partial
         if partial is not None:
-            self.add_note("what is finished is the attribute `partial` of this exception")
+            self.add_note("the attribute `partial` of this exception contains the finished part")
 
 
 class Interruptions:
     """Ctrl-C within a `with`: the first stops the work, and later ones wait for what follows it.
 
-    Those that come while `held` wait as well and are told so on standard error; `late` says that
-    one of them is still to be answered. Nothing changes outside the main thread, or where another
-    handler has been set.
+    Interruptions while `held` wait as well, and a message on standard error says so. `late` says
+    that one of them has not been handled yet. Nothing changes outside the main thread, or if
+    another handler has been set.
     """
 
     def __init__(self, waiting: str) -> None:
@@ -79,7 +79,7 @@ class Interruptions:
 
 @contextmanager
 def interrupted_whole(what: str) -> Iterator[None]:
-    """Pass on an interruption of a part without what the part had, which is no answer to `what`."""
+    """Raise an interruption of a part without its `partial`, which is not a result of `what`."""
     try:
         yield
     except Interrupted:
@@ -100,15 +100,15 @@ def require_extra(extra: str, use: str, *modules: str) -> None:
 
 
 class DataWarning(UserWarning):
-    """The data of a fit are probably not what they should be, such as scores of the wrong sign."""
+    """The data of a fit are probably faulty, such as scores of the wrong sign."""
 
 
 class ExtrapolationWarning(UserWarning):
-    """A prediction lies so far beyond the observed classes that the prior decides it."""
+    """A prediction is so far beyond the observed classes that the prior dominates it."""
 
 
 class ConvergenceWarning(UserWarning):
-    """The sampler's diagnostics say that the posterior draws should not be trusted yet."""
+    """The sampler's diagnostics show that the posterior draws are not reliable yet."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -21,7 +21,7 @@ _LONGEST_VALUE = 60
 _MOST_DECIMALS = 2  # of percentages near 0% and 100%
 _SMALLEST_CHANCE = 0.001  # that some thousand draws can tell from 0
 _PICTURE = 260, 64
-# Outside of notebooks tables have no form at all, and in old pages not even the colour around them.
+# Outside notebooks tables have no style, and old pages do not even pass on the text colour.
 _CLASS = "classex-bayes"
 _STYLE = (
     f"<style>.{_CLASS} table{{border-collapse:collapse;margin:.3em 0;color:inherit;font-size:1em}}"
@@ -33,9 +33,9 @@ _FEWEST_POINTS = 3
 
 @dataclass(frozen=True)
 class Display:
-    """Parts of a result that are shown: header, HTML of a `picture`, table and notes below it.
+    """Parts of a displayed result: header, HTML of a `picture`, table and notes below it.
 
-    Numbers in the table have `decimals` digits, text is shown as it is; `index` shows the index.
+    Numbers in the table have `decimals` digits. Text is shown as it is. `index` shows the index.
     """
 
     header: str
@@ -105,7 +105,7 @@ def html_block(header: str, *parts: str, notes: tuple[str, ...] = ()) -> str:
 
 
 def html_facts(facts: Mapping[str, str]) -> str:
-    """Table of names and what is to be said of them."""
+    """Table of names and facts about them."""
     rows = (
         f'<tr><th class="text">{escape(name)}</th><td class="text">{escape(fact)}</td></tr>'
         for name, fact in facts.items()
@@ -132,7 +132,7 @@ def call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> s
 
 
 def same(value: Any, default: Any) -> bool:
-    """Whether two values of a parameter are the same; two arrays are if they are one object."""
+    """Whether two parameter values are the same. Arrays are the same if they are one object."""
     if value is default:
         return True
     try:
@@ -207,7 +207,7 @@ DECIMALS = Numerals(decimal, decimal_range, decimal_places)
 
 
 def chance(probability: float) -> str:
-    """Return a probability from draws, which cannot tell 0 and 1 from what is nearer than 0.1%.
+    """Return a probability from draws, which cannot distinguish values within 0.1% of 0 or 1.
 
     >>> chance(0.0), chance(0.004), chance(0.25), chance(1.0)
     ('below 0.1%', '0.4%', '25%', 'above 99.9%')

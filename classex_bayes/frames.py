@@ -1,6 +1,6 @@
 """Frames and series of pandas and polars, and the arrays that they hold.
 
-Objects of polars are known by where their types come from, so that polars is never imported.
+Polars objects are recognised by the module of their type, so polars is never imported.
 """
 
 from typing import Any
@@ -28,11 +28,11 @@ def is_frame(values: Any) -> bool:
 
 
 def refuse_unread(values: Any, name: str) -> None:
-    """Raise where values are no frame or array yet: plans, collections, rows with labels apart."""
+    """Raise if values are not yet a frame or array, such as lazy frames and xarray data sets."""
     if isinstance(values, xr.Dataset | xr.DataTree):
         raise DataError(
-            f"{name}: expected an array, found a {type(values).__name__} of xarray; pass one of "
-            "its variables"
+            f"{name}: expected an array, found an xarray {type(values).__name__}; pass one of its "
+            "variables"
         )
     if isinstance(values, list | tuple) and values:
         first = values[0]
@@ -47,9 +47,9 @@ def refuse_unread(values: Any, name: str) -> None:
 
 
 def with_labels(values: Any) -> Any:
-    """Values of xarray that have coordinates, and tables of Arrow, as pandas has them.
+    """Values of xarray with coordinates and Arrow tables, as pandas objects.
 
-    So they are read by the labels of their rows and columns. Other values stay as they are.
+    They are then read by the labels of their rows and columns. Other values are unchanged.
     """
     if hasattr(values, "column_names") and hasattr(values, "to_pandas"):
         return values.to_pandas()
@@ -59,7 +59,7 @@ def with_labels(values: Any) -> Any:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise where entries of an array are masked, whose values NumPy would otherwise take."""
+    """Raise if entries are masked, because NumPy would use the values below the mask."""
     if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
         values = np.ma.stack(values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -90,7 +90,7 @@ def from_series(values: Any, name: str) -> Any:
         return values.to_numpy(dtype=float, na_value=np.nan) if missing else np.asarray(values)
     try:
         if _of_polars(values, "Series") and str(values.dtype).endswith("Int128"):
-            raise TypeError("128 bits")  # of which older versions panic, as no Exception
+            raise TypeError("128 bits")  # older versions panic here, which is not an Exception
         return np.asarray(values)
     except Exception as error:
         raise DataError(
@@ -124,7 +124,7 @@ def from_frame(frame: Any, name: str) -> NumberArray:
 
 
 def refuse_rounded(values: NumberArray, dtype: np.dtype[Any], name: str) -> None:
-    """Raise where whole numbers would be rounded by a type of real numbers."""
+    """Raise if conversion to a type of real numbers would round whole numbers."""
     if dtype.kind != "f" or values.dtype.kind not in "iu" or not values.size:
         return
     if values.min() >= -EXACT_INTEGERS and values.max() <= EXACT_INTEGERS:
@@ -136,10 +136,10 @@ def refuse_rounded(values: NumberArray, dtype: np.dtype[Any], name: str) -> None
 
 
 def rounding_error(value: int, name: str) -> DataError:
-    """The error of a whole number that real numbers beside it would round."""
+    """Error for a whole number that would be rounded together with real numbers."""
     return DataError(
-        f"{name}: found {value} beside real numbers, which double precision would round (beyond "
-        "2^53); pass whole numbers of one type, or real numbers alone"
+        f"{name}: found {value} together with real numbers; double precision would round it "
+        "(beyond 2^53). Pass only whole numbers of one type, or only real numbers"
     )
 
 

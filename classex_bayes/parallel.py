@@ -1,4 +1,4 @@
-"""Work in processes of joblib, with a bar on the terminal while results come in."""
+"""Work in joblib processes, with a progress bar on the terminal."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,8 @@ def checked_jobs(n_jobs: Any) -> int | None:
         return None
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise DataError(
-            f"n_jobs: found {n_jobs!r}, expected a number of processes, or -1 for all processors"
+            f"n_jobs: found {n_jobs!r}, expected a number of processes, -1 for all processors, or "
+            "None"
         )
     return int(n_jobs)
 
@@ -33,11 +34,11 @@ def in_parallel(
     *,
     threads: bool = False,
 ) -> Iterator[Any]:
-    """Results of a function for the arguments of each case, in their order.
+    """Results of a function for the arguments of each case, in the order of the cases.
 
-    Cases, of which there are `total`, are taken when there is a process for them. `n_jobs` comes
-    from `checked_jobs`; `what` names the cases on the progress bar. Functions that release the
-    interpreter, such as fits, may run in threads, which start at once.
+    The `total` cases are consumed when a process is free. `n_jobs` comes from `checked_jobs`.
+    `what` names the cases on the progress bar. Functions that release the interpreter lock, such as
+    fits, may run in threads, which start at once.
     """
     work = (delayed(function)(*arguments) for arguments in cases)
     prefer = "threads" if threads else None
@@ -48,7 +49,7 @@ def in_parallel(
 def with_progress(
     results: Iterable[Any], total: int, what: str, progressbar: bool
 ) -> Iterator[Any]:
-    """Pass results on, and show how many of `total` there are: on a terminal and if asked for."""
+    """Yield results and show how many of `total` are done, on a terminal and if requested."""
     console = Console(stderr=True)
     with Progress(console=console, disable=not (progressbar and sys.stderr.isatty())) as progress:
         bar = progress.add_task(what, total=total)

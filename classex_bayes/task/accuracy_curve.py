@@ -1,4 +1,4 @@
-"""A bare accuracy curve: accuracies at some numbers of classes and nothing else."""
+"""An accuracy curve: accuracies at some numbers of classes, without ranks or scores."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -60,12 +60,13 @@ class AccuracyCurve:
         return curve
 
     def _refuse_rises(self) -> None:
-        """Expected accuracy never rises with k; measured accuracy may, within its noise."""
-        # Above the lowest accuracy before: small rises, one after the other, add up.
+        """Refuse accuracies that increase with k by more than their noise."""
+        # Compared with the lowest accuracy before, so that several small increases add up.
         lowest = [int(np.argmin(self.values[: end + 1])) for end in range(self.values.size)]
         before = self.values[lowest]
         rise = self.values - before
-        # The difference of nested shares: an instance is lost between the two k, or none is.
+        # The variance of a difference of nested shares: each instance is lost between the two k or
+        # not.
         middle = (self.values + before) / 2
         floor = 1 / self.n_test
         spread = np.sqrt(
@@ -76,9 +77,9 @@ class AccuracyCurve:
             return
         worst = int(np.argmax(size))
         message = (
-            f"accuracy: rises from {before[worst]:.4g} at k = {self.k[lowest[worst]]} to "
+            f"accuracy: increases from {before[worst]:.4g} at k = {self.k[lowest[worst]]} to "
             f"{self.values[worst]:.4g} at k = {self.k[worst]}, {size[worst]:.1f} standard "
-            "deviations; accuracy cannot rise with the number of classes"
+            "deviations; expected accuracy cannot increase with the number of classes"
         )
         if size[worst] > _REFUSE_AT:
             raise DataError(f"{message}. Check that k and accuracy belong together")
@@ -101,7 +102,7 @@ class AccuracyCurve:
 
     @property
     def dependence(self) -> AnswerDependence:
-        """Typical dependence of right answers, which the curve does not tell."""
+        """Typical dependence of correct answers, because a curve does not determine it."""
         accuracy = float(self.values[-1]) if self.k[-1] == self.n_classes else None
         return typical_dependence(self.n_classes, self.n_test, accuracy)
 
@@ -110,7 +111,7 @@ class AccuracyCurve:
         missing = self.k[position] != k
         if missing.any():
             raise DataError(
-                f"k: the accuracy at {k[np.argmax(missing)]} classes was not given; known are "
-                f"{', '.join(map(str, self.k[:8]))}{', ...' if self.k.size > 8 else ''}"
+                f"k: the task has no accuracy at {k[np.argmax(missing)]} classes; known values of "
+                f"k are {', '.join(map(str, self.k[:8]))}{', ...' if self.k.size > 8 else ''}"
             )
         return position

@@ -14,7 +14,7 @@ from classex_bayes.frames import with_labels
 from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
-# What an argument with a value for each class holds.
+# Nouns for messages: the kind of value that each per-class argument contains.
 NOUNS = {"class_weight": "weight", "inclusion": "probability", "class_groups": "group"}
 
 
@@ -29,7 +29,7 @@ class ClassLabels(NamedTuple):
 def class_labels(
     y: Any, n: int, n_classes: int, names: list[Any] | None, class_weight: Any, untested: Untested
 ) -> ClassLabels:
-    """Positions of the true classes and weights of the classes, from what a constructor takes."""
+    """Positions of the true classes and weights of the classes, from a constructor's arguments."""
     positions = encode_labels(y, n, n_classes, names)
     tested_classes(positions, n_classes, names, untested)
     weight = class_weights(class_weight, positions, n_classes, names)
@@ -47,7 +47,7 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     if isinstance(classes, Mapping | Set) and not isinstance(classes, KeysView):
         raise DataError(
             "classes: expected names in the order of the columns, found a "
-            f"{type(classes).__name__}, which has no such order; pass a list"
+            f"{type(classes).__name__}, which has no order; pass a list"
         )
     names = classes.tolist() if isinstance(classes, np.ndarray) else [*map(_of_python, classes)]
     if n_classes is not None and len(names) != n_classes:
@@ -66,7 +66,7 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
 
 
 def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
-    """Names of the classes of a frame, which `classes` may replace but not put in disorder."""
+    """Names of the classes of a frame. `classes` may replace them but not reorder them."""
     labels = list(columns)
     refuse_unnamed(labels, "scores")
     if classes is None:
@@ -75,13 +75,13 @@ def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
 
 
 def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
-    """Raise where a column has no name, as the index has that pandas writes into a table."""
+    """Raise if a column has no name, like the index that pandas writes into a table."""
     for place, column in enumerate(columns):
         if isinstance(column, str) and re.fullmatch(r"\s*|Unnamed: \d+", column):
             raise DataError(
-                f"{name}: column {place} has no name ({column!r}): an index? Leave it out "
-                "(pandas: to_csv(..., index=False), or read_csv(..., index_col=0)), or name it "
-                "after its class"
+                f"{name}: column {place} has no name ({column!r}); expected the name of a class. "
+                "If the column is an index, leave it out (pandas: to_csv(..., index=False), or "
+                "read_csv(..., index_col=0))"
             )
 
 
@@ -107,7 +107,7 @@ def row_names(gallery: Any, classes: Any, y: Any) -> Any:
 
 
 def _names_in_order(labels: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
-    """Names given for the columns or rows of a frame, which must not be its own in disorder."""
+    """Names given for the columns or rows of a frame. They must not be its own names reordered."""
     if given != labels and set(given) == set(labels):
         place = next(
             j for j, pair in enumerate(zip(labels, given, strict=True)) if pair[0] != pair[1]
@@ -124,7 +124,7 @@ def encode_labels(
 ) -> IntArray:
     """Positions 0..k1 - 1 of the true classes, from positions or from names.
 
-    Numbers beside names of text are positions, unless the names look like other numbers.
+    If the names are text, numbers are positions, unless the names look like other numbers.
     """
     labels = as_vector(y, name)
     named = classes is not None and _are_text(classes)
@@ -175,11 +175,11 @@ def encode_labels(
 
 
 def refuse_positions(y: Any, classes: Sequence[Any], name: str) -> None:
-    """Raise where `y` holds numbers beside names of text whose order nobody has given."""
+    """Raise if `y` contains numbers and the names are text, whose order the user did not give."""
     if len(classes) and _are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
         raise DataError(
-            f"y: found numbers, and {name} holds names, such as {classes[0]!r}; pass y with these "
-            "names, or classes= in the order of the positions"
+            f"y: found numbers, but {name} contains names, such as {classes[0]!r}; pass y with "
+            "these names, or classes= in the order of the positions"
         )
 
 
@@ -195,7 +195,7 @@ def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -
 def tested_classes(
     y: IntArray, n_classes: int, classes: Sequence[Any] | None, untested: str
 ) -> None:
-    """Raise where a class has no test instance and the caller has not said that this is meant."""
+    """Raise if a class has no test instance, unless the caller has allowed untested classes."""
     one_of(untested, ("error", "competitors"), "untested")
     repeats = np.bincount(y, minlength=n_classes)
     if untested == "error" and not repeats.all():
@@ -205,7 +205,7 @@ def tested_classes(
             f"y: class {name!r} (column {first}) has no test instance, like "
             f"{int((repeats == 0).sum())} of {n_classes} classes; pass untested='competitors' "
             "(command line: --untested competitors) if they are classes that were not tested; "
-            "drop the column if it is no class (an index column?)"
+            "drop the column if it is not a class (for example, an index)"
         )
     if np.count_nonzero(repeats) < 2:
         raise DataError("y: expected test instances of at least 2 classes, found 1")
@@ -223,7 +223,7 @@ def class_weights(
     if bad.any():
         raise DataError(
             f"class_weight: found {weight[np.argmax(bad)]} for class {np.argmax(bad)}; expected "
-            "finite weights, none negative"
+            "finite nonnegative weights"
         )
     weight = np.where(tested, weight, 0.0)
     if np.count_nonzero(weight) < 2:
@@ -264,10 +264,10 @@ def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | No
 
 
 def _column_classes(frame_names: list[Any], y_holds_numbers: bool) -> list[Any] | None:
-    """Names of the classes that a frame's columns give, or None where they are positions.
+    """Names of the classes from a frame's columns, or None if these are positions.
 
-    Columns numbered from 0 are positions. Beside labels that are numbers, so are columns with
-    names of text, unless these look like other numbers.
+    Columns numbered from 0 are positions. If the labels are numbers, columns whose names are text
+    are positions too, unless the names look like other numbers.
     """
     if frame_names == list(range(len(frame_names))):
         return None
@@ -295,15 +295,15 @@ def _row_classes(index: pd.Index, labels: Any) -> list[Any] | None:
         if not np.isin(labels, np.arange(len(frame_names))).all():
             return frame_names
         raise DataError(
-            "y: the index of gallery has these numbers in another order than its rows: are they "
-            "positions or names? Pass gallery.reset_index(drop=True) if they are positions, "
-            "classes=gallery.index if they are names"
+            "y: the index of gallery contains these numbers in another order than its rows, so "
+            "they may be positions or names. Pass gallery.reset_index(drop=True) if they are "
+            "positions, classes=gallery.index if they are names"
         )
     return None
 
 
 def _of_python(name: Any) -> Any:
-    """A scalar of NumPy, such as a date, as its arrays give it back in lists."""
+    """A NumPy scalar, such as a date, as `tolist` returns it."""
     return name.item() if isinstance(name, np.generic) else name
 
 
@@ -313,10 +313,10 @@ def _are_text(names: Sequence[Any]) -> bool:
 
 
 def _refuse_other_numbers(names: Sequence[str], place: str, remedy: str) -> None:
-    """Raise where names beside labels that are numbers look like other numbers than positions.
+    """Raise if labels are numbers and the names look like numbers other than their positions.
 
-    Such are "2", "2.0" and " 2" elsewhere than at position 2, and names that differ only by a
-    number at their end, where these numbers have no gaps and are in disorder ("c1", "c0", "c2").
+    Examples are "2", "2.0" and " 2" anywhere but at position 2, and names that differ only by a
+    number at their end if these numbers have no gaps and are out of order ("c1", "c0", "c2").
     """
     bad = next((j for j, name in enumerate(names) if _is_other_number(name, j)), None)
     numbers = _numbers_at_end(names)
@@ -325,9 +325,9 @@ def _refuse_other_numbers(names: Sequence[str], place: str, remedy: str) -> None
         bad = next((j for j, number in enumerate(numbers) if number != in_order[j]), None)
     if bad is not None:
         raise DataError(
-            f"y: found numbers, and {place.format(bad)} is named {names[bad]!r}: are the numbers "
-            f"positions or names? Pass y as text (the names) if they are names, {remedy} if they "
-            "are positions"
+            f"y: found numbers, but {place.format(bad)} is named {names[bad]!r}, so the numbers "
+            f"may be positions or names. Pass y as text (the names) if they are names, {remedy} "
+            "if they are positions"
         )
 
 
@@ -340,7 +340,7 @@ def _is_other_number(name: str, position: int) -> bool:
 
 
 def _numbers_at_end(names: Sequence[str]) -> list[int]:
-    """Numbers at the end of names that are otherwise the same; none where they are not."""
+    """Numbers at the end of names that are otherwise the same; empty if the names differ."""
     numbers = []
     first = None
     for name in names:

@@ -1,4 +1,4 @@
-"""Accuracy under class priors: two readings of what weights of classes mean on fewer classes."""
+"""Accuracy under class priors: two interpretations of class weights on fewer classes."""
 
 from itertools import combinations
 from math import comb
@@ -36,37 +36,37 @@ def accuracy_under_priors(
         A^{once}_k = \sum_l w_l \operatorname*{mean}_{S \ni l} a_l(S), \qquad
         A^{within}_k = \operatorname*{mean}_S \frac{\sum_{l \in S} w_l a_l(S)}{\sum_{l \in S} w_l},
 
-    the means over sets S of k of the k1 classes. Draw a test instance of the whole test and then
-    its k - 1 competitors: that is "once", and `SourceTask.accuracy`. Draw k classes and then a test
-    instance among them, by their priors: that is "within_subsets". Both are the same at k = k1 and
-    for equal weights.
+    where the means are over sets S of k of the k1 classes. With "once", a test instance is drawn
+    from the whole test and then its k - 1 competitors; this is `SourceTask.accuracy`. With
+    "within_subsets", k classes are drawn and then a test instance among them, by their priors. Both
+    are the same at k = k1 and for equal weights.
 
     Parameters
     ----------
     task : SourceTask
-        The tested classes; "within_subsets" needs the scores if weights are unequal.
+        Tested classes. "within_subsets" needs scores if weights are unequal.
     k : int or array-like of int
         Numbers of classes in 2..n_classes.
     normalized : {"once", "within_subsets"}
-        When the weights are normalised.
+        Whether the weights are normalised once or within each subset.
     random_seed : int, SeedSequence or None
-        Seed of the 4,000 subsets that stand for all, if there are more.
+        Seed of the sample of 4,000 subsets, if there are more.
 
     Returns
     -------
     array of shape (n_k,)
-        "within_subsets" has a standard error of at most 0.008 where subsets are drawn.
+        Accuracies. If subsets are sampled, the standard error is at most 0.008.
 
     Raises
     ------
     DataError
-        "within_subsets" of a task without scores, or with a class without weight.
+        If "within_subsets" is requested for a task without scores or with a class of weight zero.
 
     Notes
     -----
-    Every model predicts "once": for k > k1 the true class is drawn by the weights, its competitors
-    are not. In a population whose classes come with independent weights, the readings differ by
-    terms of order 1 / k, as a ratio of means does, so on many classes they agree.
+    Every model predicts "once": for k > k1 the true class is drawn by the weights, and its
+    competitors are drawn equally. If classes have independent weights, the two accuracies differ by
+    terms of order 1 / k, so they agree on many classes.
 
     References
     ----------
@@ -91,8 +91,9 @@ def accuracy_under_priors(
     if not task.class_weight.all():
         place = int(np.argmin(task.class_weight))
         raise DataError(
-            f"task: class {place} has no weight, and so has a subset of such classes; select "
-            "classes that have test instances and weight, or pass normalized='once'"
+            f"task: class {place} has weight zero, and weights cannot be normalised in a subset "
+            "of such classes; select classes that have test instances and weight, or pass "
+            "normalized='once'"
         )
     seeds = seed_sequence(random_seed).spawn(counts.size)
     accuracies = [

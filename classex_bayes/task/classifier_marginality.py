@@ -1,8 +1,8 @@
 """Marginal classifiers: whether the score of a class depends on that class alone, by class name.
 
 A *marginal* classifier gives a class the same score, up to an increasing function of each instance,
-whichever other classes it was trained with (jmlr2018, section 2.1). The facts are about classifiers
-as scikit-learn trains them. They are found by the names of classes, so nothing is imported.
+whichever other classes it was trained with (jmlr2018, section 2.1). The facts describe classifiers
+as scikit-learn trains them. They are looked up by class name, so nothing is imported.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MARGINAL = {
     "QuadraticDiscriminantAnalysis",
     "RadiusNeighborsClassifier",
 }
-# Parameters with which alone these are marginal, and what they are otherwise.
+# Parameters that make these marginal, and the verdict for all others.
 _MARGINAL_IF: dict[str, tuple[dict[str, Any], Degree, str]] = {
     "KNeighborsClassifier": ({"n_neighbors": 1}, "not", "several neighbours vote"),
     "NearestCentroid": (
@@ -83,7 +83,7 @@ class Marginality(NamedTuple):
 
     @property
     def caution(self) -> str | None:
-        """What a reader of predictions should know; None of a marginal classifier."""
+        """Note for readers of predictions; None for a marginal classifier."""
         measure = (
             "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"
         )
@@ -93,8 +93,8 @@ class Marginality(NamedTuple):
             "little",
             "unknown": f"whether {self.of} is marginal is unknown: if the score of a class depends "
             f"on the classes that it is trained with, {measure}",
-            "not": f"{self.of} is not marginal, since {self.why}: it is trained anew when classes "
-            f"are added and is another classifier then; {measure}",
+            "not": f"{self.of} is not marginal, because {self.why}: with more classes it is "
+            f"retrained and becomes another classifier; {measure}",
         }[self.degree]
 
 
@@ -140,7 +140,7 @@ def _of_classifier(clf: Any) -> Marginality:
 
 
 def _of_transformer(step: Any) -> Marginality:
-    """Features that are not fixed depend on all classes; those learned from labels most of all."""
+    """Marginality of a transformer: fitted features depend on all classes."""
     name = type(step).__name__
     tags = step.__sklearn_tags__() if hasattr(step, "__sklearn_tags__") else None
     if _is_frozen(step) or (tags is not None and not tags.requires_fit):

@@ -16,7 +16,7 @@ from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-# In this order: the first have the fewest ties, since probabilities saturate at 0 and 1.
+# In this order, because the first have the fewest ties: probabilities saturate at 0 and 1.
 _METHODS = "decision_function", "predict_joint_log_proba", "predict_log_proba", "predict_proba"
 _BLOCK_ELEMENTS = 2**22
 _ROUNDING = 8  # units in the last place within which scores tie
@@ -33,7 +33,7 @@ class ClassifierScores(ScoreMatrix):
 
 
 class _Scorer(NamedTuple):
-    """A way to score: its name, its function of some rows, and the width of what that computes."""
+    """A scoring method: its name, its function of some rows, and the width of its result."""
 
     name: str
     score: Callable[[Any], Any]
@@ -42,7 +42,7 @@ class _Scorer(NamedTuple):
 
 
 def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
-    """Arguments of `SourceTask.from_classifier`; warns where the scores are doubtful."""
+    """Arguments of `SourceTask.from_classifier`; warns if the scores are doubtful."""
     names = _fitted_classes(clf)
     X, y = with_labels(X), with_labels(y)
     rows = _Rows(X)
@@ -72,7 +72,7 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
 
 
 class _Rows:
-    """Rows of anything that a classifier takes, in blocks: arrays, sparse ones, frames, lists."""
+    """Rows of any input of a classifier, in blocks: arrays, sparse matrices, frames, lists."""
 
     def __init__(self, X: Any) -> None:
         refuse_unread(X, "X")
@@ -86,7 +86,7 @@ class _Rows:
             raise DataError("X: expected at least one test instance, found none")
 
     def blocks(self, width: int) -> Iterator[tuple[slice, Any]]:
-        """Slices of rows and what they hold, so that `width` numbers a row need little memory."""
+        """Slices and their rows, so few that `width` numbers for each need little memory."""
         size = max(1, _BLOCK_ELEMENTS // width)
         for start in range(0, self.n, size):
             part = slice(start, min(start + size, self.n))
@@ -133,7 +133,7 @@ def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
 
 
 def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
-    """Ways to score, the best first: distances where `predict` goes by them, then methods."""
+    """Scoring methods, the best first: distances if `predict` uses them, then methods."""
     *_, last = steps_of(clf)
     bases = {base.__name__ for base in type(last).__mro__}
     if "NearestCentroid" in bases:
@@ -149,17 +149,17 @@ def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
     methods = [name for name in _METHODS if callable(getattr(clf, name, None))]
     if not methods and not bases & {"NearestCentroid", "KNeighborsClassifier"}:
         raise DataError(
-            f"clf: {type(clf).__name__} has predict alone, expected one of {', '.join(_METHODS)}; "
-            "of decisions only the accuracy among all classes is known. If these are all that you "
-            "have, pass (clf.predict(X)[:, None] == clf.classes_) * 1.0 to SourceTask.from_scores "
-            "with classes=clf.classes_"
+            f"clf: {type(clf).__name__} has only predict, expected one of {', '.join(_METHODS)}; "
+            "decisions give only the accuracy among all classes. If you have only decisions, "
+            "pass (clf.predict(X)[:, None] == clf.classes_) * 1.0 to SourceTask.from_scores with "
+            "classes=clf.classes_"
         )
     for name in methods:
         yield _Scorer(f"clf.{name}", getattr(clf, name), n_classes)
 
 
 def _features(clf: Any, rows: Any) -> Any:
-    """What the last step of a pipeline gets."""
+    """Input of the last step of a pipeline."""
     for step in [*steps_of(clf)][:-1]:
         rows = step.transform(rows)
     return rows
@@ -173,11 +173,11 @@ def _to_centroids(clf: Any, last: Any) -> Callable[[Any], Any]:
 
 
 def _to_training_rows(clf: Any, last: Any, n_classes: int) -> _Scorer:
-    """Smallest distance to the training rows of each class; probabilities tell the winner alone."""
+    """Smallest distance to the training rows of each class; probabilities give only the winner."""
     from sklearn.metrics import pairwise_distances
 
     n = int(last.n_samples_fit_)
-    # The only places where the classifier keeps them.
+    # The only attributes that contain them.
     training: Any = getattr(last, "_fit_X", None)
     label = np.asarray(getattr(last, "_y", ()))
     kept = getattr(training, "shape", ())[:1] == label.shape == (n,)
@@ -232,13 +232,13 @@ def _count_other(scores: NumberArray, predicted: IntArray, higher_is_better: boo
 
 
 def _other_classifier(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Iterator[str]:
-    """Say where scores are not those of `predict`."""
+    """Sentence if the scores disagree with `predict`."""
     if n_other == 0:
         return
     *_, last = steps_of(clf)
     remedy = "pass scores whose best class is the predicted one to SourceTask.from_scores"
     if getattr(last, "break_ties", True) is False:
-        remedy = "set break_ties=True, with which predict goes by these scores and needs no new fit"
+        remedy = "set break_ties=True, so that predict uses these scores; no new fit is needed"
     yield (
         f"the best class by {scorer.name} is not that of clf.predict in {n_other} of {n} "
         f"instances, so the task describes another classifier; {remedy}"
@@ -246,12 +246,12 @@ def _other_classifier(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Iterat
 
 
 def _known_rows(scorer: _Scorer, scores: NumberArray) -> Iterator[str]:
-    """Say where most instances have a distance of zero to a training row."""
+    """Sentence if most instances have a distance of zero to a training row."""
     if scorer.name != "the distance to training rows":
         return
     known = float(np.mean(scores.min(axis=1) <= _SAME_ROW * scores.max(axis=1)))
     if known > _MOSTLY:
         yield (
-            f"{100 * known:.0f}% of the instances have a distance of 0 to a training row: test "
-            "with instances that the classifier has not seen"
+            f"{100 * known:.0f}% of the instances have a distance of 0 to a training row; use "
+            "test instances that the classifier has not seen"
         )

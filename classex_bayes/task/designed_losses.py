@@ -1,4 +1,4 @@
-"""Losses of a pilot whose classes were drawn with unequal chances or in groups."""
+"""Losses of a pilot whose classes were drawn with unequal probabilities or in groups."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,11 +28,11 @@ from classex_bayes.task.validation import drawn_by_design
 from classex_bayes.typing import FloatArray, IntArray
 
 _GRID = 12
-# Of an instance with fewer losses, the weights of so many nearest competitors are averaged.
+# An instance with fewer losses averages the weights of this number of nearest competitors.
 _NEAREST = 8
-# Numbers of competitors that differ by a smaller factor are taken for the same.
+# Numbers of competitors that differ by a smaller factor are treated as equal.
 _STEP = 1.25
-# The design effect is averaged with a typical one, which counts as so many groups with errors.
+# The design effect is averaged with a typical one, which has the weight of this many groups.
 _TYPICAL_GROUPS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
@@ -50,26 +50,27 @@ class DesignedLosses(LabelledInstances):
     which are a share L_i / N_i of their weight; phi is the `sibling_share`.
 
     The likelihood counts instances in bins of L. An instance that loses to a sibling loses at any
-    k, so it counts in the last bin that it can reach, as far as siblings are there; the share of
-    these instances in that bin is taken as observed. The probability of a bin is the mean over the
-    other instances of its probability given `competitor_number`. How sure the share is say
-    `sibling_counts`: the law of U* (`classex_bayes.bayes.law_model.LawModel.law_`) draws it.
+    k, so it counts in the last bin that it can reach, in proportion to the siblings present. The
+    share of these instances in that bin is taken as observed. The probability of a bin is the mean
+    over the other instances of its probability given `competitor_number`. `sibling_counts` gives
+    the precision of the share. The law of U* (`classex_bayes.bayes.law_model.LawModel.law_`) draws
+    it.
 
     Attributes
     ----------
     drawn : LossEvidence
-        The pilot as if its classes had been drawn one by one with equal chances.
+        The pilot as if its classes had been drawn one by one with equal probabilities.
     design : SamplingDesign
         The design by which they were drawn.
     weighted : WeightedStatistics
-        Who was met, and the influence of competitors on ATA_k for k on `grid`.
+        Weights of the competitors, and their influence on ATA_k for k on `grid`.
     """
 
     drawn: LossEvidence
     design: SamplingDesign
     weighted: WeightedStatistics
 
-    # Whoever looks for scores and plain statistics here would forget the design.
+    # Code that used the scores and plain statistics directly would ignore the design.
     source: ClassVar[None] = None
     statistics: ClassVar[None] = None
 
@@ -78,14 +79,14 @@ class DesignedLosses(LabelledInstances):
         """Losses of a pilot, from one more pass over its scores."""
         if isinstance(drawn.source, StatisticsSource):
             raise DataError(
-                "inclusion, class_groups: found scores in Dask, expected scores in memory or on a "
-                "disk; pass scores.compute()"
+                "inclusion, class_groups: found a Dask array of scores, expected scores in "
+                "memory or on a disk; pass scores.compute()"
             )
         weight = drawn.class_weight * design.class_weight
         if np.unique(design.group[weight > 0]).size < 2:
             raise DataError(
-                "class_groups: found test instances with weight in one group, expected them in at "
-                "least 2: groups are what was drawn"
+                "class_groups: found test instances with weight in one group, expected at least "
+                "2 groups, because groups are the units that were drawn"
             )
         labelled = LabelledInstances(drawn.y, weight / weight.sum())
         weighted = _pass(drawn, labelled, design, _grid(design, drawn.y))
@@ -108,33 +109,33 @@ class DesignedLosses(LabelledInstances):
 
     @property
     def nearest_classes(self) -> None:
-        """Lists of wrong classes take them as equal and separate, and are left out."""
+        """None: such lists assume classes that are drawn one by one, equally."""
         return None
 
     @property
     def assumption(self) -> str:
-        """A sentence for readers of a prediction: what is assumed about the design."""
+        """Sentence for readers of a prediction: the assumption about the design."""
         design, facts = self.design, []
         if design.is_weighted:
             ratio = design.inclusion.max() / design.inclusion.min()
             worth = np.count_nonzero(self.class_weight) / float(weight_effect(self.class_weight))
             facts.append(
-                f"some classes came into the pilot with {ratio:.3g} times the chance of others: "
-                f"{np.count_nonzero(self.class_weight)} tested classes count as {worth:.0f}"
+                f"some classes had {ratio:.3g} times the probability of others to be in the "
+                f"pilot: {np.count_nonzero(self.class_weight)} tested classes count as {worth:.0f}"
             )
         if design.is_grouped:
             share = design.sibling_share
             held = {0.0: "one class of each group", 1.0: "whole groups too"}.get(
-                share, f"other classes of a class's own group with the chance {share:g}"
+                share, f"other classes of a class's own group with probability {share:g}"
             )
             fact = (
-                f"classes came in {design.n_groups} groups: larger sets of classes are taken to "
-                f"hold {held}"
+                f"classes came in {design.n_groups} groups: larger sets of classes are assumed to "
+                f"contain {held}"
             )
             if share > 0:
                 fact += (
-                    ". Losing to one's own group counts as losing to all, so metrics other than "
-                    "accuracy come out too bad"
+                    ". An instance that loses to its own group counts as losing to all classes, "
+                    "so metrics other than accuracy are too pessimistic"
                 )
             facts.append(fact)
         return "; ".join(facts)
@@ -146,11 +147,11 @@ class DesignedLosses(LabelledInstances):
 
     @property
     def tested_groups(self) -> IntArray:
-        """Groups of classes that count, at least 2."""
+        """Groups that contain tested classes, at least 2."""
         return np.unique(self.design.group[self.class_weight > 0])
 
     def grid(self, number: int = _GRID) -> IntArray:
-        r"""Log-spaced numbers of classes from 2 on, as far as the competitors count.
+        r"""Log-spaced numbers of classes from 2 to the effective number of competitors.
 
         The largest is the smallest :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2` of an instance, the
         sums over the classes of other groups than its own.
@@ -168,12 +169,12 @@ class DesignedLosses(LabelledInstances):
         raise drawn_by_design("task", f"the metric {metric.name!r}")
 
     def _chances(self, k: IntArray) -> FloatArray:
-        """Chance (n, n_k) of each instance to be right among k classes."""
+        """Probability (n, n_k) that each instance is right among k classes."""
         return self.weighted.met.accuracy(k, self._absence)
 
     @property
     def _absence(self) -> FloatArray:
-        """Chance (n,) that no sibling that beat the instance is among the k classes."""
+        """Probability (n,) that no sibling that beat the instance is among the k classes."""
         return sibling_absence(self.weighted.met.siblings, self.design.sibling_share)
 
     def covariance(self, k: IntArray) -> FloatArray:
@@ -182,8 +183,8 @@ class DesignedLosses(LabelledInstances):
         if not np.array_equal(k, self.grid()):
             if self.drawn.source is None:
                 raise DataError(
-                    "k: the task has let go of its scores and knows its covariance at task.grid() "
-                    "alone"
+                    "k: the task no longer has its scores and knows its covariance only at "
+                    "task.grid(); pass k from task.grid()"
                 )
             weighted = _pass(self.drawn, self, self.design, k)
         values, place = self._chances(k), (self.instance_weight, self.group_of)
@@ -194,15 +195,16 @@ class DesignedLosses(LabelledInstances):
     def design_effect(self) -> float:
         r"""Inflation of the variance by weights and by dependence within and between groups.
 
-        That of the accuracy of instances that no sibling beats: the median over k of variance over
-        independent variance d, averaged with what is typical,
+        It is the design effect of the accuracy of instances that no sibling beats. Let d be the
+        median over k of the variance divided by the variance with independent instances. It is
+        averaged with a typical value d_0:
 
         .. math:: \frac{m d + 4 d_0}{m + 4}, \qquad
             d_0 = \bigl(1 + 2 (n \sum_i \omega_i^2 - 1)\bigr) (1 + 0.1 (\bar r - 1)),
 
         where m is the number of groups that the errors lie in, effective by their weights, and
-        :math:`\bar r` that of instances of a group. With few errors d is mostly too small, as
-        errors of rare groups, which count most, are missing from most pilots.
+        :math:`\bar r` that of instances of a group. With few errors d is mostly too small, because
+        most pilots contain no errors of rare groups, which have the largest weights.
         """
         met, left = self.weighted.met, self.instance_weight * self._absence
         share = float(left.sum())
@@ -243,7 +245,7 @@ class DesignedLosses(LabelledInstances):
 
     @property
     def sibling_counts(self) -> tuple[float, float]:
-        """Independent instances that no sibling beats, and others, with the information of all."""
+        """Effective numbers of instances that no sibling beats and of others."""
         values, weight = self._absence[:, None], self.instance_weight
         share = float(weight @ self._absence)
         variance = np.diag(clustered_group_covariance(values, weight, self.group_of))
@@ -252,9 +254,9 @@ class DesignedLosses(LabelledInstances):
 
     @cached_property
     def dependence(self) -> AnswerDependence:
-        """Dependence between the right answers at k1, of new classes drawn equally or in groups.
+        """Dependence between correct answers at k1, for new classes drawn equally or in groups.
 
-        The dependence within a group counts as if it were common to all classes.
+        The dependence within a group is treated as common to all classes.
         """
         plain = answer_dependence(self.drawn.losses, self.y, self.drawn.class_weight)
         if not self.design.is_grouped:
@@ -267,10 +269,11 @@ class DesignedLosses(LabelledInstances):
 
     @cached_property
     def competitor_number(self) -> FloatArray:
-        r"""Number N_i (n,) of equal competitors that an instance's losses are a count among.
+        r"""Number N_i (n,) of equally weighted competitors of each instance.
 
-        :math:`W_i / \bar c_i`, W_i the weight of all classes of other groups and :math:`\bar c_i`
-        the mean weight of those that beat it; if they are fewer than 8, of the 8 that score best.
+        :math:`W_i / \bar c_i`, where W_i is the weight of all classes of other groups and
+        :math:`\bar c_i` the mean weight of those that beat the instance. If fewer than 8 beat it,
+        the mean is over the 8 that score best.
         """
         design, met, weight = self.design, self.weighted.met, self.design.class_weight
         total = weight.sum() - np.bincount(design.group, weight)[self.group_of]
@@ -329,15 +332,16 @@ class DesignedLosses(LabelledInstances):
         return counts
 
     def without_source(self) -> Self:
-        """Losses that have let go of the scores and keep what was computed from them."""
+        """Losses without the scores, with the statistics that were computed from them."""
         return replace(self, drawn=self.drawn.without_source())
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Losses of the classes at positions `kept` alone, from the scores."""
         if self.drawn.source is None:
             raise DataError(
-                "task: it has let go of its scores, and who beat whom among some of its classes, "
-                "which were drawn with unequal chances or in groups, is not known"
+                "task: it no longer has its scores, and its classes were drawn with unequal "
+                "probabilities or in groups, so it is unknown which of some classes beat which; "
+                "use a task with scores"
             )
         return self.of(self.drawn.select(kept, rng), self.design.select(kept))
 
@@ -364,7 +368,7 @@ def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
         own.sum() - own
         for own in (np.bincount(design.group, design.class_weight**p) for p in range(3))
     )
-    # The sum of squares without a class of nearly all weight is rounding noise.
+    # If one class has nearly all the weight, the sum of squares of the others is rounding noise.
     competitors = total**2 / np.maximum(squares, total**2 / count)
     competitors += design.sibling_share * (np.bincount(design.group) - 1)
     return log_spaced(2, max(int(1 + competitors[design.group[y]].min() + 1e-9), 2), number)

@@ -1,9 +1,9 @@
-"""Doubts about a task: checks of its evidence, what fits warn of and what predictions say.
+"""Doubts about a task: checks of its data, warnings of fits and notes of predictions.
 
-A *doubt* means that the data are probably not what they should be: every fit warns of it, once. A
-*caution* is a fact about small samples that sound data may have too. Both are notes of every
-prediction. All are cheap: no check reads the scores again. Some rows are looked at when the task is
-made (`classex_bayes.task.foreign_columns`).
+A *doubt* means that the data are probably faulty. Every fit warns of it once. A *caution* is a fact
+about small samples, which sound data may have too. Both are notes of every prediction. The checks
+are cheap because none reads the scores again. Some rows are inspected when the task is made
+(`classex_bayes.task.foreign_columns`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,13 +43,13 @@ class Check:
     passed : bool or None
         None where it could not be checked.
     sentence : str
-        The finding, its meaning and the remedy; or the reason why nothing was checked.
+        The finding, its meaning and the remedy, or the reason why nothing was checked.
     value : float
-        The number that decided; NaN where it could not be checked.
+        Number that decided the check; NaN if nothing was checked.
     threshold : float
-        The limit that `value` was compared with; NaN where there is none.
+        Limit that `value` was compared with; NaN if there is none.
     is_hint : bool
-        Whether a sentence that passed is worth reading all the same.
+        Whether the sentence is worth reading although the check passed.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Check:
 
 
 def doubts_of(task: Any) -> tuple[str, ...]:
-    """Sentences of the checks that failed and that sound data pass."""
+    """Sentences of failed checks that sound data pass."""
     checks = [better_than_chance(task)] if task.grid().size else []
     if task.kind == "decisions":
         checks.append(decisions(task.intervals))
@@ -109,7 +109,7 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _scored(task: Any) -> LossEvidence | None:
-    """Evidence with what was seen of the scores when the task was made."""
+    """Evidence with the doubts that were found when the task was made."""
     return task.counted if task.intervals is None else task.intervals.broken
 
 
@@ -118,7 +118,7 @@ def _failed(checks: Sequence[Check]) -> tuple[str, ...]:
 
 
 def warn_of_doubts(*tasks: Any) -> None:
-    """Warn of the doubts about tasks, but not within `doubts_told`."""
+    """Warn of the doubts about tasks, except within `doubts_told`."""
     if not _told.get():
         for doubt in dict.fromkeys(doubt for task in tasks for doubt in task.doubts):
             warn(doubt, DataWarning)
@@ -126,7 +126,7 @@ def warn_of_doubts(*tasks: Any) -> None:
 
 @contextmanager
 def doubts_told() -> Iterator[None]:
-    """Let fits within not warn of doubts, since the caller did or studies doubtful data."""
+    """Silence the doubts of fits inside, because the caller warned or studies doubtful data."""
     token = _told.set(True)
     try:
         yield
@@ -137,13 +137,13 @@ def doubts_told() -> Iterator[None]:
 def better_than_chance(task: Any) -> Check:
     """Whether the accuracy among the fewest classes is above that of guessing, 1 / k.
 
-    From ranks, accuracy between two classes must be above 1/2 by 3 of the standard errors that
-    ranks at random have, but by no more than 0.15; of fewer than five independent instances, it
-    may not be below 1/2 by as many. The same holds at the smallest known k where ranks are known
-    within bounds; a bare curve must not be below 1 / k.
+    If ranks are known, the accuracy between two classes must be above 1/2 by 3 standard errors of
+    random ranks, but by no more than 0.15. With fewer than five independent instances, it must not
+    be below 1/2 by this amount. If ranks are known within bounds, the same rule applies at the
+    smallest k with known accuracy. An accuracy curve must not be below 1 / k.
     """
     k, margin = int(task.grid()[0]), 0.0
-    # Siblings that are always there make two classes harder than guessing among two.
+    # Siblings that are always present make the accuracy on two classes lower than 1 / 2.
     drawn = task if task.designed is None else task.designed.drawn
     accuracy = float(drawn.accuracy(np.array([k]))[0])
     if task.kind != "accuracies":
@@ -152,26 +152,27 @@ def better_than_chance(task: Any) -> Check:
     margin_asked = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
     threshold = 1 / k + margin_asked
     passed = accuracy >= threshold
-    sentence = f"accuracy {accuracy:.3f} among {k} classes, {1 / k:.3g} by guessing"
+    sentence = f"the accuracy among {k} classes is {accuracy:.3f}; guessing gives {1 / k:.3g}"
     if accuracy < 1 / k - margin:
         sentence += (
-            "; right answers score below most wrong ones: is the sign of the scores reversed "
-            "(higher_is_better), or y in another order than the scores?"
+            ". True classes score below most wrong ones. Check whether the sign of the scores is "
+            "reversed (higher_is_better) or y is in another order than the scores"
         )
     elif not passed:
         sentence += (
-            "; right answers score no better than wrong ones: is y in another order than the "
-            "scores?"
+            ". True classes score no better than wrong ones. Check whether y is in another order "
+            "than the scores"
         )
     return Check("better than chance", passed, sentence, accuracy, threshold)
 
 
 def ties(evidence: LossEvidence) -> Check:
-    """Standard errors by which the rule for ties can move what extrapolation rests on.
+    """How far the rule for ties moves the extrapolation, in standard errors.
 
-    This is the accuracy among all k1 classes, and its decline from about k1 / 2 classes on: its
-    largest and smallest value by any rule may lie 2 standard errors apart. Below 10 instances and
-    5% of them ties decide little. An accuracy is not known better than by one instance.
+    The check compares the rules by the accuracy among all k1 classes and by its decline from about
+    k1 / 2 classes on. The largest and smallest values may differ by 2 standard errors. Ties in
+    fewer than 10 instances and in at most 5% of them have little effect and pass. The standard
+    error of an accuracy is at least that of one instance.
     """
     touched, distance, sentence = evidence.n_touched, 0.0, _tied(evidence)
     if touched >= FEWEST_ERRORS or touched > MOST_TIES * evidence.n_test:
@@ -187,14 +188,14 @@ def ties(evidence: LossEvidence) -> Check:
         if distance > _FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
             sentence += (
-                f"; the rule moves the {of_what} by up to {distance:.1f} standard errors: give "
-                "scores with more digits, or say ties='unknown' if the ties hide an order"
+                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Pass "
+                "scores with more digits, or ties='unknown' if the ties hide an order"
             )
     return Check("ties", distance <= _FARTHEST_RULES, sentence, distance, _FARTHEST_RULES)
 
 
 def many_ties(evidence: LossEvidence) -> Check:
-    """Whether the true class is tied in more than 5% of the instances, whatever that does."""
+    """Whether the true class is tied in more than 5% of the instances, whatever the effect."""
     value = evidence.n_touched / evidence.n_test
     return Check("many ties", value <= MOST_TIES, _tied(evidence), value, MOST_TIES)
 
@@ -207,16 +208,17 @@ def _tied(evidence: LossEvidence) -> str:
 
 
 def decisions(intervals: LossIntervals) -> Check:
-    """Whether scores are decisions, which say nothing of the ranks of wrong answers."""
+    """Whether scores are decisions, which do not determine the ranks of wrong answers."""
     sentence = (
-        "most rows of scores have two different values, as if they were decisions: right or wrong "
-        f"among {intervals.n_classes} classes is all that they tell; {intervals.remedy}"
+        "most rows of scores have only two different values, as if they were decisions. They "
+        f"show only whether an answer among {intervals.n_classes} classes is right; "
+        f"{intervals.remedy}"
     )
     return Check("decisions", False, sentence)
 
 
 def competitors_alike(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:
-    """Whether the scores of untested classes are such as those of tested ones for others."""
+    """Whether untested classes score like tested classes on instances of other classes."""
     unlike = evidence.score_doubts.unlike
     sentence = "untested classes score like tested ones"
     if unlike:
@@ -224,20 +226,20 @@ def competitors_alike(evidence: LossEvidence, names: Sequence[Any] | None) -> Ch
             f"{column_name(columns, names)}, whose scores {why}" for why, columns in unlike.items()
         )
         sentence = (
-            f"no instance belongs to {', nor to '.join(found)}: leave out what is no class, such "
-            "as an index, a threshold or padding"
+            f"no instance belongs to {', nor to '.join(found)}. Leave out columns that are not "
+            "classes, such as an index, a threshold or padding"
         )
     return Check("competitors", not unlike, sentence)
 
 
 def embeddings_fit(evidence: LossEvidence) -> Check:
-    """Whether probes are new and of the unit of the templates, by some rows of both."""
+    """Whether probes are new and have the unit of the templates, judged by some rows of both."""
     found = evidence.score_doubts.embeddings
     return Check("embeddings", not found, "; ".join(found))
 
 
 def scored_as_predicted(evidence: LossEvidence) -> Check:
-    """Whether the scores of a classifier are those of its `predict`, for instances new to it."""
+    """Whether a classifier's scores agree with its `predict`, and the instances are new to it."""
     found = evidence.score_doubts.classifier
     return Check("classifier", not found, "; ".join(found))
 
@@ -245,11 +247,11 @@ def scored_as_predicted(evidence: LossEvidence) -> Check:
 def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> Check:
     r"""Whether a few classes make up the sampling error of ATA at k = k1.
 
-    The effective number of classes is the participation number
-    :math:`(\sum_j \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Below 7 the covariance
-    rests on a handful of classes. That classes differ is normal: on sound tasks of 100 classes it
-    is 10 to 40, and grows with k1. Class weights concentrate it without a fault of the data, so
-    they count only as many classes as the participation number of their squares.
+    The effective number of classes is the participation number :math:`(\sum_j \psi_j^2)^2 / \sum_j
+    \psi_j^4` of the dyadic influences. Below 7 the covariance depends on a handful of classes.
+    Differences between classes are normal: sound tasks of 100 classes have a value of 10 to 40,
+    which grows with k1. Unequal class weights reduce it although the data are sound. The number of
+    classes is therefore the participation number of the squared weights.
     """
     name, n_classes = "concentrated errors", round(participation(evidence.class_weight**2))
     n_errors = int(np.count_nonzero(evidence.losses))
@@ -257,7 +259,7 @@ def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> 
         return Check(
             name,
             None,
-            f"needs {FEWEST_FOR_CONCENTRATION} classes of like weight and "
+            f"needs {FEWEST_FOR_CONCENTRATION} classes of similar weight and "
             f"{ERRORS_FOR_CONCENTRATION} instances with errors, found {n_classes} and {n_errors}",
         )
     squares = evidence.class_influence[:, -1] ** 2
@@ -271,48 +273,52 @@ def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> 
         named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
         share = float(squares[top].sum() / squares.sum())
         sentence += (
-            f"; {100 * share:.0f}% is due to classes {named}: look at them (mislabelled? one "
-            "template that wins everywhere?), and expect the standard errors to be off"
+            f". Classes {named} cause {100 * share:.0f}% of it. Check whether they are "
+            "mislabelled or have a template that wins everywhere. The standard errors may be "
+            "wrong"
         )
     return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
 
 
 def few_classes(n_classes: int) -> Check:
-    """Whether there are 20 classes, of which their population can be told."""
+    """Whether there are at least 20 classes, enough to describe their population."""
     passed = n_classes >= FEWEST_CLASSES
     sentence = f"{n_classes} classes"
     if not passed:
         sentence += (
-            f" are few: trust an interval and not a mean or a point estimate, and test "
-            f"{FEWEST_CLASSES} or more"
+            " are few. Rely on intervals and not on means or point estimates, and test "
+            f"{FEWEST_CLASSES} or more classes"
         )
     return Check("few classes", passed, sentence, float(n_classes), float(FEWEST_CLASSES))
 
 
 def few_weighty_classes(class_weight: FloatArray) -> Check:
-    r"""Whether unequal weights leave 20 classes that count, by :math:`1 / \sum_l w_l^2`."""
+    r"""Whether the effective number of classes :math:`1 / \sum_l w_l^2` is at least 20."""
     n_classes = class_weight.size
-    # By the effect of the weights, which is exactly 1 for equal ones.
+    # Computed from the effect of the weights, which is exactly 1 for equal ones.
     effective = float(np.count_nonzero(class_weight) / weight_effect(class_weight))
     passed = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
-    sentence = f"by their weights {n_classes} classes tell no more than {effective:.1f} equal ones"
+    sentence = (
+        f"with these weights {n_classes} classes are as informative as {effective:.1f} "
+        "equally weighted ones"
+    )
     if not passed:
-        sentence += ": trust an interval and not a mean or a point estimate"
+        sentence += ". Rely on intervals and not on means or point estimates"
     return Check("few weighty classes", passed, sentence, effective, float(FEWEST_CLASSES))
 
 
 def few_errors(losses: IntArray, y: IntArray) -> Check:
-    """Whether 10 instances are wrong, in 5 classes; the fewer, the more the prior decides."""
+    """Whether at least 10 instances in 5 classes are wrong. With fewer, the prior dominates."""
     erring = np.unique(y[losses > 0]).size
     n = int((losses > 0).sum())
     passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
-    sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to some competitor"
+    sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to a competitor"
     if n == 0:
         sentence = "no instance lost to a competitor"
     if not passed:
         sentence += (
-            "; with so few the decline is known by its upper limit alone, and the model, or its "
-            "prior, decides"
+            ". So few errors give only an upper limit of the decline, and the model or its prior "
+            "dominates"
         )
     return Check("few errors", passed, sentence, float(n), float(FEWEST_ERRORS))
 
@@ -325,7 +331,8 @@ def _counted(number: int, noun: str) -> str:
 def participation(squares: FloatArray) -> float:
     r"""Participation number :math:`(\sum_j s_j)^2 / \sum_j s_j^2` of nonnegative numbers.
 
-    Between 1 (one of them is all) and their number (all are equal); 0 where all are 0.
+    It lies between 1 (one number has all the weight) and their count (all are equal). It is 0 if
+    all are 0.
     """
     total = float((squares**2).sum())
     return float(squares.sum() ** 2 / total) if total > 0 else float(np.count_nonzero(squares))

@@ -41,7 +41,7 @@ FEWEST_ERRING_CLASSES = 5
 class LabelledInstances:
     """Test instances: positions `y` (n,) of their classes, and weights (k1,) that sum to 1.
 
-    `nearest` are the wrong classes that score best, where they are known without the scores.
+    `nearest` contains the wrong classes that score best, if they are known without the scores.
     """
 
     y: IntArray
@@ -79,11 +79,11 @@ class LabelledInstances:
 
 @dataclass(frozen=True, eq=False)
 class LossEvidence(LabelledInstances):
-    """Data of a fit: losses (n,), the classes they belong to and the scores, if these are known.
+    """Data of a fit: losses (n,), their classes, and the scores if these are known.
 
     Losses are ranks less 1: the number of wrong classes above the true one. `statistics` are the
     losses and the influence of the classes on ATA_k on `grid`, from a pass over the scores. Below
-    `smallest_k` the losses do not tell ATA_k (`classex_bayes.task.loss_intervals`).
+    `smallest_k` the losses do not determine ATA_k (`classex_bayes.task.loss_intervals`).
     """
 
     losses: IntArray
@@ -138,7 +138,7 @@ class LossEvidence(LabelledInstances):
 
     @cached_property
     def _accuracies(self) -> dict[bytes, FloatArray]:
-        """Accuracies at the numbers of classes that were asked for last."""
+        """Cache of the accuracies that were computed last."""
         return {}
 
     @cached_property
@@ -149,7 +149,7 @@ class LossEvidence(LabelledInstances):
 
     def accuracy(self, k: IntArray) -> FloatArray:
         """Average test accuracy ATA_k: shape (n_k,)."""
-        # Every fit asks for the same grid again, and there may be a million distinct losses.
+        # Every fit needs the same grid, and there may be a million distinct losses.
         key = k.tobytes()
         if key not in self._accuracies:
             values, counts = self._distinct
@@ -195,9 +195,10 @@ class LossEvidence(LabelledInstances):
     def design_effect(self) -> float:
         r"""Inflation of the variance by unequal weights and dependence between instances.
 
-        With :math:`d = c \sum_l w_l^2` (`weight_effect`), C the clustered and I the independent
-        variance of equal weights, it is the median over k of d C / I plus the competitors' part.
-        So all classes tell how alike the instances of one class are: a heavy class is one class.
+        Let :math:`d = c \sum_l w_l^2` (`weight_effect`), and C and I the clustered and the
+        independent variance with equal weights. The design effect is the median over k of d C / I
+        plus the part of the competitors. All classes contribute equally to the dependence within
+        classes, so a heavy class counts as one class.
         """
         k, effect = self.grid(), float(weight_effect(self.class_weight))
         equal = replace(self, class_weight=equal_weights(self.class_weight))
@@ -223,7 +224,7 @@ class LossEvidence(LabelledInstances):
         self, variance: FloatArray, clustered: FloatArray, reference: FloatArray, otherwise: float
     ) -> float:
         """Ratio of the variance of ATA_k to `reference`, if enough classes have errors."""
-        # Equal chances differ by rounding, whose ratios mean nothing.
+        # Equal probabilities differ by rounding errors, whose ratios are meaningless.
         usable = reference > 1e-26 / self.n_test
         if self._n_erring < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
@@ -238,7 +239,7 @@ class LossEvidence(LabelledInstances):
 
     @cached_property
     def dependence(self) -> AnswerDependence:
-        """Dependence between the right answers at k1."""
+        """Dependence between correct answers at k1."""
         # From ranks alone, the part of shared competitors is unknown.
         scored = self.statistics is not None
         variance = float(self.covariance(self.grid())[-1, -1]) if scored else None
@@ -255,7 +256,7 @@ class LossEvidence(LabelledInstances):
         return counts.reshape(-1, last_loss.size)
 
     def without_source(self) -> Self:
-        """Evidence that has let go of its scores and keeps what was computed from them."""
+        """Evidence without its scores, with the statistics that were computed from them."""
         return replace(self, source=None, nearest=self.nearest_classes)
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
@@ -267,7 +268,8 @@ class LossEvidence(LabelledInstances):
         weight = self.class_weight[kept]
         if np.count_nonzero(weight[np.unique(y)]) < 2:
             raise DataError(
-                "n_classes: fewer than 2 of the drawn classes have test instances and weight"
+                "n_classes: fewer than 2 of the drawn classes have test instances and weight; "
+                "draw more classes"
             )
         weight = weight / weight.sum()
         if self.source is not None:

@@ -1,8 +1,8 @@
-"""Columns that are no scores of a class: row numbers, labels, folds, constants.
+"""Columns that are not scores of a class: row numbers, labels, folds, constants.
 
 A competitor's scores are of the same kind as those of tested classes for instances of other
-classes. A column that no label names and that differs in kind from all of these is foreign. Some
-rows tell it, but not fewer than 10 of them, nor fewer than 3 tested classes.
+classes. A column without test instances whose values differ in kind from all of these is foreign.
+The check inspects some rows. It needs at least 10 rows and 3 tested classes.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ _NEAR = 1e-3  # times the range of a row's scores
 
 
 def refuse_foreign_columns(source: ScoreSource, y: IntArray, names: Sequence[Any] | None) -> None:
-    """Raise where a column of scores, or a coordinate of embeddings, is certainly none.
+    """Raise if a column is certainly not a score, or a coordinate certainly not an embedding.
 
     `y` (n,) are the true classes, with the `names` of all classes.
     """
@@ -47,9 +47,9 @@ def refuse_foreign_columns(source: ScoreSource, y: IntArray, names: Sequence[Any
 
 
 class ScoreDoubts(NamedTuple):
-    """Why some scores may not be what they should be.
+    """Reasons why some scores may be faulty.
 
-    `unlike` has positions of untested columns that are unlike all others, by the reason.
+    `unlike` maps each reason to the positions of untested columns that differ from all others.
     `cautions` are facts about the classifier that gave the scores.
     """
 
@@ -60,7 +60,7 @@ class ScoreDoubts(NamedTuple):
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray) -> Self:
-        """Look at some rows of the scores, whose file may be closed later."""
+        """Inspect some rows of the scores now, because their file may be closed later."""
         untested = _UntestedScores.of(source, y)
         unlike = {} if untested is None else untested.unlike()
         found = cls(unlike, _doubtful_embeddings(source))
@@ -71,7 +71,7 @@ class ScoreDoubts(NamedTuple):
         )
 
     def in_whole(self, y: IntArray) -> Self:
-        """Doubts that stay if the instances of classes `y` are tested too, in other shards."""
+        """Doubts that remain if other shards test the classes `y`."""
         unlike = {why: np.setdiff1d(columns, y) for why, columns in self.unlike.items()}
         return self._replace(unlike={why: left for why, left in unlike.items() if left.size})
 
@@ -86,7 +86,7 @@ class ScoreDoubts(NamedTuple):
 
 
 def _doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
-    """Say why probes and templates do not fit each other, if they do not."""
+    """Sentences about probes and templates that do not fit each other."""
     if not isinstance(source, EmbeddingScores):
         return ()
     probes, gallery = _first_rows(source.probes), _first_rows(source.gallery)
@@ -97,15 +97,15 @@ def _doubtful_embeddings(source: ScoreSource) -> tuple[str, ...]:
     known = np.mean([probe.tobytes() in templates for probe in probes])
     if known > _HALF:
         sentences.append(
-            f"{100 * known:.0f}% of the first {len(probes)} probes are templates of the gallery: "
-            "test with instances that the classifier has not seen"
+            f"{100 * known:.0f}% of the first {len(probes)} probes are templates of the gallery; "
+            "use test instances that the classifier has not seen"
         )
     left, right = (np.mean((rows - gallery.mean(axis=0)) ** 2) for rows in (probes, gallery))
     ratio = (left / right) ** 0.5 if right > 0 else 1.0
     if source.metric == "sqeuclidean" and not 1 / _OTHER_UNIT < ratio < _OTHER_UNIT:
         sentences.append(
-            f"probes lie {ratio:.3g} times as far from the mean of the gallery as templates do: "
-            "another unit, or normalised otherwise?"
+            f"probes lie {ratio:.3g} times as far from the mean of the gallery as templates do; "
+            "check that both have the same unit and normalisation"
         )
     return tuple(sentences)
 
@@ -143,8 +143,8 @@ def _refuse_foreign_coordinates(values: FloatArray, labels: IntArray, name: str)
     for kind, columns in found.items():
         if columns.any() and columns.mean() < _HALF:
             raise DataError(
-                f"{name}: coordinate {np.argmax(columns)} holds {kind}: an index or a label? Leave "
-                "it out of probes and gallery"
+                f"{name}: coordinate {np.argmax(columns)} contains {kind}, like an index or a "
+                "label; leave it out of probes and gallery"
             )
 
 
@@ -177,12 +177,12 @@ class _UntestedScores:
         return cls(scores[:, columns], columns, scores[:, classes], rivals, y)
 
     def _share(self, has: BoolArray) -> float:
-        """Largest share of the rows in which a rival has a property."""
+        """Largest share of rows in which a competitor has a property."""
         number = np.maximum(self.of_rivals.sum(axis=0), 1)
         return float(((has & self.of_rivals).sum(axis=0) / number).max())
 
     def refuse_foreign(self, names: Sequence[Any] | None) -> None:
-        """Raise where a competitor is certainly no class."""
+        """Raise if a competitor is certainly not a class."""
         values, others = self.competitors, self.others
         varies = (values != values[0]).any(axis=0)
         for kind, found, known in (
@@ -202,8 +202,8 @@ class _UntestedScores:
             if found.any() and not known:
                 first = column_name(self.columns[found][:1], names)
                 raise DataError(
-                    f"scores: {first} holds {kind}, and no instance belongs to it: an index, a "
-                    "label, a fold, a total? Leave it out"
+                    f"scores: {first} contains {kind}, and no instance belongs to it; expected "
+                    "scores of a class. Leave out an index, a label, a fold or a total"
                 )
 
     def _summarise(self) -> BoolArray:
@@ -217,7 +217,7 @@ class _UntestedScores:
             apart = _NEAR * (top[:, :1] - low[:, :1])  # scores far from 0 may differ by little
             summaries = [(total, np.full_like(apart, np.inf)), (total / number, apart)]
             for extreme, next_one in (np.split(ends, 2, axis=1) for ends in (top, low)):
-                # Many classes are at a floor of each row, such as that of smoothed votes.
+                # Many classes share the smallest score of a row, for example with smoothed votes.
                 if self._share(self.others == extreme) < _HALF:
                     summaries.append((np.where(values == extreme, next_one, extreme), apart))
             for summary, most in summaries:

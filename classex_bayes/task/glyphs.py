@@ -1,4 +1,4 @@
-"""Packaged real data: printed characters whose accuracy is known at every number of classes."""
+"""Packaged real data: printed characters with known accuracy at every number of classes."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -23,7 +23,7 @@ class Glyphs:
     probes : float16 array of shape (8895, 48)
         Embeddings of the test instances.
     gallery : float16 array of shape (2965, 48)
-        Embeddings of the templates; score = minus squared Euclidean distance.
+        Embeddings of the templates. The score is minus the squared Euclidean distance.
     y : array of str, shape (8895,)
         True character of each probe.
     classes : list of str
@@ -62,9 +62,10 @@ def load_glyphs() -> Glyphs:
     """Load the packaged glyphs.
 
     The characters were rendered in free fonts (IPA Mincho; Motoya L Maruberi, YOzFont, Aoyagi
-    Kouzan), described by stroke directions on a lattice and projected on 48 principal components
-    of other characters, so the score of a class depends on its own template alone. Probes differ
-    much in difficulty between fonts: Z = Phi^-1(U*) is far from a single bell.
+    Kouzan), described by stroke directions on a lattice, and projected on 48 principal components
+    of other characters. The score of a class therefore depends only on its own template. The
+    difficulty of probes differs much between fonts, so the distribution of Z = Phi^-1(U*) is far
+    from a single normal one.
 
     Returns
     -------

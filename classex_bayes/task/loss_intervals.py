@@ -1,4 +1,4 @@
-"""Losses known to lie in intervals: ties whose order is unknown, decisions, lists that are cut."""
+"""Losses known within intervals: ties of unknown order, decisions, cut lists."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,19 +17,20 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import LabelledInstances, LossEvidence, MadeFrom
 from classex_bayes.typing import FloatArray, IntArray
 
-# Accuracies whose bounds are so near each other are known.
+# Accuracies count as known if their bounds differ by no more than this.
 _KNOWN = 1e-6
-_SIZES = 200  # among which the smallest known one is sought
+_SIZES = 200  # sizes among which the smallest known one is sought
 _MOSTLY = 0.5
-# Why ranks are not known, and how they would be.
+# Why ranks are unknown, and how to make them known.
 _REASONS: dict[str, tuple[str, str]] = {
     "decisions": (
-        "a decision says right or wrong among all classes and no more",
+        "a decision shows only whether an answer among all classes is right",
         "pass scores that rank the classes, such as distances",
     ),
     "tied scores": (
         "the order of tied scores is unknown",
-        "pass scores with more digits, or ties='random' if the classifier itself breaks ties so",
+        "pass scores with more digits, or ties='random' if the classifier itself breaks ties at "
+        "random",
     ),
     "cut ranks": ("ranks beyond the end of the lists are unknown", "pass ranks among all classes"),
 }
@@ -37,24 +38,25 @@ _REASONS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, eq=False)
 class LossIntervals(LabelledInstances):
-    r"""Losses of instance i known to lie in :math:`[a_i, b_i]`, and the classes they belong to.
+    r"""Losses of instance i known to lie in :math:`[a_i, b_i]`, and the classes of the instances.
 
-    ATA_k lies between that of the highest and that of the lowest losses. Where both agree it is
-    known: at all k that are large enough, unless the true class may be the best one or not.
+    ATA_k lies between its values at the highest and at the lowest losses. It is known if both
+    agree. This holds for all k that are large enough, unless it is unknown whether the true class
+    is the best one.
 
-    The likelihood counts losses in bins as wide as what is known, so that the intervals of
-    decisions and of lists are whole bins. The order of ties is no such bin, since it depends on
-    the losses whether scores are tied. Instances are spread evenly over their intervals, and the
-    variance of ATA_k is raised by that of a uniform law between its bounds.
+    The likelihood counts losses in bins, and the intervals of decisions and of cut lists are whole
+    bins. Tied scores have no such bins, because ties depend on the losses. Instances are spread
+    evenly over their intervals. The variance of a uniform distribution between the bounds of ATA_k
+    is added to its variance.
 
     Attributes
     ----------
     lowest, highest : LossEvidence
-        Evidence with every loss at the end of its interval.
+        Evidence with every loss at the lower and at the upper end of its interval.
     kind : {"decisions", "tied scores", "cut ranks"}
-        Why the losses are not known.
+        Reason why the losses are unknown.
     broken : LossEvidence or None
-        Evidence with ties broken at random, where the scores are known.
+        Evidence with ties broken at random; None if scores are unknown.
     """
 
     lowest: LossEvidence
@@ -119,23 +121,23 @@ class LossIntervals(LabelledInstances):
 
     @property
     def remedy(self) -> str:
-        """Advice on how the ranks would be known."""
+        """Advice that makes the ranks known."""
         return _REASONS[self.kind][1]
 
     @property
     def assumption(self) -> str:
-        """A sentence for readers of a prediction: how the intervals were taken."""
+        """Sentence for readers of a prediction: the treatment of the intervals."""
         n_open, n, k1 = self.n_open, self.n_test, self.n_classes
         if self.kind == "cut ranks":
-            return f"{n_open} of {n} true classes are not in the lists: ranks beyond them are open"
+            return f"{n_open} of {n} true classes are not in the lists, so their ranks are unknown"
         if self.kind == "decisions":
             return (
-                f"decisions: {n_open} of {n} instances lost to some of {k1 - 1} wrong classes; "
-                "how many is unknown, so the model, or its prior, says how accuracy declines"
+                f"decisions: {n_open} of {n} instances lost to an unknown number of {k1 - 1} "
+                "wrong classes, so the model or its prior determines how accuracy declines"
             )
         return (
-            f"the order of ties is unknown in {n_open} of {n} instances: the interval allows for "
-            "their best and their worst ranks"
+            f"the order of ties is unknown in {n_open} of {n} instances; the interval allows for "
+            "their best and worst ranks"
         )
 
     def bounds(self, value: Callable[[LossEvidence], FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -144,7 +146,7 @@ class LossIntervals(LabelledInstances):
         return np.minimum(*ends), np.maximum(*ends)
 
     def accuracy_bounds(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds of ATA_k: ties lost and ranks at their worst, and the opposite."""
+        """Bounds of ATA_k: all ranks at their worst, and all at their best."""
         return self.bounds(lambda evidence: evidence.accuracy(k))
 
     def accuracy(self, k: IntArray) -> FloatArray:
@@ -164,12 +166,12 @@ class LossIntervals(LabelledInstances):
         return k[upper - lower <= _KNOWN]
 
     def known(self, name: str, k: IntArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Values between bounds that agree, or an error that names the first k where not."""
+        """Values between equal bounds, or an error that names the first k with unequal bounds."""
         lower, upper = bounds
         is_open = upper - lower > _KNOWN
         if is_open.any():
             first = int(np.argmax(is_open))
-            known = "accuracy is known at no k"
+            known = "accuracy is unknown at every k"
             if self.smallest_k is not None:
                 known = f"accuracy is known from k = {self.smallest_k} on"
             if name == "accuracy":
@@ -181,13 +183,13 @@ class LossIntervals(LabelledInstances):
                 )
             raise DataError(
                 f"k: {name} at {k[first]} classes lies between {lower[first]:.4g} and "
-                f"{upper[first]:.4g}, since {self.reason}; {known}"
+                f"{upper[first]:.4g}, because {self.reason}; {known}"
             )
         return (lower + upper) / 2
 
     @cached_property
     def smallest_k(self) -> int | None:
-        """Number of classes from which on ATA_k is known, None if it is unknown at k1."""
+        """Smallest k from which on ATA_k is known, None if it is unknown at k1."""
 
         def is_open(k: IntArray) -> Any:
             lower, upper = self.accuracy_bounds(k)
@@ -216,9 +218,9 @@ class LossIntervals(LabelledInstances):
 
     @cached_property
     def _dependent(self) -> LossEvidence:
-        """Evidence that the dependence between instances is taken from.
+        """Evidence that determines the dependence between instances.
 
-        At the k where ATA_k is known, any losses within the intervals give the same.
+        At every k with known ATA_k, any losses within the intervals give the same dependence.
         """
         if self.broken is not None and (self.kind != "decisions" or self.smallest_k is None):
             return self.broken
@@ -249,7 +251,7 @@ class LossIntervals(LabelledInstances):
 
     @property
     def loss_bins(self) -> IntArray:
-        """Largest loss of each bin of the histogram: what is known tells one bin from the next."""
+        """Largest loss of each bin of the histogram; the data distinguish neighbouring bins."""
         k1 = self.n_classes
         if self.kind == "decisions":
             return np.array([0, k1 - 1])
@@ -279,15 +281,15 @@ class LossIntervals(LabelledInstances):
         return self._dependent.dependence
 
     def without_source(self) -> Self:
-        """Evidence that has let go of its scores and keeps what was computed from them."""
+        """Evidence without its scores, with the statistics that were computed from them."""
         return self if self.broken is None else replace(self, broken=self.broken.without_source())
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> "LossEvidence | LossIntervals":
         """Evidence of the classes at positions `kept` alone, from the scores."""
         if self.broken is None or self.broken.source is None:
             raise DataError(
-                f"task: it was made from {self.kind}, and {self.reason}; without scores it is not "
-                "known who beat whom among some of the classes"
+                f"task: it was made from {self.kind}, and {self.reason}; without scores it is "
+                f"unknown which of some classes beat which. {self.remedy}"
             )
         return with_open_ties(self.broken.select(kept, rng))
 
@@ -300,7 +302,7 @@ def mostly_decisions(evidence: LossEvidence) -> bool:
 
 
 def with_open_ties(broken: LossEvidence) -> LossEvidence | LossIntervals:
-    """Evidence whose ties hide an order, from that with ties broken at random."""
+    """Evidence with ties of unknown order, from evidence with ties broken at random."""
     return LossIntervals.of_ties(broken) if broken.n_tied else broken
 
 
@@ -311,7 +313,7 @@ def within_bounds(
     highest: IntArray,
     nearest: NearestClasses | None = None,
 ) -> LossEvidence | LossIntervals:
-    """Evidence of losses (n,) that lists of the best classes tell, or bound."""
+    """Evidence of losses (n,) that lists of the best classes determine or bound."""
     if np.array_equal(lowest, highest):
         return LossEvidence(y, class_weight, lowest, nearest=nearest)
     return LossIntervals.between(y, class_weight, lowest, highest, "cut ranks", nearest=nearest)

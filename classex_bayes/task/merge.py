@@ -16,7 +16,7 @@ from classex_bayes.task.loss_intervals import LossIntervals, with_open_ties
 from classex_bayes.task.validation import require_ranks, source_task
 from classex_bayes.typing import FloatArray, IntArray
 
-_SAME = 1e-9  # relative difference of weights that rounding explains
+_SAME = 1e-9  # relative difference of weights that rounding can cause
 
 
 def merged(
@@ -48,7 +48,7 @@ def merged(
 
 
 def _without_ties(tasks: Sequence[Any], number: int) -> bool:
-    """Whether a part, or the first one, has no ties that another rule would break otherwise."""
+    """Whether a part, or the first one, has no ties, so that its rule has no effect."""
     pair = tasks[number], tasks[0]
     unknown = any(task.ties == "unknown" for task in pair)
     return unknown and any(task.ties == "random" and not task.n_tied for task in pair)
@@ -161,15 +161,16 @@ def _factor(
 
 
 def _refuse_lost_pairs(shards: Sequence[Shard], classes: list[Any] | None) -> None:
-    """Raise where a class is split between parts that have no scores to join it by."""
+    """Raise if a class is split between parts and one of them has no scores."""
     for position in split_classes(shards):
         holders = [i for i, shard in enumerate(shards) if np.any(shard.y == position)]
         missing = [i for i in holders if shards[i].source is None]
         if missing:
             raise DataError(
                 f"parts: class {_name(position, classes)} has instances in parts {holders[0]} and "
-                f"{holders[1]}, and part {missing[0]} has no scores to see which competitors beat "
-                "several of them; put all instances of a class into one part, or keep the scores"
+                f"{holders[1]}, but part {missing[0]} has no scores, which are needed to find "
+                "shared competitors; put all instances of a class into one part, or keep the "
+                "scores"
             )
 
 

@@ -55,7 +55,10 @@ def read_run(
         )
     relevant = judged.number >= level
     if not relevant.any():
-        raise DataError(f"qrels: found no document of relevance >= {level}, expected some")
+        raise DataError(
+            f"qrels: found no document of relevance >= {level}, expected at least one; lower "
+            "relevance_level"
+        )
     query, document = judged.query[relevant], judged.document[relevant]
     queries = _tested(query.unique(), listed.queries, level, missing)
     documents = document.append(listed.document).unique().sort_values()
@@ -79,15 +82,15 @@ def _ranked(
     """Ranks from the relevant and the listed documents of n queries."""
     inside = relevant.query >= 0
     y = np.empty(n, dtype=np.int64)
-    # Backwards, so that the first in qrels stays.
+    # Backwards, so that the first one in qrels remains.
     y[relevant.query[inside][::-1]] = relevant.document[inside][::-1]
-    # As trec_eval has it: scores in single precision; of equal ones, the last name comes first.
+    # Like trec_eval: scores in single precision, equal scores in descending order of names.
     order = np.lexsort((-listed.document, -scores.astype(np.float32), listed.query))
     order = order[listed.query[order] >= 0]
     query, document, scores = listed.query[order], listed.document[order], scores[order]
     length = int(np.bincount(query, minlength=n).max())
     if length == 0:
-        raise DataError("run: found no document for any query, expected some")
+        raise DataError("run: found no document for any query, expected at least one")
     right = np.isin(query * n_classes + document, relevant.query * n_classes + relevant.document)
     answered, first = np.unique(query[right], return_index=True)
     best = np.flatnonzero(right)[first]
@@ -100,7 +103,7 @@ def _ranked(
     ids, values = np.full((n, length), -1, dtype=np.int64), np.zeros((n, length))
     ids[query, place], values[query, place] = document, scores
     lowest, highest, nearest = search_results(ids, y, n_classes, values, higher_is_better=True)
-    # trec_eval counts what is not listed as missed at every depth, also behind a short list.
+    # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     return y, SearchResults(lowest, highest, nearest)
 
@@ -123,8 +126,8 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
     extra = searched.difference(wanted, sort=False)
     if extra.size:
         warn(
-            f"run: left out {extra.size} of {searched.size} queries, such as {extra[0]!r}: qrels "
-            f"has no document of relevance >= {level} for them",
+            f"run: left out {extra.size} of {searched.size} queries, such as {extra[0]!r}, "
+            f"because qrels has no document of relevance >= {level} for them",
             DataWarning,
         )
     return queries

@@ -1,4 +1,4 @@
-"""Designs by which the classes of a pilot were drawn: unequal chances, groups, or both."""
+"""Sampling designs of a pilot: unequal probabilities of its classes, groups, or both."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ _SMALLEST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class SamplingDesign:
-    """Chances and groups with which k1 classes came into a pilot.
+    """Probabilities and groups with which k1 classes were sampled into a pilot.
 
     Attributes
     ----------
     inclusion : array of shape (k1,)
         Probability of each class to be in the pilot, up to a factor.
     group : int array of shape (k1,)
-        Group of each class, 0, 1, ...: classes of one group came together.
+        Group of each class, 0, 1, ...; the classes of a group came together.
     sibling_share : float
-        Chance that another class of an instance's own group, among those of the pilot, is among
-        the classes that are asked for.
+        Probability that another class of an instance's own group in the pilot is among the classes
+        of the prediction.
     """
 
     inclusion: FloatArray
@@ -43,15 +43,16 @@ class SamplingDesign:
         n_classes: int,
         names: Sequence[Any] | None,
     ) -> Self | None:
-        """Design from the arguments of `SourceTask.from_scores`; None if they give none.
+        """Design from the arguments of `SourceTask.from_scores`; None without a design.
 
-        Classes with equal chances that are groups of one were drawn one by one.
+        Classes with equal probabilities in groups of one were drawn one by one.
         """
         of_siblings = share(sibling_share, "sibling_share")
         if inclusion is None and class_groups is None:
             if of_siblings < 1:
                 raise DataError(
-                    "sibling_share: classes have siblings if they come in groups; pass class_groups"
+                    "sibling_share: classes have siblings only if they come in groups; pass "
+                    "class_groups too"
                 )
             return None
         chance: FloatArray = np.ones(n_classes)
@@ -61,9 +62,9 @@ class SamplingDesign:
             bad = ~((chance > 0) & (chance <= 1))
             if bad.any():
                 place = int(np.argmax(bad))
-                remedy = "a class that is in the pilot has one above 0"
+                remedy = "the probability of a class in the pilot is above 0"
                 if chance[place] > 1:
-                    remedy = "only their ratios count, so divide chances by the largest one"
+                    remedy = "only their ratios matter, so divide them by the largest one"
                 raise DataError(
                     f"inclusion: found {chance[place]:g} for class "
                     f"{place if names is None else names[place]!r}, expected probabilities in "
@@ -71,14 +72,15 @@ class SamplingDesign:
                 )
             if chance.min() < _SMALLEST * chance.max():
                 raise DataError(
-                    f"inclusion: found {chance.min():g} beside {chance.max():g}, expected none "
-                    f"below {_SMALLEST:g} times another, so that no class stands for all"
+                    f"inclusion: found {chance.min():g} and {chance.max():g}, expected none below "
+                    f"{_SMALLEST:g} times another; one class would otherwise represent all"
                 )
         if class_groups is not None:
             group = _groups(class_groups, n_classes, names)
             if group.max() == 0:
                 raise DataError(
-                    "class_groups: found one group, expected at least 2: groups are what was drawn"
+                    "class_groups: found one group, expected at least 2, because groups are the "
+                    "units that were drawn"
                 )
         design = cls(chance, group, of_siblings)
         return design if design.is_weighted or design.is_grouped else None
@@ -91,7 +93,7 @@ class SamplingDesign:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether chances differ."""
+        """Whether probabilities differ."""
         return bool(np.ptp(self.inclusion) > 0)
 
     @property
@@ -112,7 +114,7 @@ class SamplingDesign:
     def draw(self, n_classes: int, tested: IntArray, rng: np.random.Generator) -> IntArray:
         """Positions of the classes of whole groups, drawn at random.
 
-        Groups are drawn until they hold `n_classes` or more, and two of the groups `tested`.
+        Groups are drawn until they contain at least `n_classes` and two of the groups `tested`.
         """
         order = rng.permutation(self.n_groups)
         held = np.cumsum(np.bincount(self.group)[order])
@@ -137,6 +139,6 @@ def _groups(class_groups: Any, n_classes: int, names: Sequence[Any] | None) -> I
     if missing.any():
         raise DataError(
             f"class_groups: class {int(np.argmax(missing))} has no group; give a class that came "
-            "alone a group of its own"
+            "alone its own group"
         )
     return pd.factorize(labels)[0].astype(np.int64)

@@ -27,9 +27,9 @@ class SearchResults(NamedTuple):
 
 
 def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
-    """Positions (n, M) of the classes in the lists, -1 behind the end of a list.
+    """Positions (n, M) of the classes in the lists, -1 after the end of a list.
 
-    Numbers beside names of text are positions.
+    If the names are text, numbers are positions.
     """
     of_names = is_frame(ids) and names is not None
     array = as_array(ids.to_numpy() if of_names else ids, "ids")
@@ -50,14 +50,14 @@ def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
         row, place = _first(bad)
         raise DataError(
             f"ids: found {array[row, place]} at row {row}, position {place}; expected classes in "
-            f"0..{n_classes - 1}, or -1 behind the end of a list; if the index numbers its "
+            f"0..{n_classes - 1}, or -1 after the end of a list; if the index returns numbers of "
             "entries, pass the classes of these entries"
         )
     empty = (array == -1).all(axis=1)
     if empty.any():
         raise DataError(
-            f"ids: found no class in row {int(np.argmax(empty))}, expected at least one; leave the "
-            "row and its y out if its search failed"
+            f"ids: found no class in row {int(np.argmax(empty))}, expected at least one; if its "
+            "search failed, leave the row and its y out"
         )
     return array.astype(np.int64, copy=False)
 
@@ -161,7 +161,7 @@ def _scores(
             f"distances: found {distances[row, place]} at row {first_row + row}, position {place}; "
             "expected numbers; pass -1 in ids where a list has ended"
         )
-    scores[~listed] = np.inf  # so that anything may stand there
+    scores[~listed] = np.inf  # so that any value is allowed there
     falling = np.minimum.accumulate(scores, axis=1)
     size = np.where(listed, np.abs(scores), 0).max(axis=1, keepdims=True)
     bad = listed & (scores > falling + _ROUNDING * size)
@@ -169,9 +169,9 @@ def _scores(
         row, place = _first(bad)
         best = "largest" if higher_is_better else "smallest"
         raise DataError(
-            f"distances: found {distances[row, place]} at row {first_row + row}, position {place}, "
-            f"behind a worse one; expected the best, which is the {best}, first; sort ids and "
-            f"distances, or pass higher_is_better={not higher_is_better}"
+            f"distances: found {distances[row, place]} at row {first_row + row}, position "
+            f"{place}, after a worse one; expected the best, which is the {best}, first; sort ids "
+            f"and distances, or pass higher_is_better={not higher_is_better}"
         )
     falling[~listed] = -np.inf
     return falling

@@ -1,4 +1,4 @@
-"""SourceTask: the tested classes, reduced to what extrapolation needs."""
+"""SourceTask: the tested classes, reduced to the statistics that extrapolation needs."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -34,32 +34,32 @@ from classex_bayes.typing import RandomSeed
 class SourceTask(TaskStatistics):
     r"""A classifier tested on k1 source classes.
 
-    Make one by `from_scores`, `from_classifier`, `from_embeddings`, `from_ranks`, `from_search`,
-    `from_run` or `from_accuracies`, or from files by `classex_bayes.read_task`. Ranks and the
-    covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the scores; the task
-    refers to what it was made from and never copies it.
+    Create a task with `from_scores`, `from_classifier`, `from_embeddings`, `from_ranks`,
+    `from_search`, `from_run` or `from_accuracies`, or read one from files with
+    `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k are computed
+    once, in one pass over the scores. The task refers to its arrays and never copies them.
 
     Attributes
     ----------
     n_classes : int
-        k1, the number of source classes.
+        Number of source classes, called k1.
     n_test : int
         Number of test instances.
     ranks : int array of shape (n_test,)
-        Rank of the true class of each instance, 1 is best (ties broken).
+        Rank of the true class of each instance. 1 is best, and ties are broken.
     y : int array of shape (n_test,)
         Position of the true class of each instance.
     classes : list or None
-        Names of the classes, if given.
+        Names of the classes; None if no names were given.
     n_tied : int
         Number of (instance, competitor) pairs with equal scores.
     n_touched : int
-        Number of instances in such a pair.
+        Number of instances whose true class is tied with a competitor.
 
     Notes
     -----
-    The scores must be *marginal*: the score of a class may not depend on which other classes are
-    present (jmlr2018, section 2.1). Softmax outputs of fixed logits keep the ranking and are fine.
+    The scores must be *marginal*: the score of a class must not depend on which other classes are
+    present (jmlr2018, section 2.1). Softmax of fixed logits keeps the ranking and is allowed.
     """
 
     @classmethod
@@ -84,42 +84,44 @@ class SourceTask(TaskStatistics):
         ----------
         scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
-            `decision_function`. The columns of a pandas or polars frame name the classes, unless
-            `y` holds positions; so do coordinates of xarray. Memory maps, HDF5 and Zarr arrays are
-            read in blocks, once, in order; arrays of the array API (PyTorch, CuPy, JAX) are
-            compared where they are; Dask arrays may be larger than memory (docs/dask.md). None of
-            these is ever copied whole.
+            `decision_function`. Columns of a pandas or polars frame and coordinates of xarray name
+            the classes, unless `y` contains positions. Memory maps, HDF5 and Zarr arrays are read
+            in blocks, once, in order. Arrays of the array API (PyTorch, CuPy, JAX) are compared on
+            their device. Dask arrays may be larger than memory (docs/dask.md).
         y : array-like of shape (n,)
-            True classes: positions of columns, or names if the classes are named. Rows go by
-            position; an index of pandas that says otherwise is an error.
+            True classes: positions of columns, or names if the classes are named. Labels belong to
+            rows by position. A pandas index in another order is an error.
         classes : sequence of k1 names, optional
-            Names of the columns. If all are text, numbers in `y` are positions.
+            Names of the columns. If all names are text, numbers in `y` are positions.
         higher_is_better : bool
-            False for distances.
+            Whether higher scores are better. Pass False for distances.
         ties : {"auto", "random", "pessimistic", "optimistic", "unknown"}
-            Rule for competitors that have the score of the true class. "random" breaks ties by an
-            infinitesimal noise of each (seed, instance, class). With "pessimistic" such
-            competitors win, with "optimistic" they lose. "unknown" keeps the interval of ranks
-            that the ties allow. "auto" is "unknown" if most rows have two different scores, like
-            one-hot decisions, and else "random".
+            Rule for competitors with the same score as the true class. "random" breaks ties by an
+            infinitesimal noise of each (seed, instance, class). With "pessimistic" these
+            competitors win, and with "optimistic" they lose. "unknown" keeps the interval of ranks
+            that the ties allow. "auto" means "unknown" if most rows have only two different scores,
+            like one-hot decisions, and "random" otherwise.
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
-            Prior probabilities of the test classes; equal by default. A mapping or pandas Series
-            is read by name, an array in the order of the classes.
+            Prior probabilities of the test classes; equal by default. A mapping or pandas Series is
+            read by name. An array is read in the order of the classes.
         untested : {"error", "competitors"}
-            Classes without test instances are an error, or they compete.
+            Treatment of classes without test instances. "error" raises `DataError`. "competitors"
+            keeps these classes as competitors of the tested ones.
         inclusion : array-like of shape (k1,) or mapping from class to probability, optional
-            Probabilities in (0, 1] with which the classes came into the pilot; only their ratios
-            count. A class of probability :math:`\pi` stands for :math:`1 / \pi` classes, as test
-            class and as competitor (docs/sampling.md). Of n draws with replacement by chances p it
-            is :math:`1 - (1 - p)^n`, and a class drawn twice is one class.
+            Probability in (0, 1] that each class is in the pilot. Only the ratios of these
+            probabilities matter. A class with probability :math:`\pi` represents :math:`1 / \pi`
+            classes, as test class and as competitor (docs/sampling.md). For n draws with
+            replacement, each with probability p, it is :math:`1 - (1 - p)^n`. A class that is drawn
+            twice counts once.
         class_groups : array-like of shape (k1,) or mapping from class to group, optional
-            Groups, such as genera, authors or product families, that came into the pilot whole.
+            Group of each class, such as a genus, an author or a product family. The classes of a
+            group came into the pilot together.
         sibling_share : float
-            Share in [0, 1] of a class's siblings in the pilot that a larger set of classes
-            contains: 1 if it consists of whole groups too, 0 if it has one class of each group,
-            k / K if it has k random ones of K classes in all.
+            Share in [0, 1] of the siblings of a class in the pilot that a larger set of classes
+            contains. 1: it consists of whole groups too. 0: it contains one class of each group. k
+            / K: it is a random sample of k out of K classes.
         random_seed : int, SeedSequence or None
-            Seed of the noise that breaks ties; fixed, so the same scores have the same ranks.
+            Seed of the noise that breaks ties. By default the same scores give the same ranks.
 
         Returns
         -------
@@ -128,9 +130,9 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            NaN or infinite scores, wrong shapes, labels outside the classes, fewer than 3 classes,
-            a class without test instances, a competitor that is an index or a label by what it
-            holds; the message names the first offending place.
+            If scores are not finite, shapes are wrong, labels are not among the classes, there are
+            fewer than 3 classes, a class has no test instances, or a column is an index or a label
+            and not a class. The message names the first position of the error.
 
         References
         ----------
@@ -168,29 +170,26 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         """Make a task from embeddings of test instances and class templates.
 
-        The score matrix is never formed: blocks of rows are compared in single precision, and
-        pairs too close to call are decided by the formula in double precision, so the ranks are
-        those of double precision.
+        The score matrix is never formed. Blocks of rows are compared in single precision. Close
+        pairs are recomputed in double precision, so the ranks equal those of double precision.
 
         Parameters
         ----------
         probes : array-like of shape (n, d), or array on a disk or device
-            Embeddings of the test instances. They or the gallery may be Dask arrays, which may be
-            larger than memory (docs/dask.md).
+            Embeddings of the test instances. Dask arrays are accepted (docs/dask.md).
         gallery : array-like of shape (n_templates, d), or array on a disk or device
-            Embeddings of the templates; without `gallery_y`, one row for each class. The products
-            are formed where the gallery is. The index of a pandas frame names the classes if `y`
-            holds such names and not numbers that could be positions. Frames of probes and gallery
-            must have the same order of columns.
+            Embeddings of the templates. Without `gallery_y` there is one row for each class. Dot
+            products are computed on the device of the gallery. The index of a pandas frame names
+            the classes if `y` contains these names. Frames need the columns of `probes`.
         y : array-like of shape (n,)
-            True classes: rows of `gallery`, or names (of `classes`, in `gallery_y` or in the index
-            of `gallery`).
+            True classes: row numbers of `gallery`, or names that occur in `classes`, in `gallery_y`
+            or in the index of `gallery`.
         metric : {"sqeuclidean", "cosine", "dot"}
             Score: minus the squared Euclidean distance, the cosine, or the dot product.
         gallery_y : array-like of shape (n_templates,), optional
-            Class of each template if classes have several.
+            Class of each template. Needed if a class has several templates.
         reduce : {"max", "mean"}
-            Score of a class from those of its templates.
+            How the score of a class is computed from the scores of its templates.
         classes, ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
             As in `from_scores`.
 
@@ -201,8 +200,8 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            As `from_scores`; also for zero vectors under the cosine, and for coordinates that
-            number the rows or hold one number for each class.
+            As in `from_scores`. Also if a vector is zero and the metric is the cosine, or if a
+            coordinate contains row numbers or one number per class.
 
         Examples
         --------
@@ -236,18 +235,19 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         """Make a task from a fitted classifier that follows the conventions of scikit-learn.
 
-        Scores are distances if ``clf.predict`` goes by them. Otherwise they are the first of
+        Scores are distances if ``clf.predict`` uses distances. Otherwise they are the first of
         `decision_function`, `predict_joint_log_proba`, `predict_log_proba` and `predict_proba`
-        whose best class is the predicted one most often (docs/from_sklearn.md).
+        whose best class is most often the predicted class (docs/from_sklearn.md).
 
         Parameters
         ----------
         clf : fitted classifier, pipeline or search
-            With `classes_`, which name the classes of the task, and `predict`.
+            Object with `predict` and `classes_`. The latter name the classes of the task.
         X : array-like of shape (n, d), DataFrame, sparse matrix or list
-            Test instances that are new to the classifier. Only one nearest neighbour can tell.
+            Test instances as ``clf.predict`` accepts them. They must not be training rows; these
+            are detected only if the classifier is one nearest neighbour.
         y : array-like of shape (n,)
-            True classes, in labels of ``clf.classes_``.
+            True classes, as labels of ``clf.classes_``.
         ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
             As in `from_scores`.
 
@@ -258,14 +258,14 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            A classifier without fit or scores, or with several outputs; labels that it has not
-            seen; as `from_scores`.
+            If the classifier is not fitted, has several outputs or has no scores, or if it has not
+            seen a label. Also as in `from_scores`.
 
         Warns
         -----
         DataWarning
-            The best class is not the predicted one, or the classifier is not marginal
-            (`measure_drift`). Predictions carry both as notes.
+            If the scores disagree with `predict`, or if the classifier is not marginal
+            (`measure_drift`). Both are also notes of every prediction.
 
         Examples
         --------
@@ -301,8 +301,8 @@ class SourceTask(TaskStatistics):
         if ties == "unknown" or (ties == "auto" and mostly_decisions(evidence)):
             if design is not None:
                 raise DataError(
-                    "inclusion, class_groups: found scores that leave ranks open (decisions, or "
-                    "ties='unknown'), expected scores that rank the classes"
+                    "inclusion, class_groups: found scores that do not determine ranks "
+                    "(decisions, or ties='unknown'), expected scores that rank the classes"
                 )
             return cls._of(with_open_ties(evidence), kind, names)
         return cls(evidence if design is None else DesignedLosses.of(evidence, design), kind, names)
@@ -321,22 +321,22 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         """Make a task from the rank of the true class of each test instance.
 
-        Ranks are all that the model needs; without the scores the competitors' part of the
-        variance is set by a factor of 1.25 on the class-clustered variance (less if classes weigh
-        unequally), and `KDE` is unavailable.
+        The Bayesian model needs only ranks. Without scores, the variance due to shared competitors
+        cannot be estimated. The class-clustered variance is multiplied by 1.25 instead, or by less
+        if class weights are unequal. `KDE` needs scores and is unavailable.
 
         Parameters
         ----------
         ranks : array-like of int, shape (n,)
-            1 (best) to n_classes: one more than the number of wrong classes that scored higher.
+            Ranks 1 (best) to n_classes: one more than the number of wrong classes that win.
         y : array-like of shape (n,)
             True classes: positions 0..n_classes - 1, or names.
         n_classes : int
-            k1.
+            Number k1 of source classes.
         truncated_at : int, optional
-            M, where ranks come from lists of the M best classes: every rank above M, such as
-            M + 1, means that the true class is not in the list. Its rank is then known to lie
-            in M + 1..n_classes, and accuracy is known near k1 alone (`accuracy_bounds`).
+            Length M of the lists, if ranks come from lists of the M best classes. Every rank above
+            M, such as M + 1, means that the true class is not in the list. Its rank then lies in M
+            + 1..n_classes, and accuracy is known only near k1 (`accuracy_bounds`).
         classes, class_weight, untested
             As in `from_scores`.
 
@@ -347,8 +347,8 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            Ranks that are not whole numbers in 1..n_classes; labels as in `from_scores`; lists
-            that are as long as there are classes.
+            If ranks are not whole numbers in 1..n_classes, or if the lists are as long as the
+            number of classes. Labels are checked as in `from_scores`.
 
         Examples
         --------
@@ -380,30 +380,30 @@ class SourceTask(TaskStatistics):
         class_weight: Any = None,
         untested: Untested = "error",
     ) -> Self:
-        """Make a task from what a vector index returns, such as FAISS, hnswlib or pgvector.
+        """Make a task from the results of a vector index such as FAISS, hnswlib or pgvector.
 
-        The rank of the true class is its place among the different classes of the list. If it is
-        not there, its rank is known within bounds, as in `from_ranks` with `truncated_at`.
+        The rank of the true class is its place among the different classes of the list. If the list
+        lacks the true class, its rank is known within bounds (`truncated_at` of `from_ranks`).
 
         Parameters
         ----------
         ids : array-like of shape (n, M)
             Classes of the nearest entries of the index for each test instance, best first:
-            positions 0..n_classes - 1, or names. -1 stands behind the end of a shorter list. If a
-            class has several entries in a row, the first one counts.
+            positions 0..n_classes - 1, or names. Shorter lists are filled with -1. If a class
+            occurs several times in a row, its first entry counts.
         y : array-like of shape (n,)
             True classes: positions 0..n_classes - 1, or names.
         n_classes : int
-            k1, the number of classes in the index.
+            Number k1 of classes in the index.
         distances : array-like of shape (n, M), optional
-            Distances of these entries. With them the task has `nearest_classes`. Negative ones are
-            allowed (1 - inner product); then a distance of 0 has no meaning.
+            Distances of these entries. They are needed for `nearest_classes`. Negative distances,
+            such as 1 - inner product, are allowed. A distance of 0 has no meaning then.
         classes
-            As in `from_scores`; needed if there are names.
+            As in `from_scores`. Needed if `ids` contains names.
         higher_is_better : bool
-            True for similarities, such as inner products.
+            Whether higher values are better. Pass True for similarities, such as inner products.
         class_weight, untested
-            As in `from_scores`. An index mostly has classes that were not tested: "competitors".
+            As in `from_scores`. Pass "competitors" if the index contains untested classes.
 
         Returns
         -------
@@ -412,15 +412,15 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            Classes outside of 0..n_classes - 1, a row without any, distances that are not sorted,
-            not finite or of another shape; labels as in `from_scores`.
+            If a class is outside 0..n_classes - 1, a row has no class, or distances are not sorted,
+            not finite or of another shape. Labels are checked as in `from_scores`.
 
         Notes
         -----
-        Scores that tie stay in the order of the index. The lists of `nearest_classes` are as long
-        as 99% of the rows allow, 32 wrong classes at most; the few shorter ones end in class -1
-        with score -inf. An approximate index may miss a true class that is near: accuracies are
-        those of the index, not of the embeddings.
+        Tied scores stay in the order of the index. The lists of `nearest_classes` are as long as
+        99% of the rows allow, and contain at most 32 wrong classes. Shorter lists are filled with
+        class -1 and score -inf. Accuracies are those of the index and not of the embeddings,
+        because an approximate index may miss a near true class.
 
         Examples
         --------
@@ -448,25 +448,26 @@ class SourceTask(TaskStatistics):
         relevance_level: int = 1,
         missing: Missing = "error",
     ) -> Self:
-        """Make a task from a run of a retrieval system and the relevance judgements, as of TREC.
+        """Make a task from a run of a retrieval system and relevance judgements, as in TREC.
 
-        A class is a document of the corpus, and its test instances are queries. Of several
-        relevant documents of a query the best ranked counts: accuracy among the m best is
-        success@m, and MRR is as usual, but recall@m and nDCG@m count one relevant document.
+        A class is a document of the corpus, and its test instances are queries. If a query has
+        several relevant documents, the best ranked one counts. Accuracy among the m best is
+        success@m. MRR is as usual. Recall@m and nDCG@m count one relevant document.
 
         Parameters
         ----------
         qrels : mapping {query: {document: relevance}}, or DataFrame
-            Judgements: whole numbers. Columns of a frame: query_id, doc_id, relevance.
+            Relevance judgements, as whole numbers. Columns of a frame: query_id, doc_id, relevance.
         run : mapping {query: {document: score}}, or DataFrame
-            Lists of documents, higher scores are better. Columns: query_id, doc_id, score.
+            Retrieved documents with scores, higher is better. Columns: query_id, doc_id, score.
         n_classes : int
-            k1, the number of documents of the corpus, listed or not.
+            Number k1 of documents in the corpus, retrieved or not.
         relevance_level : int
-            Documents of at least this relevance are relevant.
+            Documents with at least this relevance are relevant.
         missing : {"error", "unanswered", "unsearched"}
-            Queries with relevant documents that the run has not: refused; answered by an empty
-            list, as with ``trec_eval -c``; or left out, as without -c and in pytrec_eval.
+            Treatment of queries that have relevant documents and are missing in the run. "error"
+            raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``.
+            "unsearched" leaves the query out, like pytrec_eval.
 
         Returns
         -------
@@ -475,22 +476,22 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            Queries that are missing, documents named twice in a list or more than n_classes in
-            all, numbers that are not finite.
+            If queries are missing, a list contains a document twice, there are more than n_classes
+            documents, or a number is not finite.
 
         Warns
         -----
         DataWarning
-            Queries of the run that have no relevant document; they are left out.
+            If queries of the run have no relevant document. They are left out.
 
         Notes
         -----
-        Lists are sorted by score in single precision, and equal ones by the document's name, the
-        last first, as in trec_eval. Every query weighs the same. A relevant document that is not
-        listed ranks below the longest list, however short the query's own; how far is unknown, as
-        in `from_ranks` with `truncated_at`. If no relevant document is listed, the class of a
-        query is the first one in qrels. Predictions for more documents take these to be
-        irrelevant to the queries.
+        Lists are sorted by score in single precision. Documents with equal scores are sorted by
+        name in descending order, as in trec_eval. All queries have the same weight. A relevant
+        document that is not listed ranks below the longest list, even if the query's own list is
+        shorter. Its exact rank is unknown, as in `from_ranks` with `truncated_at`. If no relevant
+        document is listed, the class of the query is the first one in qrels. Predictions for more
+        documents assume that these are irrelevant to the queries.
 
         Examples
         --------
@@ -510,7 +511,7 @@ class SourceTask(TaskStatistics):
     def from_accuracies(
         cls, k: Any, accuracy: Any, *, n_test: int, n_classes: int, design_effect: float = 2.0
     ) -> Self:
-        """Make a task from a bare accuracy curve.
+        """Make a task from an accuracy curve alone.
 
         Parameters
         ----------
@@ -519,11 +520,11 @@ class SourceTask(TaskStatistics):
         accuracy : array-like of shape (n_k,)
             Average test accuracy at each k.
         n_test : int
-            Number of test instances behind the curve.
+            Number of test instances that the curve was measured on.
         n_classes : int
-            k1, the number of source classes behind the curve.
+            Number k1 of source classes that the curve was measured on.
         design_effect : float
-            How many times larger the variance is than that of independent instances.
+            Ratio of the variance to the variance with independent instances.
 
         Returns
         -------
@@ -532,12 +533,12 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            Accuracies outside [0, 1], or rising in k by more than 4 standard deviations.
+            If accuracies are outside [0, 1], or increase with k by more than 4 standard deviations.
 
         Warns
         -----
         ExtrapolationWarning
-            Accuracies rising in k by more than 2 standard deviations.
+            If accuracies increase with k by more than 2 standard deviations.
 
         Examples
         --------
@@ -559,33 +560,31 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         parts : iterable of SourceTask
-            Tasks on the same k1 classes (all of them competitors in every part), the same rule
-            for ties; each made with ``untested="competitors"`` if it does not test them all.
+            Tasks on the same k1 classes with the same rule for ties. A part that does not test all
+            classes must be made with ``untested="competitors"``.
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
-            Weights of the test classes of the whole, with which the parts were made as well;
-            equal by default.
+            Weights of the test classes in the merged task; equal by default. The parts must have
+            been made with the same weights.
 
         Returns
         -------
         SourceTask
-            With scores if all parts have them. If a part was made from ranks, the whole counts
-            as made from ranks.
+            Task with scores if all parts have scores. It counts as made from ranks if a part was.
 
         Raises
         ------
         DataError
-            Parts that differ in classes or ties, weights that differ within a part from those of
-            the whole, parts made from accuracies; instances of one class in several parts that
-            have no scores any more.
+            If parts differ in classes or in the rule for ties, if their class weights differ from
+            `class_weight`, if a part was made from accuracies, or if instances of one class are in
+            several parts that no longer have scores.
 
         Notes
         -----
-        For many files, one a shard of probes: put all probes of a class into one file, make a part
-        of each file on any machine, call `without_scores` on it, pickle it, and merge what was
-        pickled, at once or one by one. Instances of one class in several parts are put together
-        only while the parts have their scores, which are then read again for these classes. Each
-        part breaks ties by its own `random_seed`; costs and diagnosis, which walk through the
-        scores of a merged task anew, may break them otherwise.
+        To process many files of probes, put all probes of a class into one file. Make a part from
+        each file on any machine, call `without_scores` on it and pickle it. Then merge the pickled
+        parts, all at once or one by one. A class with instances in several parts needs the scores
+        of these parts, which are read again. Each part breaks ties by its own `random_seed`. Costs
+        and diagnosis read the scores of a merged task again and may break ties differently.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""A task in a few words: size, accuracy, and doubts about its data."""
+"""Short description of a task: size, accuracy, and doubts about its data."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ Tested = LossEvidence | LossIntervals | DesignedLosses
 
 
 class TaskStatistics:
-    """Accuracies, their covariance and the data behind them; made by `SourceTask`."""
+    """Accuracies, their covariance and the data they come from; made by `SourceTask`."""
 
     def __init__(
         self,
@@ -45,39 +45,36 @@ class TaskStatistics:
 
     @classmethod
     def _of(cls, evidence: Tested, kind: MadeFrom, classes: list[Any] | None) -> Self:
-        """Task whose kind says why its ranks are open, if they are."""
+        """Task whose kind says why its ranks are unknown, if they are."""
         if isinstance(evidence, LossIntervals):
             kind = evidence.kind
         return cls(evidence, kind, classes)
 
     @property
     def evidence(self) -> LossEvidence:
-        """Labels, weights, losses and scores; `DataError` if only accuracies are known."""
+        """Labels, weights, losses and scores. Raises `DataError` if only accuracies are known."""
         require_ranks(self)
         assert isinstance(self._evidence, LossEvidence)
         return self._evidence
 
     @property
     def has_ranks(self) -> bool:
-        """Whether the rank of every instance is known; if not, `ranks` is a `DataError`."""
+        """Whether the rank of every instance is known. If not, `ranks` raises `DataError`."""
         return isinstance(self._evidence, LossEvidence)
 
     @property
     def intervals(self) -> LossIntervals | None:
-        """Bounds of the losses, where ranks are known within bounds alone."""
+        """Bounds of the losses, if ranks are known only within bounds."""
         return self._evidence if isinstance(self._evidence, LossIntervals) else None
 
     @property
     def designed(self) -> DesignedLosses | None:
-        """Losses by the design, where classes were drawn with unequal chances or in groups."""
+        """Losses under the sampling design; None if classes were drawn one by one, equally."""
         return self._evidence if isinstance(self._evidence, DesignedLosses) else None
 
     @property
     def counted(self) -> LossEvidence | None:
-        """Losses as they were counted, every class as one: the lowest ones, if bounds are known.
-
-        None for a bare curve.
-        """
+        """Losses as counted, or the lowest ones within bounds; None for an accuracy curve."""
         if self.designed is not None:
             return self.designed.drawn
         if self.intervals is not None:
@@ -118,18 +115,19 @@ class TaskStatistics:
     def nearest_classes(self) -> NearestClasses:
         """Wrong classes that score best for each test instance, with their scores.
 
-        A task of scores makes the lists on demand, in one pass over them, and keeps them. They
-        have 32 classes, or as many as a vector index returned (`SourceTask.from_search`).
+        A task with scores computes the lists on demand, in one pass over the scores, and keeps
+        them. The lists contain 32 classes, or as many as the vector index returned
+        (`SourceTask.from_search`).
 
         Returns
         -------
         NearestClasses
-            Lists of the same length, best first, and the score of the true class.
+            Lists of equal length, best class first, and the score of the true class.
 
         Raises
         ------
         DataError
-            Neither scores nor such lists are known.
+            If neither scores nor such lists are known.
 
         Examples
         --------
@@ -144,8 +142,8 @@ class TaskStatistics:
         lists = None if curve else self._tested.nearest_classes
         if lists is None:
             raise DataError(
-                f"task: it was made from {self.kind}, and which wrong classes score best is "
-                "unknown; make it with from_scores, from_embeddings, or from_search and distances"
+                f"task: it was made from {self.kind}, so it is unknown which wrong classes score "
+                "best; make it with from_scores, from_embeddings, or from_search with distances"
             )
         return lists
 
@@ -166,16 +164,16 @@ class TaskStatistics:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why the data may not be what they should be, in sentences: `fit` warns of them."""
+        """Sentences that say why the data may be faulty. `fit` warns of each."""
         return doubts_of(self)
 
     def grid(self, number: int = 12) -> IntArray:
-        """Log-spaced numbers of classes from 2 to k1, or some at which accuracy is known.
+        """Log-spaced numbers of classes from 2 to k1 at which the accuracy is known.
 
         Parameters
         ----------
         number : int
-            At most how many.
+            Largest number of values to return.
 
         Returns
         -------
@@ -194,23 +192,23 @@ class TaskStatistics:
         Returns
         -------
         array of shape (n_k,)
-            At k = k1 the plain (class-weighted) test accuracy.
+            Accuracies. At k = k1 this is the ordinary (class-weighted) test accuracy.
 
         Raises
         ------
         DataError
-            k outside 2..n_classes, not among the known ones of a bare curve, or where ranks are
-            known within bounds and these leave the accuracy open.
+            If k is outside 2..n_classes, if an accuracy curve does not contain k, or if ranks are
+            known only within bounds that do not determine the accuracy at k.
 
         See Also
         --------
         classex_bayes.core.subsets.average_test_accuracy : The formula.
-        classex_bayes.accuracy_under_priors : The other reading of class weights.
+        classex_bayes.accuracy_under_priors : The other interpretation of class weights.
         """
         return self._evidence.accuracy(class_counts(k, largest=self.n_classes))
 
     def accuracy_bounds(self, k: ClassCounts) -> tuple[FloatArray, FloatArray]:
-        """Bounds of the average test accuracy, where ranks are known within bounds alone.
+        """Bounds of the average test accuracy if ranks are known only within bounds.
 
         Parameters
         ----------
@@ -220,7 +218,8 @@ class TaskStatistics:
         Returns
         -------
         lower, upper : arrays of shape (n_k,)
-            ATA_k with every rank at its worst, and at its best; both `accuracy` if it is known.
+            ATA_k with every rank at its worst and at its best. Both equal `accuracy` if it is
+            known.
 
         Raises
         ------
@@ -246,23 +245,24 @@ class TaskStatistics:
         Parameters
         ----------
         metric : str
-            As of `BayesianExtrapolator.predict`: "accuracy", "accuracy@5" (= "recall@5"), "mrr",
-            "mrr@10", "ndcg", "ndcg@10", "mean_rank" or "median_rank". At k = k1 they are computed
-            from the ranks as they are. Lists of the M best determine those with an m <= M there.
+            As in `BayesianExtrapolator.predict`: "accuracy", "accuracy@5" (= "recall@5"), "mrr",
+            "mrr@10", "ndcg", "ndcg@10", "mean_rank" or "median_rank". At k = k1 the metric is
+            computed directly from the ranks. Lists of the M best classes determine the metrics with
+            m <= M there.
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
 
         Returns
         -------
         array of shape (n_k,)
-            Unbiased for the expectation of the metric on k random classes; not so the median rank,
-            which is that of all subsets and instances together.
+            Unbiased estimates of the expectation of the metric on k random classes. The median rank
+            is an exception: it is the median over all subsets and instances together.
 
         Raises
         ------
         DataError
-            An unknown metric, another than accuracy where only accuracies are known, one that
-            ranks known within bounds leave open, or k as for `accuracy`.
+            If the metric is unknown, if it is not accuracy and only accuracies are known, if the
+            bounds of the ranks do not determine it, or for k as in `accuracy`.
 
         Examples
         --------
@@ -282,10 +282,10 @@ class TaskStatistics:
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.
 
-        Dyadic-cluster-robust if scores are known (one more pass over them, but for `grid()`;
-        interpolated in log k between `grid()` once they are let go); 1.25 times the
-        class-clustered covariance if only ranks are known, less if classes weigh unequally;
-        Cov(k <= k') = a_k' (1 - a_k) deff / n for a bare curve.
+        With scores the estimate is dyadic-cluster-robust. It takes one more pass over the scores,
+        except at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in
+        log k. With ranks alone it is 1.25 times the class-clustered covariance, or less if class
+        weights are unequal. For an accuracy curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class TaskStatistics:
         Returns
         -------
         array of shape (n_k, n_k)
-            Positive semidefinite.
+            Covariance matrix, positive semidefinite.
 
         See Also
         --------
@@ -304,15 +304,16 @@ class TaskStatistics:
         return self._evidence.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
-        r"""Ratio of the variance of ATA_k to that of independent instances.
+        r"""Ratio of the variance of ATA_k to its variance with independent instances.
 
-        Instances share competitors and, with repeats, classes. If fewer than 5 classes have errors,
-        it is :math:`n \sum_l w_l^2`, for equal weights the mean number of repeats.
+        Instances are dependent because they share competitors and, with repeats, classes. If fewer
+        than 5 classes have errors, the design effect is :math:`n \sum_l w_l^2`, which is the mean
+        number of repeats if weights are equal.
 
         Returns
         -------
         float
-            At least 1.
+            Design effect, at least 1.
 
         See Also
         --------
@@ -339,23 +340,24 @@ class TaskStatistics:
         last_loss : int array of shape (n_bins,)
             Largest number of losses of each bin, such as `loss_bins`.
         instance_group : int array of shape (n_test,), optional
-            Groups 0, 1, ... of the instances, to be counted apart.
+            Group 0, 1, ... of each instance. Groups are counted separately.
 
         Returns
         -------
         array of shape (n_bins,) or (n_groups, n_bins)
-            Sums to n_test. Losses known within bounds are spread evenly over them.
+            Counts, which sum to n_test. A loss that is known within bounds is spread evenly over
+            these.
 
         Raises
         ------
         DataError
-            Only accuracies are known.
+            If only accuracies are known.
         """
         return self._tested.histogram(last_loss, instance_group)
 
     @property
     def dependence(self) -> AnswerDependence:
-        """Dependence between the right answers at k1, estimated from the task."""
+        """Dependence between correct answers at k1, estimated from the task."""
         return self._evidence.dependence
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
@@ -364,8 +366,8 @@ class TaskStatistics:
         Parameters
         ----------
         n_classes : int
-            Number of classes to keep, 3..k1. Of classes that came in groups, whole groups are
-            drawn until they hold as many or more.
+            Number of classes to keep, 3..k1. If classes came in groups, whole groups are drawn
+            until they contain at least this number.
         random_seed : int, SeedSequence or None
             Seed of the draw.
 
@@ -377,14 +379,14 @@ class TaskStatistics:
         Raises
         ------
         DataError
-            Ranks are known within bounds, or classes were drawn by a design, and there are no
-            scores to look at.
+            If the task has no scores and its ranks are known only within bounds or its classes were
+            drawn by a sampling design.
 
         Notes
         -----
-        A task made from ranks alone has forgotten who beat whom. There each instance keeps a
-        hypergeometric share of the wrong classes above its own, which is right for every ATA_k on
-        average but loses the dependence between instances.
+        A task made from ranks alone does not contain which class beat which. Each instance then
+        keeps a hypergeometric share of the wrong classes that rank above the true one. This is
+        unbiased for every ATA_k but loses the dependence between instances.
         """
         size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
         rng = np.random.default_rng(seed_sequence(random_seed))
@@ -395,14 +397,14 @@ class TaskStatistics:
         return self.select(kept, rng)
 
     def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
-        """Task on given classes; see `subsample` for tasks made from ranks.
+        """Task on the given classes. For tasks made from ranks see `subsample`.
 
         Parameters
         ----------
         kept : int array
             Positions of the classes to keep, without repetition, at least 3.
         rng : Generator, optional
-            Thins ranks whose scores are unknown.
+            Generator that thins ranks whose scores are unknown.
 
         Returns
         -------
@@ -411,7 +413,7 @@ class TaskStatistics:
         Raises
         ------
         DataError
-            Positions outside 0..k1 - 1, repeated, or too few.
+            If positions are outside 0..k1 - 1, repeated, or too few.
         """
         places = encode_labels(kept, None, self.n_classes, None, "kept")
         enough_classes(places.size, "kept")
@@ -422,12 +424,12 @@ class TaskStatistics:
         return self._of(evidence, self.kind, names)
 
     def without_scores(self) -> Self:
-        """Task that has let go of its scores and keeps what was computed from them.
+        """Task without its scores, with the statistics that were computed from them.
 
-        It is small enough to pickle: ranks, labels, 24 numbers for each class, and
-        `nearest_classes`, 64 numbers for each instance, which may take another pass over the
-        scores. `KDE`, costs and diagnosis need scores; `subsample` treats it like a task made from
-        ranks.
+        The result is small enough to pickle. It contains ranks, labels, 24 numbers for each class,
+        and `nearest_classes` with 64 numbers for each instance. Computing the latter may take
+        another pass over the scores. `KDE`, costs and diagnosis need scores and do not accept it.
+        `subsample` treats it like a task made from ranks.
 
         Returns
         -------
@@ -435,7 +437,7 @@ class TaskStatistics:
 
         See Also
         --------
-        classex_bayes.SourceTask.merge : Puts shards of a test together again.
+        classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
         """
         return type(self)(self._tested.without_source(), self.kind, self.classes)
 

@@ -49,8 +49,8 @@ def finite_embeddings(array: Any, name: str, metric: str) -> None:
         size = np.abs(values).max(axis=1)
         if metric == "cosine" and (size == 0).any():
             raise DataError(
-                f"{name}: row {part.start + np.argmax(size == 0)} is the zero vector, which has no "
-                "cosine"
+                f"{name}: row {part.start + np.argmax(size == 0)} is the zero vector, which has "
+                "no cosine; leave it out or use another metric"
             )
         tiny = (size > 0) & (size < SMALLEST_COORDINATE)
         if tiny.any():
@@ -63,7 +63,7 @@ def enough_classes(n_classes: int, name: str) -> None:
     if n_classes < FEWEST_CLASSES:
         raise DataError(
             f"{name}: found {n_classes} class{'' if n_classes == 1 else 'es'}, expected at least "
-            f"{FEWEST_CLASSES}; extrapolation needs wrong answers to differ"
+            f"{FEWEST_CLASSES}; test more classes"
         )
 
 
@@ -73,14 +73,14 @@ def class_total(n_classes: int) -> int:
     enough_classes(total, "n_classes")
     if total > _MOST_CLASSES:
         raise DataError(
-            f"n_classes: found {total}, expected at most {_MOST_CLASSES}: every class takes "
+            f"n_classes: found {total}, expected at most {_MOST_CLASSES}; every class needs "
             "memory, tested or not"
         )
     return total
 
 
 def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str = "task") -> None:
-    """Raise where the ranks of a task are not known, and `user` needs them."""
+    """Raise if the ranks of a task are unknown and `user` needs them."""
     if task.has_ranks:
         return
     if task.designed is not None:
@@ -121,11 +121,11 @@ def require_same_weights(pair: str, first: Any, second: Any) -> None:
 
 
 def drawn_by_design(name: str, user: str) -> DataError:
-    """The message if classes drawn with unequal chances or in groups cannot be taken."""
+    """Error for classes that were drawn with unequal probabilities or in groups."""
     return DataError(
-        f"{name}: its classes were drawn with unequal chances or in groups, and {user} takes them "
-        "as equal and separate; use BayesianExtrapolator, or make the task without inclusion= and "
-        "class_groups="
+        f"{name}: its classes were drawn with unequal probabilities or in groups, but {user} "
+        "assumes that they were drawn one by one, equally; use BayesianExtrapolator, or make the "
+        "task without inclusion= and class_groups="
     )
 
 
@@ -134,18 +134,17 @@ def require_scores(task: Any, user: str, remedy: str = WITH_SCORES) -> ScoreSour
     if task.intervals is not None or task.designed is not None:
         require_ranks(task, user, remedy)
     if task.source is None:
-        gone = "let go of its" if task.kind in ("scores", "embeddings") else "no"
+        gone = "no longer has its" if task.kind in ("scores", "embeddings") else "has no"
         raise DataError(
-            f"task: it was made from {task.kind} and has {gone} scores, which {user} needs; "
-            f"{remedy}"
+            f"task: it was made from {task.kind} and {gone} scores, which {user} needs; {remedy}"
         )
     return task.source
 
 
 def source_task(task: Any, name: str = "task") -> None:
-    """Raise where something else than a task is given."""
+    """Raise if the value is not a task."""
     if not (hasattr(task, "design_effect") and hasattr(task, "accuracy")):
         raise DataError(
             f"{name}: expected a SourceTask, found {type(task).__name__}; make one with "
-            "SourceTask.from_scores and its siblings"
+            "SourceTask.from_scores or another from_ method"
         )

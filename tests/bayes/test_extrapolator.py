@@ -169,13 +169,13 @@ def test_predictions_from_scores_of_the_wrong_sign_say_so(fit):
     y = np.arange(60) % 30
     scores = np.random.default_rng(1).normal(size=(60, 30)) + 2 * np.eye(30)[y]
     tasks = {
-        "sign of the scores reversed": SourceTask.from_scores(scores, y, higher_is_better=False),
-        "y in another order": SourceTask.from_scores(scores, np.roll(y, 1)),
+        "sign of the scores is reversed": SourceTask.from_scores(scores, y, higher_is_better=False),
+        "y is in another order": SourceTask.from_scores(scores, np.roll(y, 1)),
         "": SourceTask.from_scores(scores, y),
     }
     for words, task in tasks.items():
         notes = fit(task, draws=50, tune=100).predict(30).notes
-        assert sum("right answers score" in note for note in notes) == bool(words)
+        assert sum("True classes score" in note for note in notes) == bool(words)
         assert words in " ".join(notes)
 
 

@@ -495,16 +495,16 @@ def test_scores_that_look_like_distances_are_told(run, tmp_path):
     rng = np.random.default_rng(1)
     np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))
     _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
-    assert "is the sign of the scores reversed" in err and "pass --distances for distances" in err
+    assert "the sign of the scores is reversed" in err and "pass --distances for distances" in err
     _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
     assert "reversed" not in err
     scores = rng.normal(size=(40, 40)) + 3 * np.eye(40)
     np.savez(tmp_path / "d.npz", scores=scores, y=range(40))
     _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
-    assert "is the sign of the scores reversed" in err and "leave --distances out" in err
+    assert "the sign of the scores is reversed" in err and "leave --distances out" in err
     np.savez(tmp_path / "d.npz", scores=scores, y=np.roll(range(40), 1))
     _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
-    assert "no better than wrong ones: is y in another order" in " ".join(err.split())
+    assert "no better than wrong ones. Check whether y is in another order" in " ".join(err.split())
 
 
 def test_numbers_of_classes_in_other_hands(run, strict, scores):

@@ -305,7 +305,7 @@ def test_far_predictions_warn_once():
     with pytest.warns(ExtrapolationWarning, match="100,000 is 5,000 times") as caught:
         result = quiet(ClassExReg(0.5), embedding_task(k1=20), 100_000, n_resamples=3)
     few, far, _ = result.notes
-    assert len(caught) == 1 and "with so few" in few and far in str(caught[0].message)
+    assert len(caught) == 1 and "So few errors" in few and far in str(caught[0].message)
 
 
 @pytest.mark.slow

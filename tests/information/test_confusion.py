@@ -181,7 +181,7 @@ def test_empty_rows_are_left_out():
         (lambda: confusion_information([[5, 1], [1, 5]], class_weight=[1]), "class_weight: "),
         (
             lambda: confusion_information(SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3)),
-            "which wrong classes score best is unknown",
+            "unknown which wrong classes score best",
         ),
     ],
 )

@@ -284,7 +284,7 @@ def test_labels_of_text(start, tmp_path):
     path.write_bytes(start + "\n".join(map(str, Y)).encode())
     for names in (None, NAMES):
         assert read_task(tmp_path / "scores.npy", path, classes=names).y.tolist() == Y.tolist()
-    with pytest.raises(DataError, match="y: found numbers, and class 0 is named '7'"):
+    with pytest.raises(DataError, match="y: found numbers, but class 0 is named '7'"):
         read_task(tmp_path / "scores.npy", path, classes=list("78912"))
 
 
@@ -300,7 +300,7 @@ def test_positions_in_tables(ending, tmp_path):
     assert task.y.tolist() == Y.tolist() and task.classes == NAMES.tolist()
     # Numbers that are names are names.
     assert read_task(write(list("43210"), Y)).y.tolist() == (4 - Y).tolist()
-    with pytest.raises(DataError, match="y: found numbers, and class 0 is named '01'"):
+    with pytest.raises(DataError, match="y: found numbers, but class 0 is named '01'"):
         read_task(write(["01", "02", "03", "04", "05"], Y))
     with pytest.raises(DataError, match=r"y: found 7 at row 7.*y must hold these names"):
         read_task(write(NAMES, [*Y[:-1], 7]))

@@ -262,7 +262,7 @@ def test_uncertain_weights_are_told(monkeypatch):
 
 def test_tasks_that_cannot_be_used():
     lost = cb.SourceTask.from_ranks([1] * 60, range(60), n_classes=60)
-    with pytest.raises(DataError, match="made from ranks, and which wrong classes"):
+    with pytest.raises(DataError, match="made from ranks, so it is unknown which wrong classes"):
         cb.ScoreInformedExtrapolator().fit(lost)
     curve = cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60)
     with pytest.raises(DataError, match="made from accuracies"):

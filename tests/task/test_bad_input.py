@@ -246,7 +246,7 @@ CASES = {
     "nan accuracy": (lambda: from_accuracies(accuracy=[0.9, NAN, 0.7]), "accuracy: found nan at k"),
     "rising accuracy": (
         lambda: from_accuracies(accuracy=[0.1, 0.8, 0.9], n_test=1000),
-        "accuracy: rises from 0.1 at k = 2",
+        "accuracy: increases from 0.1 at k = 2",
     ),
     "text accuracy": (lambda: from_accuracies(accuracy=list("abc")), "accuracy: .*real numbers"),
     "ragged accuracy": (lambda: from_accuracies(accuracy=[[0.9], [0.8, 0.7]]), "accuracy: "),

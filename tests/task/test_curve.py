@@ -66,7 +66,7 @@ def test_a_curve_knows_nothing_else():
     ):
         with pytest.raises(DataError, match="made from accuracies alone"):
             use()
-    with pytest.raises(DataError, match=r"^k: the accuracy at 3 classes was not given"):
+    with pytest.raises(DataError, match=r"^k: the task has no accuracy at 3 classes"):
         curve.accuracy(3)
 
 

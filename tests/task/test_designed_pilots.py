@@ -32,7 +32,7 @@ def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
     )
     prediction = model.predict([24, 240])
     text = " ".join(prediction.notes)
-    assert "5 times the chance of others" in text and "8 groups" in text
+    assert "5 times the probability of others" in text and "8 groups" in text
     path = tmp_path / "model.nc"
     cb.save(model, path)
     np.testing.assert_array_equal(cb.load(path).predict([24, 240]).mean, prediction.mean)
@@ -70,22 +70,22 @@ def test_backtests_and_bandwidths_keep_the_design(small_task):
     ],
 )
 def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
-    with pytest.raises(cb.DataError, match="unequal chances or in groups"):
+    with pytest.raises(cb.DataError, match="unequal probabilities or in groups"):
         estimator.fit(small_task)
 
 
 def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
     arrays, arguments = small
     task = cb.SourceTask.from_embeddings(*arrays, class_groups=arguments["class_groups"])
-    with pytest.raises(cb.DataError, match="in groups, and the bound takes them"):
+    with pytest.raises(cb.DataError, match="in groups, but the bound assumes"):
         cb.information.information_bound(task)
 
 
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (1, "hold whole groups too. Losing to"),
-        (0.3, "class's own group with the chance 0.3. Losing to"),
+        (1, "contain whole groups too. An instance that loses to"),
+        (0.3, "class's own group with probability 0.3. An instance that loses to"),
         (0, "hold one class of each group"),
     ],
 )
@@ -113,9 +113,12 @@ def test_the_note_tells_the_share_of_siblings(small, share, text):
             {"class_groups": [[1]] * 24},
             r"class_groups: expected the group .* found shape \(24, 1\)",
         ),
-        ({"sibling_share": 0.5}, "sibling_share: classes have siblings if they come in groups"),
+        (
+            {"sibling_share": 0.5},
+            "sibling_share: classes have siblings only if they come in groups",
+        ),
         ({"class_groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
-        ({"inclusion": np.linspace(0.1, 1, 24), "ties": "unknown"}, "leave ranks open"),
+        ({"inclusion": np.linspace(0.1, 1, 24), "ties": "unknown"}, "do not determine ranks"),
     ],
 )
 def test_designs_that_make_no_sense_are_refused(small, arguments, message):
@@ -164,7 +167,7 @@ def test_scores_in_dask_are_refused(small):
 
     probes, gallery, y = small[0]
     scores = da.from_array(-((probes[:, None] - gallery) ** 2).sum(axis=2))
-    with pytest.raises(cb.DataError, match="found scores in Dask"):
+    with pytest.raises(cb.DataError, match="found a Dask array of scores"):
         cb.SourceTask.from_scores(scores, y, class_groups=np.arange(24) // 3)
 
 
@@ -173,7 +176,7 @@ def test_a_task_without_scores_keeps_the_design(small_task):
     np.testing.assert_array_equal(kept.accuracy(K), small_task.accuracy(K))
     k = small_task.grid()
     np.testing.assert_allclose(kept.accuracy_cov(k), small_task.accuracy_cov(k))
-    with pytest.raises(cb.DataError, match="let go of its scores"):
+    with pytest.raises(cb.DataError, match="no longer has its scores"):
         kept.subsample(9)
 
 

@@ -150,7 +150,7 @@ BAD = {
     "numbers as names": (
         pl.DataFrame(SCORES, schema=list("1234")),
         Y,
-        "y: found numbers, and column 0 of scores is named '1'",
+        "y: found numbers, but column 0 of scores is named '1'",
     ),
     "another order": (FRAME, pd.Series(Y).iloc[ORDER], "y: the index .* row 0 is 1, in scores 0"),
     "swapped": (pl.Series(Y), pl.DataFrame(SCORES), "scores, y: .*swapped"),
@@ -204,9 +204,9 @@ def test_names_that_look_like_other_numbers(names):
     k1 = len(names)
     scores, y = np.random.default_rng(5).normal(size=(k1, k1)), np.arange(k1)
     for frame in (pd.DataFrame(scores, columns=names), pl.DataFrame(scores, schema=names)):
-        with pytest.raises(DataError, match=r"y: found numbers, and column \d of scores is named"):
+        with pytest.raises(DataError, match=r"y: found numbers, but column \d of scores is named"):
             SourceTask.from_scores(frame, y)
-    with pytest.raises(DataError, match=r"y: found numbers, and class \d is named"):
+    with pytest.raises(DataError, match=r"y: found numbers, but class \d is named"):
         SourceTask.from_scores(scores, y, classes=names)
     with pytest.raises(DataError, match=r"y: .*class \d is named .* no classes= if they are pos"):
         SourceTask.from_ranks(y * 0 + 1, y, n_classes=k1, classes=names)
@@ -239,7 +239,7 @@ def test_numbers_that_are_neither_names_nor_positions():
     objects = np.array([0, 1, 2, 3, 0, 1], dtype=object)
     with pytest.raises(DataError, match=r"label 0 at row 0 .*y must hold these names, e.g. class"):
         SourceTask.from_scores(SCORES, objects, classes=NAMES)
-    with pytest.raises(DataError, match="y: found numbers, and gallery_y holds names"):
+    with pytest.raises(DataError, match="y: found numbers, but gallery_y contains names"):
         SourceTask.from_embeddings(PROBES, GALLERY, Y, gallery_y=NAMES)
 
 

@@ -189,7 +189,7 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
 
 def test_decisions_and_lists_without_scores_have_no_part():
     for task in (lists(), decisions().without_scores()):
-        with pytest.raises(cb.DataError, match="not known who beat whom"):
+        with pytest.raises(cb.DataError, match="unknown which of some classes beat"):
             task.subsample(20, random_seed=1)
 
 

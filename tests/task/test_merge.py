@@ -160,7 +160,7 @@ def test_bad_parts():
     scores, y = np.eye(6), list("abcdef")
     task = SourceTask.from_scores(scores, y, classes=y)
     light = task.without_scores()
-    with pytest.raises(DataError, match="class 'a' has instances in parts 0 and 1, and part 1 has"):
+    with pytest.raises(DataError, match="class 'a' has instances in parts 0 and 1, but part 1 has"):
         SourceTask.merge([task, light])
     with pytest.raises(DataError, match="classes of part 1 is None, that of part 0 is"):
         SourceTask.merge([task, SourceTask.from_scores(scores, range(6))])

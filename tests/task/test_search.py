@@ -142,7 +142,9 @@ def test_rows_are_read_in_blocks(matrix, monkeypatch):
 def test_lists_of_the_true_class_alone_list_no_other():
     task = SourceTask.from_search([[0], [1], [2]], [0, 1, 2], n_classes=3, distances=[[0.1]] * 3)
     assert task.ranks.tolist() == [1, 1, 1]
-    with pytest.raises(DataError, match="made from ranks, and which wrong classes score best is"):
+    with pytest.raises(
+        DataError, match="made from ranks, so it is unknown which wrong classes score best"
+    ):
         _ = task.nearest_classes
 
 
@@ -263,7 +265,7 @@ def edited(matrix, row, place, value):
             "ids: found 'b' at row 0, position",
         ),
         ({"ids": [[0, 2], [-1, -1], [1, 0]]}, "ids: found no class in row 1"),
-        ({"ids": [[0, 2], [2], [1, 0]]}, "ids: rows have different lengths"),
+        ({"ids": [[0, 2], [2], [1, 0]]}, "ids: found rows of different lengths"),
         ({"ids": IDS[:2]}, r"distances: found shape \(3, 2\), expected \(2, 2\)"),
         ({"ids": IDS[:2], "distances": None}, "y: found 3 labels for 2 rows"),
         (
