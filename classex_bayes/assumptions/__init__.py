@@ -1,1 +1,1 @@
-"""Wing: when the assumptions fail. Diagnosis, marginality, drift."""
+"""Wing: checks of the assumptions. Diagnosis, marginality, drift."""

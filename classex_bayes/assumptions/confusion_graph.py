@@ -1,4 +1,4 @@
-"""Do classes come in groups? Pieces of the graph of confusions."""
+"""Components of the graph of confusions, which show whether classes come in groups."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,7 +10,7 @@ _ROUNDS_FIRST, _ROUNDS_BETWEEN = 30, 5
 
 
 def linked_share(edges: IntArray) -> float:
-    r"""Chance that two confused classes are linked by a chain of confusions.
+    r"""Probability that two confused classes are linked by a chain of confusions.
 
     `edges` (n_edges, 2) join two classes if either beats an instance of the other. With pieces of
     :math:`c_1, c_2, \dots` classes among the n classes that are joined to any,

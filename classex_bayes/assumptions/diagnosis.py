@@ -1,8 +1,8 @@
-"""Whether a task should be trusted: all checks of one task.
+"""Diagnosis: all checks of one task.
 
-Most thresholds are limits on a number that is 0, or far away, for any sound task, so that they
-have no false alarms. The two that judge the shape of the errors were set by simulation of sound
-tasks to have false alarms at most about once in a hundred.
+For sound tasks, most of the checked numbers are 0 or far from their thresholds, so these checks
+have no false alarms. The two checks of the shape of the errors have thresholds from simulations of
+sound tasks. They give a false alarm in at most about 1% of these.
 """
 
 from collections.abc import Sequence
@@ -49,18 +49,19 @@ _NEED_SCORES = (
 def diagnose(
     task: SourceTask, *, random_seed: RandomSeed = None, n_permutations: int = 199
 ) -> TaskReport:
-    """Ask of a task what makes an extrapolation untrustworthy.
+    """Check a task for problems that make an extrapolation unreliable.
 
-    One more pass over the scores in blocks, in memory of order k1 + n.
+    The checks take one more pass over the scores in blocks, in memory of order k1 + n.
 
     Parameters
     ----------
     task : SourceTask
-        Any; what needs ranks or scores is left out, with the reason, where they are not known.
+        Any task. Checks that need unknown ranks or scores are left out, with the reason.
     random_seed : int, SeedSequence or None
-        Seed of projections of the scores and of permutations.
+        Seed of random projections of the scores and of permutations.
     n_permutations : int
-        Random graphs of "grouped confusions", and random orders of the classes, at least 99.
+        Number of random graphs for "grouped confusions" and of random orders of the classes, at
+        least 99.
 
     Returns
     -------
@@ -83,7 +84,7 @@ def diagnose(
     Raises
     ------
     DataError
-        No task, or too few permutations.
+        If `task` is not a task, or `n_permutations` is too small.
 
     See Also
     --------
@@ -115,7 +116,7 @@ def diagnose(
     if not task.has_ranks:
         if task.intervals is not None and task.kind == "decisions":
             checks.append(decisions(task.intervals))
-        reason = f"the task was made from {task.kind} alone and has no ranks"
+        reason = f"the task was made only from {task.kind} and has no ranks"
         checks.extend(_unknown(_NEED_RANKS + _NEED_SCORES, reason))
         return TaskReport(tuple(checks), title)
     checks.append(few_errors(task.evidence.losses, task.y))
@@ -166,12 +167,12 @@ def _class_errors(task: SourceTask, facts: ScoreFacts) -> ClassErrors:
 
 
 def few_classes(task: SourceTask) -> Check:
-    r"""Reach of k1 classes, extrapolating by a straight line in log k.
+    r"""Factor by which k1 classes can be extrapolated with a straight line in log k.
 
-    With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the
-    variance :math:`Var(A) + 2 t\,Cov(A, b) + t^2 Var(b)`, t = log f. The factor f is the largest
-    at which its root is at most 0.1, and by convention at most k1 / 5 and 100: a line measures
-    sampling error alone, while the shape beyond k1 is the model's.
+    With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the variance
+    :math:`Var(A) + 2 t\,Cov(A, b) + t^2 Var(b)`, t = log f. The factor f is the largest at which
+    its root is at most 0.1, and by convention at most k1 / 5 and 100. A line measures only the
+    sampling error. The shape beyond k1 depends on the model.
     """
     k = task.grid()
     factor, farthest = 1.0, max(2.0, min(task.n_classes / CLASSES_PER_FACTOR, FARTHEST))
@@ -187,27 +188,27 @@ def few_classes(task: SourceTask) -> Check:
         factor = factor if within[0] else 1.0
     passed = task.n_classes >= FEWEST_CLASSES and factor >= 2
     if factor < 2:
-        carries = "not even twice as many can be reached"
+        carries = "not even twice as many classes can be reached"
     else:
-        carries = f"about {factor:.2g} times as many can be reached"
+        carries = f"about {factor:.2g} times as many classes can be reached"
     sentence = (
         f"{task.n_classes} classes; {carries} with a sampling error below {TOLERATED_ERROR:g}"
     )
-    advice = "" if passed else "; test more classes, or trust the intervals and not the mean"
+    advice = "" if passed else "; test more classes, or rely on the intervals and not on the mean"
     return Check("few classes", passed, sentence + advice, factor, 2.0)
 
 
 def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
-    """Share of instances whose scores equal an earlier instance's, among rows of many values."""
+    """Share of instances whose scores equal those of an earlier one, among rows of many values."""
     name = "duplicated instances"
     n = int(distinctive.sum())
     if n < row_hash.size / 2:
-        return Check(name, None, "most rows have too few different scores to be told apart")
+        return Check(name, None, "most rows have too few different scores to be distinguished")
     value = 1 - np.unique(row_hash[distinctive]).size / n
     passed = value <= MOST_REPEATED
     sentence = f"{round(value * n)} of {n} instances repeat the scores of another"
     if not passed:
-        sentence += "; copies carry no information: remove them, or intervals are too short"
+        sentence += "; remove these copies, because with them intervals are too short"
     return Check(name, passed, sentence, value, MOST_REPEATED)
 
 
@@ -224,18 +225,22 @@ def duplicated_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check
         first, second = (j if names is None else names[j] for j in sorted(map(int, pair)))
         sentence += f", such as {first!r} and {second!r}"
     if not passed:
-        sentence += "; they cannot be told apart: merge them, or accuracy falls too fast"
+        sentence += (
+            "; merge classes that cannot be distinguished, because with them accuracy falls "
+            "too fast"
+        )
     return Check("duplicated classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
 
 
 def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Generator) -> Check:
-    """Whether the graph of confusions falls to pieces, as it does if classes come in groups.
+    """Whether the graph of confusions has several large components, as with classes in groups.
 
-    The value is `linked_share`. It fails below 0.5 if at most one in a hundred graphs with the same
-    degrees falls apart as much. Graphs of classes spread over two or more dimensions are in one
-    piece from about 4 confusions a class on, so fewer are not checked. Groups that are confused
-    with each other now and then go unnoticed, and classes drawn one by one from a population that
-    has groups are sound: only the user can tell these from classes drawn by groups.
+    The value is `linked_share`. The check fails below 0.5 if at most 1% of random graphs with the
+    same degrees have a value as small. Graphs of classes in two or more dimensions are connected
+    from about 4 confusions per class on, so graphs with fewer are not checked. The check does not
+    detect groups that are sometimes confused with each other. Classes drawn one by one from a
+    population with groups are sound. Only the user can distinguish these from classes that were
+    drawn in groups.
     """
     name = _GROUPS
     degree = mean_degree(edges)
@@ -243,7 +248,7 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
         return Check(
             name,
             None,
-            f"needs {SMALLEST_DEGREE:g} confusions a class to see groups, found {degree:.1f}",
+            f"needs {SMALLEST_DEGREE:g} confusions per class to detect groups, found {degree:.1f}",
         )
     value = linked_share(edges)
     sentence = f"{100 * value:.0f}% of pairs of classes are linked by a chain of confusions"
@@ -255,7 +260,7 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
         sentence += f", {100 * at_random.mean():.0f}% at random (p = {p_value:.2g})"
     if not passed:
         sentence += (
-            "; classes come in groups: if they were chosen by groups (genera, families of "
+            "; classes form groups. If they were sampled in groups (genera, families of "
             "products, authors) and not one by one, make the task with class_groups=, the group "
             "of each class"
         )
@@ -267,8 +272,8 @@ def order_of_classes(
 ) -> Check:
     """Whether confusions join classes at most 10 places apart more often than in random orders.
 
-    They do if groups stand together, and also if classes drawn one by one were sorted, by their
-    names for instance. So this is a hint and never a failure.
+    They do if the classes of a group are adjacent. They also do if classes drawn one by one were
+    sorted, for example by name. The check is therefore a hint and never fails.
     """
     if not len(edges):
         return Check(_ORDER, None, "no classes are confused")
@@ -280,13 +285,13 @@ def order_of_classes(
     at_random = np.array([near(rng.permutation(n_classes)) for _ in range(n_permutations)])
     sentence = (
         f"{100 * value:.0f}% of confusions join classes at most {_NEIGHBOURS} places apart, "
-        f"{100 * at_random.mean():.0f}% in random orders"
+        f"compared with {100 * at_random.mean():.0f}% in random orders"
     )
     gathered = (1 + int((at_random >= value).sum())) / (n_permutations + 1) <= LEVEL
     if gathered:
         sentence += (
-            ": classes that stand together are alike; if they were chosen in such groups (genera, "
-            "families of products, authors) and not one by one, make the task with class_groups="
+            ". Adjacent classes are similar. If they were sampled in groups (genera, families of "
+            "products, authors) and not one by one, make the task with class_groups="
         )
     return Check(_ORDER, True, sentence, value, is_hint=gathered)
 
@@ -294,21 +299,21 @@ def order_of_classes(
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:
     """Whether rows are probabilities over the classes; a hint and never a failure.
 
-    Normalising a row keeps the order of its classes, so ranks and all that follows are the same
-    (a softmax of fixed logits is marginal in effect). It suggests joint training, which only
-    `check_marginality` can judge.
+    Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
+    softmax of fixed logits is marginal in effect. Normalised scores suggest joint training, which
+    only `check_marginality` can assess.
     """
     name = "normalised scores"
     if not (sums_to_one or log_sums_to_one):
         return Check(name, True, "rows are not probabilities over the classes", 0.0)
     kind = "probabilities" if sums_to_one else "log probabilities"
     sentence = (
-        f"rows are {kind} over the classes, which by itself changes no rank; if the classifier "
-        "was trained on these classes jointly, test it with check_marginality"
+        f"rows are {kind} over the classes, which does not change ranks; if the classifier was "
+        "trained jointly on these classes, test it with check_marginality"
     )
     return Check(name, True, sentence, 1.0, is_hint=True)
 
 
 def _unknown(names: Sequence[str], reason: str) -> list[Check]:
-    """Checks that cannot be made, for one reason."""
+    """Checks that cannot be made for the given reason."""
     return [Check(name, None, reason) for name in names]

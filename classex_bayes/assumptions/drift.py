@@ -1,4 +1,4 @@
-"""Drift: how far retrained classifiers leave the accuracy that fixed scores extrapolate to."""
+"""Drift: difference between the accuracy of retrained classifiers and the extrapolated one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,15 +36,15 @@ class DriftPrior:
     .. math:: \delta(k) = b x + \tau B(x), \quad x = \log(k / k_1), \quad
         b \sim N(0, s_b^2), \quad \tau \sim HalfNormal(s_\tau)
 
-    with B a Brownian motion that starts at 0 and runs to both sides, so what happened between
-    smaller numbers of classes tells of larger ones through b and :math:`\tau` alone.
+    where B is a two-sided Brownian motion that starts at 0. Measurements at smaller numbers of
+    classes therefore inform larger ones only through b and :math:`\tau`.
 
     Parameters
     ----------
     slope : float, default 0.1
-        s_b, probits for each factor e in the number of classes.
+        Scale s_b of the slope, in probits for each factor e in the number of classes.
     wander : float, default 0.05
-        Scale of tau, probits for a factor e.
+        Scale s_tau of the random walk, in probits for a factor e.
 
     Notes
     -----
@@ -63,14 +63,14 @@ class DriftPrior:
     def given(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
         r"""Posterior given noisy measurements.
 
-        For each :math:`\tau` on a grid all is normal: measurements have the covariance
+        For each :math:`\tau` on a grid the model is normal. Measurements have the covariance
         :math:`s_b^2 x x' + \tau^2 K + N`, where K holds :math:`\min(|x_a|, |x_b|)` for x of one
         sign, else 0; their density weights the grid.
 
         Parameters
         ----------
         x : array of shape (m,)
-            log(k / k1) of the measurements; none is allowed.
+            log(k / k1) of the measurements; may be empty.
         drift : array of shape (m,)
             Measured drifts, in probits.
         noise : array of shape (m, m)
@@ -157,8 +157,8 @@ class Drift(Shown):
     Attributes
     ----------
     table : DataFrame
-        Indexed by k, one row for each smaller task: "measured" (its accuracy), "subsampled" (what
-        the scores of the large task make of k classes), "delta" and its standard error "se".
+        Indexed by k, one row for each smaller task: "measured" (its accuracy), "subsampled" (the
+        accuracy of the large task's scores on k classes), "delta" and its standard error "se".
     n_classes : int
         k1, where the drift is 0.
     posterior : DriftPosterior
@@ -166,7 +166,7 @@ class Drift(Shown):
 
     Notes
     -----
-    Draws may rise with k, as accuracies of retrained classifiers may.
+    Draws may increase with k, because accuracies of retrained classifiers may.
     """
 
     plot = PlotMethod("plot_drift")
@@ -190,7 +190,7 @@ class Drift(Shown):
         Returns
         -------
         array of shape (number, n_k)
-            In probits.
+            Draws, in probits.
         """
         counts = class_counts(k)
         size = how_many(number, "number")
@@ -203,24 +203,26 @@ class Drift(Shown):
         Parameters
         ----------
         prediction : Extrapolation
-            Draws of the expected accuracy, from a fit to the task that the drift was measured on.
+            Draws of the expected accuracy, from a fit to the task whose drift was measured.
         random_seed : int, SeedSequence or None
             Seed of the drift.
 
         Returns
         -------
         Extrapolation
-            Named "... + drift", with the notes of the prediction and one of the drift.
+            Prediction with drift, named "... + drift". It has the notes of the prediction and one
+            about the drift.
 
         Raises
         ------
         DataError
-            A point estimate, a risk, a top-m or measured accuracy, or a prediction from another
-            number of classes.
+            If the prediction is a point estimate, a risk, a top-m or measured accuracy, or comes
+            from another number of classes.
         """
         if not isinstance(prediction, Extrapolation):
             raise DataError(
-                f"prediction: expected what predict(k) returns, found {type(prediction).__name__}"
+                "prediction: expected an Extrapolation, the result of predict(k), found "
+                f"{type(prediction).__name__}"
             )
         if prediction.n_classes != self.n_classes:
             raise DataError(
@@ -229,8 +231,8 @@ class Drift(Shown):
             )
         if prediction.interval_type == "none":
             raise DataError(
-                f"prediction: {prediction.estimator} gives points without draws, which the drift "
-                "could not widen; use BayesianExtrapolator or bootstrap"
+                f"prediction: found a point estimate of {prediction.estimator}, expected draws, "
+                "which the drift can widen; use BayesianExtrapolator or bootstrap"
             )
         accuracy = expected_accuracy(prediction, "prediction")
         shape = accuracy.shape
@@ -249,8 +251,8 @@ class Drift(Shown):
         source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
         slope = self.posterior.slope_mean, self.posterior.slope_sd
         return (
-            f"drift of retrained classifiers added, known from {source}: {slope[0]:+.3f} "
-            f"+- {slope[1]:.3f} probits for each factor e in k"
+            f"the drift of retrained classifiers was added, estimated from {source}: "
+            f"{slope[0]:+.3f} +- {slope[1]:.3f} probits for each factor e in k"
         )
 
     def _display(self) -> Display:
@@ -272,53 +274,53 @@ def measure_drift(
     nested: bool = False,
     prior: DriftPrior = _DEFAULT_PRIOR,
 ) -> Drift:
-    r"""Measure how a classifier that is trained anew drifts from its own extrapolation.
+    r"""Measure how far a retrained classifier drifts from the extrapolated accuracy.
 
-    Scores of classifiers that are trained on all classes together, or normalised over them, are
-    not marginal: on k classes a classifier trained on these is not the one that the scores on k1
-    classes describe. At the k of smaller tasks the difference is measured in probits,
+    A classifier that is trained on all classes together, or whose scores are normalised over them,
+    is not marginal. After retraining on k classes it differs from the classifier that the scores on
+    k1 classes describe. The difference is measured in probits at the k of smaller tasks,
 
     .. math:: \hat\delta(k) = \Phi^{-1}(\text{accuracy on } k) - \Phi^{-1}(ATA_k),
 
-    each share counted with half an answer more on both sides, with delta-method errors. The
-    posterior of a line with a random walk about it
-    (`DriftPrior`) carries the drift beyond k1.
+    where half an answer is added to the right and to the wrong ones, with delta-method errors. The
+    posterior of a line with a random walk about it (`DriftPrior`) extrapolates the drift beyond k1.
 
     Parameters
     ----------
     task : SourceTask
-        On k1 classes, from which is extrapolated.
+        Task on k1 classes, whose accuracy is extrapolated.
     smaller_tasks : SourceTask, sequence of SourceTask, or mapping from k to accuracy
-        The classifier trained anew on k < k1 classes of the same population. Accuracies alone are
-        taken to rest on as many instances of each class as the task has. Without any, there is
-        the prior.
+        Tasks of the classifier retrained on k < k1 classes of the same population. Accuracies alone
+        are assumed to be measured on as many instances per class as the task has. If there are
+        none, the drift has its prior.
     nested : bool
-        The classes of the smaller tasks are among those of the task and have the same names
-        (`classes` of `from_scores`). Then both classifiers are compared on these classes, and what
-        is particular to them drops out of the difference.
+        Whether the classes of the smaller tasks are among those of the task and have the same names
+        (`classes` of `from_scores`). If so, both classifiers are compared on these classes, and
+        effects of the choice of classes cancel in the difference.
     prior : DriftPrior
         Scales of slope and wander.
 
     Returns
     -------
     Drift
-        `.apply(model.predict(k))` widens and shifts a prediction.
+        Measured drift. Its method `.apply(model.predict(k))` shifts and widens a prediction.
 
     Raises
     ------
     DataError
-        A smaller task with as many classes as the large; nested without names or scores.
+        If a smaller task has at least as many classes as the task, or if nested tasks have no names
+        or scores.
 
     See Also
     --------
-    classex_bayes.check_marginality : Is there a drift at all?
+    classex_bayes.check_marginality : Test whether there is a drift.
 
     Notes
     -----
-    Assumes that the drift goes on as it went, in log k, give or take the random walk; that all
-    classifiers had as much training data for each class. Smaller tasks count as independent of each
-    other, and of the task unless nested; those that share classes with it without nested=True
-    have standard errors that are too large.
+    The method assumes that the drift continues in log k as measured, up to the random walk, and
+    that all classifiers had as much training data for each class. Smaller tasks are treated as
+    independent of each other, and of the task unless they are nested. If they share classes with it
+    and nested=False, their standard errors are too large.
 
     References
     ----------
@@ -371,7 +373,7 @@ def _as_tasks(task: SourceTask, accuracies: Mapping[int, float]) -> list[SourceT
 def _compared(
     task: SourceTask, smaller: Sequence[SourceTask], paired: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Accuracies measured and subsampled, drifts, and the covariance of their errors."""
+    """Measured and subsampled accuracies, drifts, and the covariance of their errors."""
     if not smaller:
         return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
     if paired:
@@ -388,7 +390,7 @@ def _compared(
 
 
 def _probit(share: Any, n: Any) -> tuple[Any, Any]:
-    """Probits of shares of n answers, and their slopes; no share is quite 0 or 1."""
+    """Probits of shares of n answers, and their slopes; half an answer keeps them finite."""
     z = ndtri((share * n + _HALF_AN_ANSWER) / (n + 1))
     return z, np.sqrt(2 * np.pi) * np.exp(z**2 / 2)
 
@@ -400,16 +402,16 @@ def _class_by_class(
     for which, tested in (("task", task), (f"smaller_tasks: task {place}", small)):
         if tested.classes is None or tested.source is None:
             raise DataError(
-                f"{which}: nested=True needs scores and names of the classes; make it with "
-                "from_scores(..., classes=...) or pass nested=False"
+                f"{which}: found no scores or no names of the classes, which nested=True needs; "
+                "make it with from_scores(..., classes=...) or pass nested=False"
             )
     position = {name: j for j, name in enumerate(task.classes or [])}
     names = small.classes or []
     absent = [name for name in names if name not in position]
     if absent:
         raise DataError(
-            f"smaller_tasks: task {place} has the class {absent[0]!r}, which task has not; pass "
-            "nested=False for other classes"
+            f"smaller_tasks: task {place} has the class {absent[0]!r}, which task does not have; "
+            "pass nested=False for other classes"
         )
     large = task.select(np.array([position[name] for name in names]))
     weight = np.minimum(small.class_weight, large.class_weight)
@@ -418,7 +420,7 @@ def _class_by_class(
     measured, subsampled = float(weight @ of_small), float(weight @ of_large)
     z, slope = _probit(measured, small.n_test)
     expected, large_slope = _probit(subsampled, large.n_test)
-    # Each class moves both probits; what moves them alike drops out.
+    # Each class affects both probits. Equal effects cancel.
     difference = slope * of_small - large_slope * of_large
     clustered = clustered_covariance(difference[:, None], weight)
     variance = unseen_competitors(weight) * float(clustered[0, 0])
@@ -427,6 +429,6 @@ def _class_by_class(
 
 
 def _accuracy_by_class(task: SourceTask) -> FloatArray:
-    """Share of right answers of each class; 0 where it is not tested."""
+    """Share of right answers of each class; 0 for untested classes."""
     losses, n_classes = task.evidence.losses, task.n_classes
     return class_accuracies(losses, task.y, n_classes, np.array([n_classes]))[:, 0]

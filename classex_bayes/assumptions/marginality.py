@@ -1,4 +1,4 @@
-"""Does the score of a class depend on its competitors? A comparison with retrained tasks."""
+"""Test of whether the score of a class depends on its competitors, with retrained classifiers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _ROUNDING = 1e-20  # variance left by rounding where no instance errs
 def check_marginality(
     task: SourceTask, smaller_tasks: SourceTask | Sequence[SourceTask]
 ) -> TaskReport:
-    r"""Compare a task with smaller ones whose classifiers were trained anew.
+    r"""Compare a task with smaller ones whose classifiers were retrained.
 
     If scores are marginal, ATA_k of the large task is the expected accuracy of a classifier on k
     classes. With k the number of classes of a smaller task,
@@ -28,34 +28,35 @@ def check_marginality(
     .. math:: z = \frac{ATA_k(\text{large}) - ATA_k(\text{small})}
         {\sqrt{Var_{large} + Var_{small}}}
 
-    is compared with the t distribution of as many degrees of freedom as the small task has
-    classes, less one, at a level of 1% divided by the number of smaller tasks. The variance of
-    the small task is at least k1 / k times that of the large one, since the variance of an average
-    over all k-subsets of k1 classes is at most k / k1 of a single subset's.
+    is compared with the t distribution with k - 1 degrees of freedom, at a level of 1% divided by
+    the number of smaller tasks. The variance of the small task is at least k1 / k times that of the
+    large one, because the variance of an average over all k-subsets of k1 classes is at most k / k1
+    of a single subset's.
 
     Parameters
     ----------
     task : SourceTask
-        On many classes.
+        Task on k1 classes.
     smaller_tasks : SourceTask or sequence of SourceTask
-        On fewer classes of the same population, with classifiers trained on these alone. Their
+        Tasks on fewer classes of the same population, with classifiers trained only on these. Their
         classes may be among those of the large task.
 
     Returns
     -------
     TaskReport
-        One check for each smaller task; all pass in 99% of cases if scores are marginal.
+        Report with one check for each smaller task. If scores are marginal, all checks pass with a
+        probability of 99%.
 
     Raises
     ------
     DataError
-        No tasks, or a smaller one with as many classes as the large.
+        If there are no smaller tasks, or a smaller task has at least as many classes as the task.
 
     Notes
     -----
-    Tasks with common classes are positively dependent, which the combined standard error leaves
-    out: there the check is cautious. A difference may also mean that the classes of the small task
-    come from another population, or that the training sets differ in size.
+    Tasks with common classes are positively dependent. The combined standard error ignores this, so
+    the check is conservative. A difference may also mean that the classes of the small task come
+    from another population, or that the training sets differ in size.
 
     References
     ----------
@@ -83,7 +84,7 @@ def check_marginality(
 def checked_smaller_tasks(
     task: SourceTask, smaller_tasks: SourceTask | Sequence[SourceTask]
 ) -> list[SourceTask]:
-    """Smaller tasks as a list, possibly empty; raise where one is no task or not smaller."""
+    """Smaller tasks as a list, possibly empty; raise if an item is not a smaller task."""
     if not (isinstance(smaller_tasks, SourceTask) or np.iterable(smaller_tasks)):
         raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
     smaller = [smaller_tasks] if isinstance(smaller_tasks, SourceTask) else list(smaller_tasks)
@@ -111,7 +112,7 @@ class RetrainedAccuracies:
 
 
 def compare_with_retrained(task: SourceTask, small: Sequence[SourceTask]) -> RetrainedAccuracies:
-    """Compare a task with smaller ones, some of which may have as many classes."""
+    """Compare a task with smaller ones. Some may have as many classes."""
     k, place = np.unique([retrained.n_classes for retrained in small], return_inverse=True)
     expected, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
     measured = [float(retrained.accuracy(retrained.n_classes)[0]) for retrained in small]
@@ -133,18 +134,18 @@ def _check(task: SourceTask, small: SourceTask, name: str, level: float) -> Chec
     expected, measured = float(both.subsampled[0]), float(both.measured[0])
     variance = float(both.subsampled_cov[0, 0] + both.measured_variance[0])
     if variance <= _ROUNDING:
-        return Check(name, None, "neither task has errors to judge the difference by")
+        return Check(name, None, "neither task has errors, so the difference cannot be assessed")
     threshold = float(student.isf(level / 2, k - 1))
     z = (expected - measured) / np.sqrt(variance)
     passed = bool(abs(z) <= threshold)
     sentence = (
-        f"{expected:.4f} expected from the large task, {measured:.4f} measured: {z:+.1f} standard "
-        "errors apart"
+        f"the large task predicts {expected:.4f}, the smaller one measured {measured:.4f}, a "
+        f"difference of {z:+.1f} standard errors"
     )
     if not passed:
         way = "falls faster" if z < 0 else "falls more slowly"
         sentence += (
-            "; scores seem to depend on the competitors (or classes come from elsewhere): with "
-            f"retraining, accuracy {way} than the large task alone suggests"
+            ". Scores seem to depend on the competitors, or the classes come from another "
+            f"population. With retraining, accuracy {way} than the large task alone suggests"
         )
     return Check(name, passed, sentence, float(z), threshold)

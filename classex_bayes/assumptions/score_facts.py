@@ -12,9 +12,9 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_EDGES = 50_000  # confusions kept for the graph
 _N_SKETCHES = 16
-_DISTINCT_VALUES = 10  # a row of fewer different scores may occur twice by chance
+_DISTINCT_VALUES = 10  # a row with fewer different scores may occur twice by chance
 _SUM_TOLERANCE = 0.01  # of probabilities rounded to a few decimals
-_CLOSE = 0.1  # share of the classes; an instance that more classes beat tells nothing of likeness
+_CLOSE = 0.1  # share of the classes; an instance that more classes beat does not show similarity
 
 
 class ScoreFacts(NamedTuple):
@@ -24,19 +24,19 @@ class ScoreFacts(NamedTuple):
     edges: IntArray  # (n_edges, 2): test class, competitor that beat one of its instances
     n_in_graph: int  # classes that the edges may join
     row_hash: IntArray  # (n,): equal for equal rows of scores
-    distinctive: BoolArray  # (n,): the row has enough different scores to be told from others
+    distinctive: BoolArray  # (n,): the row has enough different scores to be distinguished
     sketch: FloatArray  # (k1, 16): random projections of the columns, over the rms score
     sums_to_one: bool  # rows are probabilities
     log_sums_to_one: bool  # rows are log probabilities
 
 
 def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
-    r"""Walk once through the scores of a task that has a source.
+    r"""Compute the facts in one pass over the scores of a task.
 
-    Columns are compared through projections
-    :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) / \sqrt n` on standard normal z, whose
-    difference between two classes has the mean square of the scores' difference. A random part of
-    the classes stands for all in the graph of confusions if these would be too many.
+    Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
+    \sqrt n` on standard normal z, whose difference between two classes has the mean square of the
+    scores' difference. If there are too many confusions, the graph uses a random subset of the
+    classes.
     """
     source = task.source
     assert source is not None
@@ -82,7 +82,7 @@ def _edges(block: LossBlock, y: IntArray, kept: BoolArray) -> IntArray:
 
 
 class _RowFacts:
-    """Sums over blocks of what the scores themselves say."""
+    """Statistics of the scores, summed over blocks."""
 
     def __init__(self, source: ScoreSource, rng: np.random.Generator) -> None:
         n, n_classes = source.shape

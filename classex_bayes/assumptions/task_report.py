@@ -1,4 +1,4 @@
-"""Report of a diagnosis: checks with a sentence each."""
+"""Report of a diagnosis: checks, each with a sentence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from classex_bayes.typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class ClassErrors:
-    """Part of every class in the errors, for plots; arrays of shape (n_classes,)."""
+    """Contribution of every class to the errors, for plots; arrays of shape (n_classes,)."""
 
     missed: FloatArray  # share of the class's instances that are wrong at k1; 0 without instances
     beaten: FloatArray  # share of the other classes' instances that it beats as a competitor
@@ -29,11 +29,11 @@ class TaskReport:
     Attributes
     ----------
     checks : tuple of Check
-        In a fixed order; ``report["ties"]`` is the check of that name.
+        Checks in a fixed order. ``report["ties"]`` is the check of that name.
     title : str
-        The checks and their answers.
+        Title of the report.
     class_errors : ClassErrors or None
-        Parts of the classes in the errors, where the scores are known.
+        Contribution of each class to the errors; None if scores are unknown.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class TaskReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed; those that could not be made count as passed."""
+        """Whether no check failed. Checks that could not be made count as passed."""
         return not self.warnings
 
     @property
@@ -72,7 +72,7 @@ class TaskReport:
         return pd.DataFrame(columns, index=index).astype({"passed": object})
 
     def __getitem__(self, name: str) -> Check:
-        """Check of a name; `DataError` where there is none."""
+        """Check of the given name; raises `DataError` if there is none."""
         for check in self.checks:
             if check.name == name:
                 return check

@@ -1,4 +1,4 @@
-"""Mutual information of label and features: implied by an accuracy curve, and bounded by one."""
+"""Mutual information of label and features: its estimate and bounds from accuracies."""
 
 import lazy_loader
 

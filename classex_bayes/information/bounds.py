@@ -1,4 +1,4 @@
-"""Bounds without a model: on the Bayes classifier's accuracy, and on mutual information from it."""
+"""Model-free bounds on the Bayes classifier's accuracy and on mutual information."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ _METHODS = ("bounded_differences", "cantelli", "chebyshev")
 def bayes_accuracy_variance(k: int) -> float:
     r"""Upper bound on the variance of the Bayes accuracy of k random classes.
 
-    Changing one class moves the Bayes accuracy
-    :math:`BA_k = \frac1k \int \max_i p(y \mid x_i)\, dy` by at most 1/k, so that by the inequality
-    of Efron and Stein :math:`Var[BA_k] \le 1 / (4k)`, whatever the law.
+    Changing one class changes the Bayes accuracy :math:`BA_k = \frac1k \int \max_i p(y \mid x_i)\,
+    dy` by at most 1/k. By the inequality of Efron and Stein, :math:`Var[BA_k] \le 1 / (4k)` for
+    every distribution.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ class AccuracyBound:
     Attributes
     ----------
     bound : float
-        The bound; never below 1 / k, which every ABA_k reaches.
+        The bound, at least 1 / k, because every ABA_k is at least 1 / k.
     accuracy : float
         Test accuracy of the classifier that gives the bound.
     test_deviation, class_deviation : float
-        Deductions for the draw of the test instances and of the classes. The accuracy less their
-        sum is the bound; with "bounded_differences", less the root of their sum of squares.
+        Deductions for the sampling of test instances and of classes. The bound is the accuracy
+        minus their sum, or with "bounded_differences" minus the root of their sum of squares.
     alpha : float
-        Probability that the bound is too high, at most.
+        Largest probability that the bound is too high.
     n_classes : int
         k, the number of classes.
     method : str
-        How the draw of the classes is bounded.
+        Inequality that bounds the effect of the sampling of classes.
     """
 
     bound: float
@@ -88,7 +88,7 @@ class AccuracyBound:
         return float(smallest_information(self.bound, self.n_classes, unit))
 
     def __repr__(self) -> str:
-        """One sentence with the bound and what it is made of."""
+        """One sentence with the bound and its parts."""
         return (
             f"average Bayes accuracy on {self.n_classes} classes is at least {self.bound:.4f} with "
             f"confidence {100 * (1 - self.alpha):g}% (test accuracy {self.accuracy:.4f}; "
@@ -104,8 +104,9 @@ def bayes_accuracy_bound(
 ) -> AccuracyBound:
     r"""Lower confidence bound on the average Bayes accuracy on as many classes as were tested.
 
-    No classifier beats the Bayes classifier, so that the test accuracy :math:`\widehat{GA}`, less
-    what chance may have added to it, bounds :math:`ABA_{k} = E[BA_{k}]` at :math:`k = k_1`:
+    No classifier is better than the Bayes classifier. The test accuracy :math:`\widehat{GA}`, minus
+    an allowance for chance, is therefore a lower bound of :math:`ABA_{k} = E[BA_{k}]` at :math:`k =
+    k_1`:
 
     .. math::
 
@@ -113,16 +114,16 @@ def bayes_accuracy_bound(
             \big(\textstyle\sum_j \omega_{ij}^2 + \tfrac1k\big)} \Big)
 
     over the :math:`\ell` classifiers i, with :math:`\omega_{ij}` the weights of its test instances.
-    The draw of the instances and that of the classes both have bounded differences,
-    :math:`\omega_{ij}` and 1/k, so one exponential inequality (McDiarmid's) covers both.
+    Replacing an instance changes the accuracy by at most :math:`\omega_{ij}`, and replacing a class
+    by at most 1/k, so one exponential inequality (McDiarmid's) covers both.
 
     Parameters
     ----------
     task : SourceTask or sequence of SourceTask
-        The test; or the tests of several classifiers on the same classes, of which the best may be
-        picked (Bonferroni).
+        The test, or the tests of several classifiers on the same classes. The best of these may be
+        chosen, because the bound is corrected for the choice (Bonferroni).
     alpha : float
-        Probability that the bound exceeds ABA_k, at most.
+        Largest probability that the bound exceeds ABA_k.
     method : {"bounded_differences", "cantelli", "chebyshev"}
         The formula above, or that of the thesis:
         :math:`\widehat{GA} - \sqrt{\log(\ell / \alpha_1) \sum_j \omega_j^2 / 2}` less a deviation
@@ -138,14 +139,14 @@ def bayes_accuracy_bound(
     Raises
     ------
     DataError
-        Classes of unequal weight or without test instances; ties counted as correct; a bare
-        accuracy curve; tasks with different numbers of classes; `alpha` outside (0, 1).
+        If classes have unequal weights or no test instances, ties count as correct, a task is an
+        accuracy curve, tasks differ in the number of classes, or `alpha` is outside (0, 1).
 
     Notes
     -----
-    Assumes that the classes are independent draws from their population; that test instances are
-    independent given the classes, and were not used to train or choose the classifier (other than
-    among the tasks given).
+    The bound assumes that the classes are independent draws from their population. It assumes that
+    test instances are independent given the classes, and that they were not used to train or choose
+    the classifier, except to choose among the given tasks.
 
     References
     ----------
@@ -220,7 +221,7 @@ def information_bound(
     Returns
     -------
     float
-        0 where the bound on the accuracy is that of guessing.
+        Lower bound; 0 if the bound on the accuracy is that of guessing.
 
     References
     ----------
@@ -247,14 +248,15 @@ def _common_classes(tasks: list[SourceTask]) -> int:
         weight = member.class_weight
         if np.ptp(weight) > 1e-12:
             raise DataError(
-                "task: the bound is on the accuracy with equal class weights and every class "
-                f"tested, found class weights from {weight.min():.3g} to {weight.max():.3g}; make "
-                "the task without class_weight= and without untested classes"
+                "task: expected equal class weights and every class tested, found class weights "
+                f"from {weight.min():.3g} to {weight.max():.3g}; make the task without "
+                "class_weight= and without untested classes"
             )
         if member.ties == "optimistic" and member.n_tied:
             raise DataError(
-                f"task: found {member.n_tied} ties counted as correct, with which a classifier may "
-                "seem better than Bayes; make the task with another ties="
+                f"task: found {member.n_tied} ties counted as correct, which may make a "
+                "classifier look better than the Bayes classifier; make the task with another "
+                "ties="
             )
     counts = {member.n_classes for member in tasks}
     if len(counts) > 1:
@@ -263,7 +265,7 @@ def _common_classes(tasks: list[SourceTask]) -> int:
 
 
 def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArray:
-    r"""Largest average Bayes accuracy on k classes that mutual information allows.
+    r"""Largest average Bayes accuracy on k classes for given mutual information.
 
     :math:`C_k(\iota) = \int_0^1 Q_c(t) t^{k-1} dt` with
     :math:`Q_c(t) = e^{c t^{k-1}} / \int_0^1 e^{c s^{k-1}} ds` and c such that
@@ -282,12 +284,13 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
     Returns
     -------
     float or array
-        From 1 / k at 0 to 1 at infinity; increasing and concave. The relative error is below 1e-9.
+        Largest accuracy. It increases from 1 / k at 0 to 1 at infinity and is concave. The relative
+        error is below 1e-9.
 
     Raises
     ------
     DataError
-        Information that is negative or not a number.
+        If information is negative or not a number.
 
     References
     ----------
@@ -309,7 +312,7 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
 
 
 def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
-    r"""Smallest mutual information that allows an average Bayes accuracy on k classes.
+    r"""Smallest mutual information for a given average Bayes accuracy on k classes.
 
     The inverse :math:`C_k^{-1}` of `largest_accuracy`.
 
@@ -365,7 +368,7 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     Parameters
     ----------
     accuracy : float or array
-        Accuracy on k classes, each equally often the true one, in [0, 1].
+        Accuracy on k equally frequent classes, in [0, 1].
     k : int
         Number of classes, at least 2.
     unit : {"nats", "bits"}
@@ -384,11 +387,10 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     Notes
     -----
     On fixed classes with equal priors, the information of the answers (`confusion_information`) is
-    at least Fano's bound at their accuracy. The two are equal if every error is equally likely.
-
-    On classes that are drawn at random, `smallest_information` at the average Bayes accuracy is at
-    least Fano's bound at it: both are lower bounds, and `smallest_information` is sharp. It has no
-    limit, while Fano's bound and the information of answers are at most log k.
+    at least Fano's bound at their accuracy. The two are equal if all errors are equally likely. On
+    randomly drawn classes, both Fano's bound and `smallest_information` at the average Bayes
+    accuracy are lower bounds. `smallest_information` is the larger one and is sharp. It has no
+    upper limit, while Fano's bound and the information of answers are at most log k.
 
     References
     ----------
@@ -403,7 +405,8 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     one_of(unit, tuple(NATS), "unit")
     right = _checked(accuracy, "accuracy", 1.0)
     k = class_count(k, "k", smallest=2)
-    # The divergence of the answers' law from guessing's; as such it keeps its digits near 1 / k.
+    # Written as the divergence of the answers' distribution from guessing, which is accurate near 1
+    # / k.
     right = np.maximum(right, 1 / k)
     wrong = 1 - right
     divergence = xlogy(right, right * k) + xlogy(wrong, wrong * k / (k - 1))

@@ -24,8 +24,8 @@ def confusion_information(
 ) -> float:
     r"""Mutual information of true and predicted classes, from a confusion matrix.
 
-    With :math:`p_{ij}` the share of the :math:`n_i` instances of class i that were taken for j,
-    class priors :math:`\pi_i` and :math:`p_j = \sum_i \pi_i p_{ij}`,
+    Let :math:`p_{ij}` be the share of the :math:`n_i` instances of class i that were classified as
+    j. With class priors :math:`\pi_i` and :math:`p_j = \sum_i \pi_i p_{ij}`,
 
     .. math:: \hat I = H(p) - \sum_i \pi_i H(p_i), \qquad H(p) = -\sum_j p_j \log p_j.
 
@@ -38,10 +38,10 @@ def confusion_information(
     Parameters
     ----------
     confusion : SourceTask or array-like of shape (k, n_answers)
-        Counts with true classes in rows and predicted ones in columns, as of scikit-learn. Of a
+        Counts with true classes in rows and predicted classes in columns, as in scikit-learn. For a
         task, the predicted class is the one with the largest score.
     class_weight : array-like of shape (k,), optional
-        Prior probabilities of the true classes; equal by default, and of a task its own.
+        Prior probabilities of the true classes. By default equal, or those of the task.
     correction : {"miller_madow", "none"}
         Whether the bias is corrected.
     unit : {"nats", "bits"}
@@ -50,21 +50,22 @@ def confusion_information(
     Returns
     -------
     float
-        The plug-in lies in [0, log k]; corrected it may leave this range by noise.
+        Estimate. The plug-in lies in [0, log k]. The corrected one may leave this range through
+        noise.
 
     Raises
     ------
     DataError
-        No matrix of counts; fewer than two classes with instances; a task whose wrong classes are
-        unknown; class weights of another form.
+        If `confusion` is not a matrix of counts, fewer than two classes have instances, the wrong
+        classes of a task are unknown, or class weights are invalid.
 
     Notes
     -----
-    It measures the answers alone. The information of label and features is at least as large, and
-    has no limit, while this is at most log k. `fano_bound` tells how the bounds are ordered.
-
-    The correction supposes several instances for each cell that is not rare. With one instance of
-    each class every row has the entropy 0, and both estimates are near log k for any classifier.
+    The result is the information of the answers and at most log k. The information of label and
+    features is at least as large and has no upper limit. `fano_bound` explains the order of the
+    bounds. The correction assumes several instances for each cell that is not rare. With one
+    instance of each class every row has the entropy 0, and both estimates are near log k for any
+    classifier.
 
     References
     ----------
@@ -124,7 +125,8 @@ def _counts(confusion: Any) -> FloatArray:
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise DataError(
-            f"confusion: found {counts[i, j]} in row {i}, column {j}; expected counts, not shares"
+            f"confusion: found {counts[i, j]} in row {i}, column {j}; expected counts and not "
+            "shares"
         )
     if np.count_nonzero(counts.sum(axis=1)) < 2:
         raise DataError("confusion: expected instances of at least 2 true classes")

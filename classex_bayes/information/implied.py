@@ -1,4 +1,4 @@
-"""Implied information: the mutual information with which an accuracy curve agrees best."""
+"""Implied information: the mutual information that fits an accuracy curve best."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -25,7 +25,7 @@ from classex_bayes.results import (
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
-# Numbers of classes that stand for all those the curve of a fitted model is compared at.
+# Numbers of classes that represent all those at which the curve of a model is compared.
 _MOST_SIZES = 64
 
 
@@ -38,8 +38,8 @@ class ImpliedInformation:
     information : DataArray with dimensions (chain, draw)
         Implied information; a point estimate has one chain and one draw.
     standard_error : float or None
-        Standard error of a point estimate from data; None for draws, and where the delta method
-        fails (information 0 or infinite).
+        Standard error of a point estimate from data. None for draws, and if the delta method fails
+        (information 0 or infinite).
     unit : {"nats", "bits"}
         Unit of both.
     source : str
@@ -47,7 +47,7 @@ class ImpliedInformation:
     interval_type : {"credible", "bootstrap", "none"}
         Meaning of the spread over draws.
     smallest_k, largest_k : int
-        The numbers of classes on which the curve was compared.
+        Smallest and largest number of classes at which the curve was compared.
     """
 
     information: xr.DataArray
@@ -76,9 +76,9 @@ class ImpliedInformation:
         ci_prob : float, optional
             Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
         ci_kind : {"eti", "hdi"}, optional
-            Kind of the interval over draws; ``rcParams["stats.ci_kind"]`` by default. A point
-            estimate has the interval of a normal law with its standard error; that of an
-            information is cut at 0.
+            Kind of the interval over draws; ``rcParams["stats.ci_kind"]`` by default. The interval
+            of a point estimate is that of a normal distribution with its standard error, cut at 0
+            for an information.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class ImpliedInformation:
         Raises
         ------
         DataError
-            A point estimate without a standard error.
+            If a point estimate has no standard error.
         """
         prob, kind = interval_settings(ci_prob, ci_kind)
         if self.interval_type != "none":
@@ -96,18 +96,19 @@ class ImpliedInformation:
             return float(bounds.sel(ci_bound="lower")), float(bounds.sel(ci_bound="upper"))
         if self.standard_error is None:
             raise DataError(
-                f"{self.source}: {self._quantity} {self.mean:.3g} has no standard error"
+                f"{self.source}: {self._quantity} {self.mean:.3g} has no standard error, so it "
+                "has no interval"
             )
         reach = float(ndtri((1 + prob) / 2)) * self.standard_error
         return max(self.mean - reach, self._lowest), self.mean + reach
 
     def to(self, unit: Unit) -> Self:
-        """Return the same in another unit.
+        """Convert to another unit.
 
         Parameters
         ----------
         unit : {"nats", "bits"}
-            The unit wanted.
+            Unit of the result.
 
         Returns
         -------
@@ -134,18 +135,17 @@ class ImpliedInformation:
 def implied_information(
     source: Any, unit: Unit = "nats", k: ClassCounts | None = None
 ) -> ImpliedInformation:
-    r"""Mutual information with which an accuracy curve agrees best.
+    r"""Mutual information that fits an accuracy curve best.
 
     .. math::
 
         \hat I = \arg\min_{\iota \ge 0} \sum_k \left(A_k - \bar\pi_k(\sqrt{2\iota})\right)^2, \qquad
         \bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz
 
-    Of a task :math:`A_k` is ATA_k and the delta method gives a standard error,
-    :math:`Var[\hat c] = d^\top \Sigma d` with :math:`\Sigma` the covariance of ATA_k and
-    :math:`d_k = \bar\pi'_k / \sum_j (\bar\pi_j'^2 - (A_j - \bar\pi_j) \bar\pi''_j)` at
-    :math:`\hat c = \sqrt{2 \hat I}`. Of a fitted model each draw of the accuracy curve gives a draw
-    of the information.
+    For a task, :math:`A_k` is ATA_k, and the delta method gives a standard error, :math:`Var[\hat
+    c] = d^\top \Sigma d` with :math:`\Sigma` the covariance of ATA_k and :math:`d_k = \bar\pi'_k /
+    \sum_j (\bar\pi_j'^2 - (A_j - \bar\pi_j) \bar\pi''_j)` at :math:`\hat c = \sqrt{2 \hat I}`. For
+    a fitted model, each draw of the accuracy curve gives a draw of the information.
 
     Parameters
     ----------
@@ -154,9 +154,10 @@ def implied_information(
     unit : {"nats", "bits"}
         Unit of the result.
     k : int or array-like of int, optional
-        Numbers of classes to compare at, each with the same weight: of a task 2..k1, of a fitted
-        estimator also beyond. By default 2..k1 (or the known ones of a bare curve, or those of
-        the Extrapolation). Many are represented by fewer, log-spaced ones with weights.
+        Numbers of classes at which the curves are compared, with equal weights: 2..k1 for a task,
+        also larger ones for a fitted estimator. By default 2..k1, or those of the accuracy curve or
+        of the Extrapolation. A large number of values is represented by fewer log-spaced ones with
+        weights.
 
     Returns
     -------
@@ -165,16 +166,17 @@ def implied_information(
     Raises
     ------
     DataError
-        `source` is none of these, or predicts top-m or measured accuracy; `k` out of range, or
-        given together with an Extrapolation.
+        If `source` is none of these or predicts top-m or measured accuracy, if `k` is out of range,
+        or if `k` is given together with an Extrapolation.
 
     Notes
     -----
-    :math:`\bar\pi_k(\sqrt{2I})` is the accuracy of the Bayes classifier where label and features
-    have information I, in the limit of many weakly informative dimensions (thesis, assumptions A1
-    to A4). No classifier does better than Bayes's, so there the implied information is at most I.
-    Elsewhere it is a measure of precision without an upper limit, and can exceed I: for ten pairs
-    of normal variables with 8.3 nats together it is 9.7. `information_bound` never assumes the law.
+    :math:`\bar\pi_k(\sqrt{2I})` is the accuracy of the Bayes classifier if label and features have
+    information I, in the limit of many weakly informative dimensions (thesis, assumptions A1 to
+    A4). No classifier is better than the Bayes classifier, so in this limit the implied information
+    is at most I. In other cases it is a measure of precision without an upper limit, and it can
+    exceed I. For ten pairs of normal variables with 8.3 nats together it is 9.7.
+    `information_bound` makes no such assumption.
 
     References
     ----------
@@ -191,7 +193,10 @@ def implied_information(
         return _of_task(source, k).to(unit)
     if isinstance(source, Extrapolation):
         if k is not None:
-            raise DataError("k: an Extrapolation has numbers of classes of its own; leave k out")
+            raise DataError(
+                "k: found k together with an Extrapolation, which has its own numbers of "
+                "classes; leave k out"
+            )
         sizes, weight = _representatives(np.sort(source.k))
         return _of_prediction(source, sizes, weight).to(unit)
     if isinstance(source, type) or not callable(getattr(source, "predict", None)):
@@ -208,7 +213,7 @@ def implied_information(
 
 
 def _predict(source: Any, k: ClassCounts | int) -> Extrapolation:
-    """Prediction of a fitted model, whose own latest one stays on record in its draws."""
+    """Prediction of a fitted model. The latest prediction stored in its draws is kept."""
     tree = getattr(source, "idata", None)
     kept = None if tree is None else tree.children.get("predictions")
     prediction = source.predict(k)
@@ -248,7 +253,8 @@ def accuracy_influence(
 ) -> tuple[IntArray, FloatArray]:
     """Derivative of the information in nats by ATA_k, and the numbers of classes k that it is at.
 
-    They are few: the covariance at few numbers is at hand, and between them nearly linear in log k.
+    The numbers are few, because the covariance is known at few numbers and is nearly linear in log
+    k between them.
     """
     value, slope, bend = (signal_accuracy(signal, curve.k, order)[:, 0] for order in range(3))
     steepness = curve.weight @ (slope**2 - (curve.accuracy - value) * bend)
@@ -277,7 +283,7 @@ def _of_prediction(
 
 
 def _representatives(sizes: IntArray) -> tuple[IntArray, FloatArray]:
-    """Few of some increasing numbers of classes, weighted to stand for all of them."""
+    """A few of the increasing numbers of classes, weighted to represent all of them."""
     if sizes.size <= _MOST_SIZES:
         return sizes, np.ones(sizes.size)
     wanted = np.geomspace(sizes[0], sizes[-1], _MOST_SIZES)
@@ -286,7 +292,7 @@ def _representatives(sizes: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 def _share_out(amount: FloatArray, sizes: IntArray, few: IntArray) -> FloatArray:
-    """Give what `sizes` have to their neighbours among `few`, linearly in log k.
+    """Distribute the amounts at `sizes` to their neighbours among `few`, linearly in log k.
 
     Sums of the amounts with a function that is linear in log k between `few` do not change.
     """

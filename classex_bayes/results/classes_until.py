@@ -1,4 +1,4 @@
-"""ClassesUntil: how many classes keep an accuracy."""
+"""ClassesUntil: the number of classes up to which an accuracy is kept."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,10 @@ class ClassesUntil(CountDraws):
     Attributes
     ----------
     level : float
-        The accuracy.
+        Level of the expected accuracy.
     k : DataArray with dimensions (chain, draw)
-        Largest number of classes whose expected accuracy is at least `level`, interpolated; 1
-        where even two classes are too many, infinite beyond `largest`.
+        Largest number of classes whose expected accuracy is at least `level`, interpolated. It is 1
+        if even two classes are too many, and infinite beyond `largest`.
     largest : int
         Largest number of classes that was tried.
     """

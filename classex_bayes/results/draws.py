@@ -19,7 +19,7 @@ from classex_bayes.typing import FloatArray
 
 SAMPLE_DIMS = ["chain", "draw"]
 RoundTo = Literal["auto", "none"] | None
-# Of numbers without a Monte Carlo error, where they are shown.
+# Decimals of displayed numbers without a Monte Carlo error.
 _USUAL_PLACES = 4
 _PARTS = 8
 
@@ -65,14 +65,14 @@ class Tabulated(Shown):
         ci_prob, ci_kind : optional
             Level and kind ("eti" or "hdi") of the intervals; ArviZ's rcParams by default.
         round_to : {"auto", "none"} or None
-            Whether every number is rounded to the digits that its Monte Carlo standard error
-            supports, or has them all. Numbers without such an error are never rounded.
+            "auto" rounds every number to the digits that its Monte Carlo standard error supports.
+            "none" or None keeps all digits. Numbers without such an error are never rounded.
 
         Returns
         -------
         DataFrame
-            Columns "mean", "sd" and the limits, whose names carry kind and level
-            ("eti89_lb", "eti89_ub"); "mean" alone for point estimates.
+            Columns "mean", "sd" and the limits, whose names contain kind and level ("eti89_lb",
+            "eti89_ub"). Point estimates have only "mean".
         """
         return self._table(ci_prob, ci_kind).frame(round_to)
 
@@ -83,7 +83,7 @@ class CurveDraws(Tabulated):
     draws: xr.DataArray  # dimensions (chain, draw, k)
 
     def _require_spread(self, statistic: str) -> None:
-        """Raise where the draws have no spread that the statistic could be of."""
+        """Raise if the draws have no spread, so that the statistic is undefined."""
 
     @property
     def mean(self) -> pd.Series:
@@ -113,7 +113,7 @@ class CurveDraws(Tabulated):
         Raises
         ------
         DataError
-            A point estimate, which has no interval.
+            If the result is a point estimate, which has no interval.
         """
         self._require_spread("interval")
         bounds = interval_of(self.draws, ci_prob, ci_kind)
@@ -125,7 +125,7 @@ class CurveDraws(Tabulated):
         return self.draws.to_dataframe().reset_index()
 
     def _probability(self, event: xr.DataArray) -> pd.Series:
-        """Share of the draws of which an event is true, indexed by k."""
+        """Share of the draws in which an event occurs, indexed by k."""
         self._require_spread("probabilities")
         return self._by_k(event.mean(SAMPLE_DIMS))
 
@@ -155,7 +155,7 @@ class CountDraws(Shown):
         return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
 
     def interval(self, ci_prob: float | None = None) -> tuple[float, float]:
-        """Equal-tailed credible interval; its ends are draws, so they may be infinite.
+        """Equal-tailed credible interval. Its limits are draws and may be infinite.
 
         Parameters
         ----------
@@ -187,12 +187,12 @@ class CountDraws(Shown):
 
 @dataclass(frozen=True, eq=False)
 class DrawsTable:
-    r"""Numbers and a table of the same form with their Monte Carlo standard errors.
+    r"""A table of numbers and a table of their Monte Carlo standard errors.
 
-    A number with the error s has :math:`-\lfloor\log_{10}(2 s)\rfloor` decimals, the first digit
-    that may change with other draws being the last, as in the tables of ArviZ. Errors are 0 or NaN
-    for numbers that have none. Two or three draws give no error; they are rounded as if
-    independent.
+    A number with the error s has :math:`-\lfloor\log_{10}(2 s)\rfloor` decimals, as in the tables
+    of ArviZ. Its last digit is the first one that other draws may change. Numbers without an error
+    have the error 0 or NaN. Two or three draws are too few for an error and are rounded as if they
+    were independent.
     """
 
     numbers: pd.DataFrame
@@ -230,7 +230,7 @@ class DrawsTable:
         ci_prob: float | None = None,
         ci_kind: str | None = None,
     ) -> "DrawsTable":
-        """Tables of draws one below the other, indexed by their keys, called `name`, and k."""
+        """Tables of draws, stacked, indexed by k and by their keys, called `name`."""
         parts = {key: cls.of_draws(values, ci_prob, ci_kind) for key, values in draws.items()}
         names = [name, "k"]
         numbers = pd.concat({key: part.numbers for key, part in parts.items()}, names=names)
@@ -238,7 +238,7 @@ class DrawsTable:
         return cls(numbers, errors)
 
     def with_shares(self, name: str, shares: xr.DataArray) -> "DrawsTable":
-        """The table with one column more, the mean of draws with a value for every row."""
+        """The table with an additional column: the mean of draws with a value for every row."""
         shares = shares.astype(float)
         return DrawsTable(
             self.numbers.assign(**{name: shares.mean(SAMPLE_DIMS).values.ravel()}),
@@ -246,14 +246,14 @@ class DrawsTable:
         )
 
     def with_constants(self, name: str, values: Any) -> "DrawsTable":
-        """The table with one column more, the first, without Monte Carlo errors."""
+        """The table with an additional first column without Monte Carlo errors."""
         numbers, errors = self.numbers.copy(), self.errors.copy()
         numbers.insert(0, name, values)
         errors.insert(0, name, np.nan)
         return DrawsTable(numbers, errors)
 
     def frame(self, round_to: RoundTo) -> pd.DataFrame:
-        """The numbers, rounded ("auto"; those without an error keep all digits) or not."""
+        """The numbers, rounded ("auto"; numbers without an error keep all digits) or not."""
         one_of(round_to, ("auto", "none", None), "round_to")
         if round_to != "auto":
             return self.numbers
@@ -262,7 +262,7 @@ class DrawsTable:
         )
 
     def text(self) -> pd.DataFrame:
-        """The rounded numbers as text; those without an error have 4 decimals."""
+        """The rounded numbers as text. Numbers without an error have 4 decimals."""
         usual = _USUAL_PLACES
         return self._by_cell(
             lambda number, places: f"{number:.{usual if places is None else places}f}"
@@ -280,13 +280,13 @@ class DrawsTable:
 
 
 def _places(error: float) -> int | None:
-    """Decimals that a standard error leaves; None where there is none."""
+    """Decimals that a standard error supports; None if there is no error."""
     has_error = np.isfinite(error) and error > ROUNDING
     return max(-math.floor(math.log10(2 * error)), 0) if has_error else None
 
 
 def _errors(draws: xr.DataArray, method: str) -> FloatArray:
-    """Monte Carlo standard errors of a mean or an sd; 0 where all draws are the same."""
+    """Monte Carlo standard errors of a mean or an sd; 0 if all draws are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return _with_fallback(mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values, draws)
 
@@ -296,10 +296,11 @@ def _errors_of_limits(
 ) -> FloatArray:
     """Monte Carlo standard errors of limits, (ci_bound, k), of intervals of this level and kind.
 
-    The errors are those of the quantiles that the limits are. Limits of highest density intervals
-    vary more, as the interval can slide where the density is about the same at both ends: at best
-    the error falls with the cube root of the number of draws, at a flat density not at all (Grübel
-    1988). The error is therefore at least the spread of the limits over parts of the draws.
+    The limits are quantiles, and their errors are those of quantiles. Limits of highest density
+    intervals vary more, because the interval can slide if the density is about the same at both
+    ends. At best their error decreases with the cube root of the number of draws. For a flat
+    density it does not decrease (Grübel 1988). The error is therefore at least the spread of the
+    limits over parts of the draws.
     """
     values = draws.transpose("k", *SAMPLE_DIMS).values
     below = (values <= limits.values[..., None, None]).mean((-2, -1))
@@ -319,7 +320,7 @@ def _errors_of_limits(
 
 
 def _with_fallback(errors: FloatArray, draws: xr.DataArray) -> FloatArray:
-    """The errors; where draws are too few for any, that of a mean of so many independent draws."""
+    """The errors, or with too few draws those of a mean of independent draws."""
     size = math.prod(draws.sizes[dim] for dim in SAMPLE_DIMS)
     few = draws.std(SAMPLE_DIMS, ddof=1).values / math.sqrt(size)
     return np.where(np.isfinite(errors), errors, few)

@@ -1,4 +1,4 @@
-"""Estimand: what a prediction is of, beside the numbers of classes."""
+"""Estimand: the predicted quantity, apart from the numbers of classes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,13 +20,13 @@ class Estimand:
         A metric of `classex_bayes.core.metrics`, such as "accuracy@5" or "mrr", or "risk", the mean
         cost of an answer.
     kind : {"expected", "observed"}
-        The average over class sets, or the result of a single test.
+        "expected" is the average over sets of classes, "observed" the result of a single test.
     repeats : int
-        Test instances of each class in that test.
+        Number of test instances of each class in the single test.
     nested : bool
-        Whether the source classes are among those of that test.
+        Whether the source classes are among the classes of the single test.
     population : int or None
-        Number of classes in the population, where it is finite.
+        Number of classes in a finite population; None for an infinite one.
 
     Examples
     --------
@@ -80,5 +80,5 @@ class Estimand:
 
     @property
     def _chosen(self) -> Metric | None:
-        """The metric; None of a risk, which is none of the ranks."""
+        """The metric; None for a risk, which does not depend on ranks alone."""
         return None if self.metric == RISK else named_metric(self.metric)

@@ -17,20 +17,20 @@ from classex_bayes.results.notes import NOTES, Note, Notes
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "none"]
-# Studies of calibration reach factors of 10 to 70; beyond 100 the prior decides.
+# Studies of calibration reach factors of 10 to 70. Beyond 100 the prior dominates.
 FARTHEST_FACTOR = 100
 _ACCURACY = Estimand()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Extrapolation(CurveDraws):
-    """Accuracy, risk or another metric predicted by one estimator at some numbers of classes.
+    """Accuracy, risk or another metric, predicted by one estimator at some numbers of classes.
 
     Attributes
     ----------
     draws : DataArray with dimensions (chain, draw, k)
-        Predictions of the metric, those of accuracies and risks also read as `accuracy` or `risk`;
-        point estimates have one chain and one draw.
+        Draws of the predicted metric. Accuracies and risks are also available as `accuracy` and
+        `risk`. Point estimates have one chain and one draw.
     estimator : str
         Name of the estimator.
     interval_type : {"credible", "bootstrap", "none"}
@@ -40,7 +40,8 @@ class Extrapolation(CurveDraws):
     notes : tuple of str
         Notes for readers of the numbers; printed below every table.
     estimand : Estimand
-        The quantity: the metric, expected or measured in one test, of a finite population.
+        The predicted quantity: its metric, whether it is expected or measured in one test, and
+        whether the population is finite.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class Extrapolation(CurveDraws):
     estimand: Estimand = _ACCURACY
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle notes as sentences: functions among them hold a whole posterior."""
+        """Pickle notes as sentences, because functions among them contain a whole posterior."""
         return {**self.__dict__, "notes": self.notes}
 
     @classmethod
@@ -121,7 +122,7 @@ class Extrapolation(CurveDraws):
         n_classes : int
             k1, the number of source classes.
         notes : tuple of str
-            Notes for readers; one is added where k is far beyond k1.
+            Notes for readers. A note is added if k is far beyond k1.
         estimand : Estimand
             The quantity that is predicted.
 
@@ -132,7 +133,7 @@ class Extrapolation(CurveDraws):
         Raises
         ------
         FloatingPointError
-            A draw is not finite.
+            If a draw is not finite.
         """
         if not np.isfinite(draws).all():
             quantity = estimand.quantity
@@ -170,7 +171,7 @@ class Extrapolation(CurveDraws):
 
     @property
     def quantity(self) -> str:
-        """The predicted metric without its m: "accuracy", "risk" or another name."""
+        """Name of the predicted metric without its m: "accuracy", "risk" or another name."""
         return self.estimand.quantity
 
     @property
@@ -184,10 +185,13 @@ class Extrapolation(CurveDraws):
         return self.draws["k"].values
 
     def prob_at_least(self, level: float) -> pd.Series:
-        """Posterior probability that the metric is at least `level`, of a rank one in 1..k."""
+        """Posterior probability that the metric is at least `level`; for ranks a level in 1..k."""
         value = self._level(level)
         if self.quantity == RISK:
-            raise DataError(f"{self.estimator} predicts risk; ask .prob_at_most(risk)")
+            raise DataError(
+                f"{self.estimator} predicts risk, which is better if smaller; call "
+                ".prob_at_most(risk)"
+            )
         return self._probability(self.draws >= value)
 
     def prob_at_most(self, level: float) -> pd.Series:
@@ -202,7 +206,7 @@ class Extrapolation(CurveDraws):
         largest = int(self.k.max())
         if not (is_real(level) and 1 <= level <= largest):
             raise DataError(
-                f"level: found {level!r}, expected a rank in 1..{largest:,}, since "
+                f"level: found {level!r}, expected a rank in 1..{largest:,}, because "
                 f"{self.estimator} predicts the {self.estimand.label}; 1 is best"
             )
         return float(level)
@@ -231,12 +235,12 @@ class Extrapolation(CurveDraws):
 
 
 def far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
-    """Warn of a k that the source classes say little about; return the warning as a note."""
+    """Warn of a k far beyond the source classes, and return the warning as a note."""
     if largest_k <= FARTHEST_FACTOR * n_classes:
         return ()
     note = (
         f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} source "
-        "classes; so far out the prediction rests on the model rather than on the data"
+        "classes; so far beyond them the prediction depends on the model more than on the data"
     )
     warn(note, ExtrapolationWarning)
     return (note,)

@@ -1,17 +1,17 @@
-"""Notes of a prediction, some of which are computed when they are read."""
+"""Notes of a prediction. Some are computed only when they are read."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# A sentence, or a function that returns sentences and takes its time.
+# A sentence, or a slow function that returns sentences.
 Note = str | Callable[[], Sequence[str]]
 
 
 class Notes:
     """Attribute `notes` of a result: sentences, and functions that return more of them.
 
-    The functions are called when the attribute is first read, so that readers see a tuple of
-    sentences, and predictions whose notes nobody reads cost nothing.
+    The functions are called when the attribute is first read. Readers see a tuple of sentences, and
+    unread notes cost nothing.
     """
 
     def __get__(self, result: Any, owner: type) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reference values of a metric: what predictions are compared with."""
+"""Reference values of a metric, which predictions are compared with."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sentences about accuracies, intervals and pilots; each stands here once."""
+"""Sentences about accuracies, intervals and pilots, each defined once."""
 
 import numpy as np
 
@@ -48,8 +48,8 @@ def headline(
 def pilot_sentence(task: SourceTask) -> str:
     """Return the size and the accuracy of a pilot in one sentence.
 
-    >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-47:]
-    'got 50.0% right, all classes weighing the same.'
+    >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-42:]
+    'got 50.0% right, with equal class weights.'
     """
     largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
@@ -58,9 +58,9 @@ def pilot_sentence(task: SourceTask) -> str:
         tested, repeats = np.unique(task.y, return_counts=True)
         weights = task.class_weight[tested]
         if np.ptp(weights) > 0:
-            details = ", classes weighing as they were given"
+            details = ", with the given class weights"
         elif np.ptp(repeats) > 0:
-            details = ", all classes weighing the same"
+            details = ", with equal class weights"
     of_them = "" if details or task.kind == "accuracies" else " of them"
     return (
         f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
@@ -85,9 +85,12 @@ def errors_sentence(task: SourceTask) -> str:
     'One class carries 67% of the 3 errors: 1.'
     """
     if task.kind == "accuracies":
-        return "Errors of single classes are not known: the pilot is a bare accuracy curve."
+        return (
+            "Errors of single classes are unknown, because the pilot is an accuracy curve "
+            "without ranks."
+        )
     if task.intervals is not None and task.intervals.smallest_k is None:
-        return f"Errors of single classes are not known: {task.intervals.reason}."
+        return f"Errors of single classes are unknown: {task.intervals.reason}."
     evidence = task.counted
     assert evidence is not None  # of all but bare curves
     errors = np.bincount(task.y, weights=evidence.losses > 0, minlength=task.n_classes)

@@ -13,7 +13,7 @@ def shared_metric(predictions: Sequence[Extrapolation]) -> str:
     metrics = sorted({prediction.estimand.metric for prediction in predictions})
     if len(metrics) > 1:
         raise DataError(
-            f"predictions: found {metrics[0]!r} beside {metrics[1]!r}, expected one metric"
+            f"predictions: found {metrics[0]!r} and {metrics[1]!r}, expected one metric"
         )
     return metrics[0]
 
@@ -21,14 +21,12 @@ def shared_metric(predictions: Sequence[Extrapolation]) -> str:
 def expected_accuracy(prediction: Extrapolation, name: str) -> xr.DataArray:
     """Return draws of an expected accuracy; raise if the argument `name` predicts another."""
     if prediction.estimand.metric != "accuracy" or prediction.estimand.kind != "expected":
-        raise DataError(
-            f"{name}: found {prediction.description}; it has to be the expected accuracy"
-        )
+        raise DataError(f"{name}: found {prediction.description}, expected the expected accuracy")
     return prediction.accuracy
 
 
 def distinct_names(predictions: Sequence[Extrapolation]) -> list[str]:
-    """Return the names of the estimators, with their estimands where these differ."""
+    """Return the names of the estimators, with their estimands if these differ."""
     alike = len({prediction.estimand for prediction in predictions}) == 1
     names = [
         prediction.estimator if alike else f"{prediction.estimator}: {prediction.description}"
@@ -36,7 +34,7 @@ def distinct_names(predictions: Sequence[Extrapolation]) -> list[str]:
     ]
     for name in names:
         if names.count(name) > 1:
-            raise DataError(f"predictions: {name!r} appears twice")
+            raise DataError(f"predictions: found {name!r} twice, expected distinct names")
     return names
 
 

@@ -19,22 +19,22 @@ from classex_bayes.typing import ClassCounts, FloatArray, NumberArray
 
 
 def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray:
-    r"""Average test risk over all subsets of k source classes that hold the true one, k <= k1.
+    r"""Average test risk over all subsets of k source classes that contain the true one, k <= k1.
 
     An instance's competitor at rank j (best first) is the prediction in a random subset with
-    chance :math:`q_j(k) = \binom{k_1-2-j}{k-2} / \binom{k_1-1}{k-1}`, so
+    probability :math:`q_j(k) = \binom{k_1-2-j}{k-2} / \binom{k_1-1}{k-1}`, so
 
     .. math:: AvTestRisk_k = \sum_j q_j(k) \sum_i \omega_i \, cost[y_i, c_j(i)] \, 1\{j < L_i\}
 
-    with :math:`c_j(i)` the class at rank j of instance i, L_i its rank less 1 and
-    :math:`\omega_i` its weight. Unbiased for the average risk on k classes; with costs of 1 it is
-    1 - ATA_k.
+    with :math:`c_j(i)` the class at rank j of instance i, L_i the rank of its true class less 1,
+    and :math:`\omega_i` its weight. It is an unbiased estimate of the average risk on k classes.
+    With costs of 1 it equals 1 - ATA_k.
 
     Parameters
     ----------
     task : SourceTask
-        Made from scores or embeddings. Its class weights are the prior probabilities of the
-        classes; they sum to 1 over all source classes and not within each subset.
+        Task made from scores or embeddings. Its class weights are the prior probabilities of the
+        classes. They sum to 1 over all source classes and not within each subset.
     cost : array-like of shape (k1, k1) or DataFrame
         Cost of predicting the class of the column where that of the row is true, in [0, 1], with
         a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
@@ -45,12 +45,12 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
     Returns
     -------
     array of shape (n_k,)
-        At k = k1 the plain (class-weighted) test risk.
+        Risks. At k = k1 this is the ordinary (class-weighted) test risk.
 
     Raises
     ------
     DataError
-        A task without scores; a cost matrix or k that is not of that form.
+        If the task has no scores, or if the cost matrix or k is invalid.
 
     References
     ----------
@@ -73,7 +73,7 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
 
 
 def average_test_risk_cov(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray:
-    """Covariance of the average test risks at `k`: dyadic-cluster-robust.
+    """Dyadic-cluster-robust covariance of the average test risks at `k`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def average_test_risk_cov(task: SourceTask, cost: Any, k: ClassCounts) -> FloatA
     Raises
     ------
     DataError
-        As `average_test_risk`.
+        As for `average_test_risk`.
 
     See Also
     --------
@@ -122,9 +122,9 @@ def task_costs(task: SourceTask, costs: Sequence[NumberArray], statistics: ByRan
 
 
 def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
-    """Check a cost matrix against the task it is for, and put a DataFrame in order of its classes.
+    """Check the cost matrix of a task, and put a DataFrame in the order of its classes.
 
-    An array is not copied. `DataError` names the first offending place.
+    An array is not copied. `DataError` names the first invalid entry.
     """
     source_task(task)
     if isinstance(cost, pd.DataFrame):
@@ -132,7 +132,8 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
         if task.classes is None and len(cost) > task.n_classes:
             raise DataError(
                 f"cost: found a table of {len(cost)} classes for a task of {task.n_classes} "
-                "without names; give the task classes=, which subsamples keep"
+                "classes without names; make the task with classes=, so that subsamples keep the "
+                "names"
             )
         for labels in (cost.index, cost.columns):
             missing = [name for name in names if name not in labels]
@@ -154,7 +155,7 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
         row, column = np.argwhere(~((matrix >= 0) & (matrix <= 1)))[0]
         raise DataError(
             f"cost: found {matrix[row, column]} at row {row}, column {column}; expected costs in "
-            "[0, 1], so divide by the largest"
+            "[0, 1]; divide all costs by the largest one"
         )
     diagonal = np.diagonal(matrix)
     if diagonal.any():

@@ -31,10 +31,10 @@ _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 class BayesianRisk(SampledModel):
     r"""Posterior of the average risk on more classes, from the confusions on k1 classes.
 
-    The average risk on k classes is a moment of one function, the conditional risk
-    :math:`\bar K(u)`: the mean cost that the best competitor causes, on condition that it beats
-    the share u of all classes. That is the chance that it beats the true class too, times what
-    such an error costs:
+    The average risk on k classes is a moment of one function, the conditional risk :math:`\bar
+    K(u)`: the mean cost that the best competitor causes, given that it beats the share u of all
+    classes. It is the probability that this competitor also beats the true class, times the mean
+    cost of such an error:
 
     .. math::
 
@@ -43,9 +43,9 @@ class BayesianRisk(SampledModel):
 
     with D the discriminability function, a mixture of radial-basis CDFs as in
     `BayesianExtrapolator`, and :math:`\rho` between the smallest and the largest cost of an error,
-    in units of the largest: a logistic function of a smooth Gaussian process of
-    :math:`\Phi^{-1}(u)`. The ranks tell D; the average test risks at 12 numbers of classes,
-    divided by the error rates, tell rho.
+    in units of the largest. :math:`\rho` is a logistic function of a smooth Gaussian process of
+    :math:`\Phi^{-1}(u)`. The ranks determine D. The average test risks at 12 numbers of classes,
+    divided by the error rates, determine rho.
 
     Parameters
     ----------
@@ -54,10 +54,11 @@ class BayesianRisk(SampledModel):
         a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
         (0..k1 - 1 where it has none).
     prior : Prior
-        Prior on the weights of the mixture, as of `BayesianExtrapolator`.
+        Prior on the weights of the mixture, as for `BayesianExtrapolator`.
     monotone : bool
-        Whether the conditional risk rises with u. Then it is a constant times a mixture of the
-        same form, fitted to the average test risks alone, which the ranks do not help to know.
+        Whether the conditional risk increases with u. If True, it is a constant times a mixture of
+        the same form, fitted only to the average test risks. The ranks carry no information about
+        it.
 
     Attributes
     ----------
@@ -74,10 +75,10 @@ class BayesianRisk(SampledModel):
 
     Notes
     -----
-    Predictions lie between 0 and the largest cost. Classes that are close are easily confused and
-    may be cheap to confuse, so that rho may fall with u, and even the conditional risk. Costs of
-    0 and 1 give the posterior of the error rate of `BayesianExtrapolator`. That the costs of few
-    source classes reach the extremes of the population is an assumption.
+    Predictions lie between 0 and the largest cost. Similar classes are often confused, and their
+    confusions may be cheap. Then rho may decrease with u, and even the conditional risk may. Costs
+    of 0 and 1 give the posterior of the error rate of `BayesianExtrapolator`. The model assumes
+    that the costs of the source classes include the extremes of the population.
 
     References
     ----------
@@ -140,7 +141,8 @@ class BayesianRisk(SampledModel):
         Raises
         ------
         DataError
-            A task without scores; a cost matrix that does not fit it; bad settings.
+            If the task has no scores, the cost matrix does not fit the task, or a setting is
+            invalid.
         Interrupted
             As for `BayesianExtrapolator.fit`.
 
@@ -226,19 +228,20 @@ class BayesianRisk(SampledModel):
         Returns
         -------
         Extrapolation
-            With draws of the risk; the latest is also kept as the group "predictions" of `idata`.
+            Prediction with draws of the risk. The latest one is also kept as the group
+            "predictions" of `idata`.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         DataError
-            k is not a whole number in 2..10^12.
+            If k is not a whole number in 2..10^12.
 
         Warns
         -----
         ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
+            If k is more than 100 times the number of source classes.
         """
         counts = class_counts(k)
         prediction = Extrapolation.from_draws(
@@ -254,7 +257,7 @@ class BayesianRisk(SampledModel):
         return prediction
 
     def conditional_risk(self, u: Any) -> xr.DataArray:
-        r"""Posterior of :math:`\bar K(u)`, the mean cost caused by a competitor at level u.
+        r"""Posterior of :math:`\bar K(u)`, the mean cost that a competitor at level u causes.
 
         Parameters
         ----------
@@ -270,7 +273,7 @@ class BayesianRisk(SampledModel):
         NotFittedError
             Before `fit`.
         DataError
-            u is not in [0, 1].
+            If u is not in [0, 1].
         """
         steps = self._steps
         levels = shares(u, "u")

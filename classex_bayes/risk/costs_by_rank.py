@@ -1,8 +1,8 @@
 """Average test risk on random subsets of the source classes, for any cost of each confusion.
 
-Order the wrong classes of an instance by score, best first. The class at rank j that beats the
-true one is the prediction in a subset of the classes iff it is in and the j better ones are out.
-So the expected costs by rank are all that the risk on subsets of any size needs.
+Order the wrong classes of an instance by score, best first. A class at rank j that beats the true
+class is the prediction in a subset if the subset contains it and none of the j better ones. The
+expected costs by rank therefore determine the risk on subsets of any size.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
 class RankedErrors(NamedTuple):
-    """Pairs of an instance and a wrong class that beat its true one; whole classes, in order."""
+    """Pairs of an instance and a wrong class that beats its true class; whole classes, in order."""
 
     instance: IntArray  # (n_pairs,), the pairs of an instance side by side
     competitor: IntArray  # (n_pairs,)
@@ -73,24 +73,25 @@ def costs_by_rank(
 
 
 def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    r"""Chance (n_rank, n_k) that the wrong class at a rank is the best of those in a random subset.
+    r"""Probability (n_rank, n_k) that the wrong class at a rank is the best of a random subset.
 
-    :math:`q_j(k) = \binom{k_1 - 2 - j}{k - 2} / \binom{k_1 - 1}{k - 1}` for a subset of k of the
-    k1 classes that holds the true one (Zheng, Achanta and Benjamini, draft, 2016, (4)-(5), with the
+    :math:`q_j(k) = \binom{k_1 - 2 - j}{k - 2} / \binom{k_1 - 1}{k - 1}` for a subset of k of the k1
+    classes that contains the true one (Zheng, Achanta and Benjamini, draft, 2016, (4)-(5), with the
     count of better classes corrected). Columns sum to 1 over all ranks 0..k1 - 2. The relative
     error is that of `accuracy_given_losses`.
 
     >>> chance_of_rank(np.arange(3), 4, np.array([2, 3, 4])).round(3).T.tolist()
     [[0.333, 0.333, 0.333], [0.667, 0.333, 0.0], [1.0, 0.0, 0.0]]
     """
-    # In with chance (k - 1) / (k1 - 1), and then the better ones out: an instance with j losses.
+    # In with probability (k - 1) / (k1 - 1), and then the better ones out: an instance with j
+    # losses.
     size = np.asarray(k)
     included = (size - 1) / (n_classes - 1)
     return included * accuracy_given_losses(rank, n_classes - 1, size - 1)
 
 
 def average_risk(cost_by_rank: FloatArray, k: IntArray) -> FloatArray:
-    r"""Average test risk (n_k,) over all subsets of k source classes that hold the true one.
+    r"""Average test risk (n_k,) over all subsets of k source classes that contain the true one.
 
     :math:`AvTestRisk_k = \sum_j S_j q_j(k)` with S of `costs_by_rank`; see `average_test_risk`.
     """

@@ -1,7 +1,8 @@
-"""Covariance of average test risks and of all else that is linear in the costs by rank.
+"""Covariance of average test risks and of other statistics linear in the costs by rank.
 
-As for accuracies (`classex_bayes.core.influence`), with one difference: what an instance gains
-when a competitor goes depends on the competitor's rank, since those behind it move up by one.
+The method is that of accuracies (`classex_bayes.core.influence`) with one difference. The gain of
+an instance when a competitor is deleted depends on the competitor's rank, because the competitors
+after it move up by one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -117,7 +118,7 @@ def _at_rank(by_rank: FloatArray, rank: IntArray, paid: Sequence[FloatArray]) ->
 
 
 def _sums_behind(instance: IntArray, values: FloatArray) -> FloatArray:
-    """Sums over the pairs behind each one, up to the last of the instance."""
+    """Sums over the pairs after each pair, up to the last pair of the instance."""
     up_to = np.cumsum(values, axis=0)
     start = np.flatnonzero(np.diff(instance, prepend=-1))
     n_pairs = np.diff(start, append=instance.size)
@@ -125,7 +126,7 @@ def _sums_behind(instance: IntArray, values: FloatArray) -> FloatArray:
 
 
 def _parts(blocks: Iterable[RankedErrors], y: IntArray, width: int) -> Iterator[RankedErrors]:
-    """Cut blocks into parts whose gains find room and that break up no class."""
+    """Cut blocks into parts of whole classes whose gains fit into memory."""
     for block in blocks:
         class_ends = np.flatnonzero(np.diff(y[block.instance], prepend=-1, append=-1))
         for part in ranges_to(class_ends, max(1, _GAINS_AT_ONCE // width)):

@@ -1,4 +1,4 @@
-"""Costs of confusions from a hierarchy of the classes: near ones are cheaper to confuse."""
+"""Costs of confusions from a hierarchy of the classes: confusing near classes costs less."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -21,18 +21,18 @@ def cost_from_levels(
 ) -> pd.DataFrame:
     r"""Cost of each confusion by the finest level of a taxonomy that the two classes share.
 
-    With L levels, two classes that share the j-th finest one, j = 1..L, and none that is finer
-    cost j / (L + 1), and classes that share none cost 1.
+    With L levels, confusing two classes whose finest common level is the j-th finest, j = 1..L,
+    costs j / (L + 1). Confusing classes without a common level costs 1.
 
     Parameters
     ----------
     taxonomy : DataFrame, mapping or sequence of L columns
         One column for each level, from the finest to the coarsest, such as genus and family; one
-        row for each class. The class itself is no level: the index of a DataFrame names the
+        row for each class. The class itself is not a level. The index of a DataFrame names the
         classes.
     costs : mapping from level to float, optional
-        Cost of confusing two classes that share this level and none that is finer, in [0, 1] and
-        not falling from the finest to the coarsest. Levels of a sequence are 0..L - 1.
+        Cost of confusing two classes whose finest common level is this one, in [0, 1] and not
+        decreasing from the finest to the coarsest level. Levels of a sequence are 0..L - 1.
     classes : sequence, optional
         Classes wanted, in this order, such as ``task.classes``; all by default. If the columns
         have no index of names, these are the names of their rows.
@@ -46,8 +46,8 @@ def cost_from_levels(
     Raises
     ------
     DataError
-        Columns of different lengths or with gaps, levels that are not nested, such as a genus in
-        two families, unknown classes, costs out of range or for unknown levels.
+        If columns have different lengths or gaps, levels are not nested (such as a genus in two
+        families), classes are unknown, or costs are out of range or for unknown levels.
 
     See Also
     --------
@@ -55,8 +55,9 @@ def cost_from_levels(
 
     Notes
     -----
-    A pilot shows how near the classes of a group are only if it has several of them. If most groups
-    have one class in the pilot, `BayesianRisk` is too low for more classes (docs/questions.md).
+    A pilot shows how similar the classes of a group are only if it contains several of them. If
+    most groups have one class in the pilot, `BayesianRisk` is too low for more classes
+    (docs/questions.md).
 
     References
     ----------
@@ -96,16 +97,14 @@ def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.
     Parameters
     ----------
     tree : mapping, Series, directed graph or linkage matrix
-        Parent of each node but the root; or a graph of networkx (anything with `edges`) with edges
-        from parent to child; or a linkage matrix of SciPy of k1 classes, shape (k1 - 1, 4), whose
-        heights are the distances of its merges.
+        Mapping from each node except the root to its parent; or a networkx graph (any object with
+        `edges`) with edges from parent to child; or a SciPy linkage matrix of k1 classes, shape (k1
+        - 1, 4), whose heights are the distances of its merges.
     by : {"height", "path"}
-        Two classes of a linkage are as far from each other as from their ancestor, so that both
-        are the same.
+        Measure of distance in the tree. For a linkage matrix both give the same costs.
     classes : sequence, optional
-        Classes wanted, in this order, such as ``task.classes``; nodes above the leaves may be
-        among them. All leaves by default, in the order in which they come. Of a linkage, names of
-        its k1 rows.
+        Classes wanted, in this order, such as ``task.classes``; inner nodes are allowed. All leaves
+        by default, in their order in the tree. For a linkage matrix, names of its k1 classes.
 
     Returns
     -------
@@ -116,7 +115,8 @@ def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.
     Raises
     ------
     DataError
-        No tree: a cycle, several roots, a node with two parents; unknown classes.
+        If the input is not a tree (a cycle, several roots, a node with two parents), or if classes
+        are unknown.
 
     References
     ----------
@@ -146,7 +146,7 @@ def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.
     for name in wanted:
         if name not in paths:
             raise DataError(
-                f"classes: {name!r} is no node of the tree; expected names such as {leaves[0]!r}"
+                f"classes: {name!r} is not a node of the tree; expected names such as {leaves[0]!r}"
             )
     height, across = _extents(paths)
     shared, above, below = _common_ancestors([paths[name] for name in wanted], height)
@@ -167,17 +167,19 @@ def _table_of_levels(taxonomy: Any, classes: Any) -> pd.DataFrame:
     else:  # polars has no names of rows
         table = _table_of_columns(taxonomy.to_dict() if is_frame(taxonomy) else taxonomy)
     if 0 in table.shape:
-        raise DataError(f"taxonomy: expected a row and a column at least, found {table.shape}")
+        raise DataError(
+            f"taxonomy: expected at least one row and one column, found shape {table.shape}"
+        )
     if not (table.index.is_unique and table.columns.is_unique):
         raise DataError(
-            "taxonomy: expected classes and levels of different names, found some twice"
+            "taxonomy: expected unique names of classes and of levels, found a name twice"
         )
     for name, column in table.items():
         gaps = np.flatnonzero(column.isna())
         if gaps.size:
             raise DataError(
-                f"taxonomy: found no {name!r} of class {table.index[gaps[0]]!r}; name a group of "
-                "its own"
+                f"taxonomy: found no {name!r} of class {table.index[gaps[0]]!r}; expected one for "
+                "every class. Give a class that stands alone its own group"
             )
     numbered = isinstance(table.index, pd.RangeIndex)
     names = None if classes is None else class_names(classes, len(table) if numbered else None)
@@ -185,8 +187,8 @@ def _table_of_levels(taxonomy: Any, classes: Any) -> pd.DataFrame:
     may_name = is_frame(taxonomy) if names is None else not {*names}.isdisjoint(first)
     if numbered and first.is_unique and may_name:
         raise DataError(
-            f"taxonomy: {table.columns[0]!r} differs in every class, so it names the classes and "
-            "is no level; make it the index (set_index)"
+            f"taxonomy: {table.columns[0]!r} is different for every class, so it names the "
+            "classes and is not a level; make it the index (set_index)"
         )
     if names is None:
         return table
@@ -243,8 +245,8 @@ def _costs_by_level(costs: Any, names: list[Any]) -> FloatArray:
     by_level = shares([costs[name] for name in names], "costs")
     if np.any(np.diff(by_level) < 0):
         raise DataError(
-            f"costs: expected costs that do not fall from the finest level to the coarsest, found "
-            f"{by_level.tolist()}"
+            "costs: expected costs that do not decrease from the finest level to the coarsest, "
+            f"found {by_level.tolist()}"
         )
     return by_level
 
@@ -253,12 +255,12 @@ def _cost_from_linkage(linkage: FloatArray, classes: Any) -> pd.DataFrame:
     """Distances at which clusters merge, over the largest."""
     if not is_valid_linkage(linkage):
         raise DataError(
-            f"tree: an array of shape {linkage.shape} is no linkage matrix of SciPy; expected "
-            "(k1 - 1, 4), as of scipy.cluster.hierarchy.linkage"
+            f"tree: found an array of shape {linkage.shape}, expected a linkage matrix of shape "
+            "(k1 - 1, 4), as from scipy.cluster.hierarchy.linkage"
         )
     apart = squareform(cophenet(linkage))
     if not apart.max() > 0:
-        raise DataError("tree: found merges at distance 0 alone; expected distances above 0")
+        raise DataError("tree: found only merges at distance 0, expected distances above 0")
     names = class_names(classes, len(apart))
     return _named(apart / apart.max(), list(range(len(apart))) if names is None else names)
 
@@ -294,14 +296,16 @@ def _paths_from_root(parent: Mapping[Hashable, Hashable]) -> dict[Hashable, list
     if len(paths) > 1:
         roots = list(paths)
         raise DataError(
-            f"tree: found {len(roots)} roots, such as {roots[0]!r} and {roots[1]!r}; give them a "
-            "parent"
+            f"tree: found {len(roots)} roots, such as {roots[0]!r} and {roots[1]!r}, expected "
+            "one; give them a common parent"
         )
     for node in parent:
         walked: dict[Hashable, None] = {}
         while node not in paths:
             if node in walked:
-                raise DataError(f"tree: {node!r} is above itself; expected no cycle")
+                raise DataError(
+                    f"tree: {node!r} is its own ancestor; expected a tree without cycles"
+                )
             walked[node] = None
             node = parent[node]
         for below in reversed(walked):

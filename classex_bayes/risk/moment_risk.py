@@ -51,11 +51,12 @@ class MomentRisk(LinearRisk):
     degree : int
         Largest power, 0..k1 - 3.
     nonnegative : bool
-        Nonnegative coefficients: then K is nonnegative and rises with u. Unconstrained, the radial
-        basis is nearly collinear and extrapolations are mostly noise.
+        Whether coefficients must be nonnegative. If so, K is nonnegative and increases with u.
+        Without the constraint the radial basis is nearly collinear, and extrapolations are mostly
+        noise.
     k : array-like of int, optional
-        Numbers of classes to train on, 2..k1. By default all of them, or, for more than 500
-        classes, fewer, log-spaced ones weighted to stand for all.
+        Numbers of classes to train on, 2..k1. By default all of them. For more than 500 classes,
+        fewer log-spaced ones are used, weighted to represent all.
     weights : array-like, optional
         Positive weights :math:`w_k` of the numbers in `k`, by default of 2..k1; equal by default.
 
@@ -69,13 +70,14 @@ class MomentRisk(LinearRisk):
     Raises
     ------
     DataError
-        From `fit`: a task without scores; a cost matrix or parameter out of range.
+        From `fit`, if the task has no scores, or if the cost matrix or a parameter is out of range.
 
     Notes
     -----
     Predictions may leave [0, 1]. Standard errors are those of the large-sample theory,
     :math:`(H'wH)^{-1} H'w \Sigma w H (H'wH)^{-1}`, with the dyadic covariance of the average test
-    risks; under the constraint, for the functions that it let in, as if no other could have been.
+    risks. Under the constraint, the formula treats the set of functions with positive coefficients
+    as fixed.
 
     References
     ----------

@@ -20,7 +20,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Covariate = Literal["calibrated", "u_statistic"]
-# Powers with a larger condition number leave predictions fewer than 5 digits.
+# With a larger condition number, predictions have fewer than 5 correct digits.
 _LARGEST_CONDITION = 1e10
 
 
@@ -45,9 +45,9 @@ class LinearRisk(PointEstimator):
         r"""Standard error of the predicted risk from sampling classes and instances.
 
         :math:`\sqrt{W_k' \Sigma W_k}` with W the moments of the basis and Sigma the dyadic
-        cluster-robust covariance of the coefficients; from the differences between test classes
-        alone where that comes out nonpositive. It does not include the error of a risk that the
-        basis cannot express.
+        cluster-robust covariance of the coefficients; If this variance is not positive, only the
+        differences between test classes are used. The standard error does not include the bias of a
+        risk that the basis cannot express.
 
         Parameters
         ----------
@@ -77,15 +77,15 @@ class PolynomialRisk(LinearRisk):
 
     With K a polynomial, the cost :math:`C_{il} = cost[y_i, l] 1\{l \text{ beats } y_i\}` of each
     pair of an instance and a wrong class is regressed on the powers of the share U of competitors
-    that class l beats. Only the number R of the others beaten is seen, R = 0..n with n = k1 - 2;
-    the calibrated covariates are what the powers are expected to be,
+    that class l beats. Only the number R of other competitors that it beats is observed, R = 0..n
+    with n = k1 - 2. The calibrated covariates are the conditional expectations of the powers,
 
     .. math::
 
         E[U^h \mid R] = \frac{(R+1)_h}{(n+2)_h}, \qquad
         \widehat{AvRisk}_k = \sum_{h=0}^d \hat\beta_h \frac{k-1}{k-1+h}
 
-    with rising factorials :math:`(x)_h`. They depend on the rank alone, so this is a regression of
+    with rising factorials :math:`(x)_h`. They depend only on the rank, so this is a regression of
     the k1 - 1 expected costs by rank.
 
     Parameters
@@ -94,11 +94,12 @@ class PolynomialRisk(LinearRisk):
         Cost of predicting the class of the column where that of the row is true, in [0, 1], as
         in `classex_bayes.risk.average_test_risk`.
     degree : int
-        Degree d of the polynomial, 0..k1 - 3; beyond 10 only where the powers are not collinear in
+        Degree d of the polynomial, 0..k1 - 3; above 10 only if the powers are not collinear in
         double precision.
     covariate : {"calibrated", "u_statistic"}
-        The conditional expectations above, or the unbiased estimates of the powers that the draft
-        prints, C(R, h) / C(n, h): regressing on those is biased.
+        "calibrated" uses the conditional expectations above. "u_statistic" uses the unbiased
+        estimates of the powers that the draft prints, C(R, h) / C(n, h). Regression on the latter
+        is biased.
 
     Attributes
     ----------
@@ -108,13 +109,14 @@ class PolynomialRisk(LinearRisk):
     Raises
     ------
     DataError
-        From `fit`: a task without scores; a cost matrix, degree or covariate out of range.
+        From `fit`, if the task has no scores, or if the cost matrix, degree or covariate is out of
+        range.
 
     Notes
     -----
-    Unbiased where K is a polynomial of this degree. The fit reproduces the average test risks on
-    2..d + 2 classes exactly and learns nothing more: where K is no such polynomial, it misses the
-    test risk at k1 itself. Predictions may leave [0, 1].
+    The estimator is unbiased if K is a polynomial of this degree. The fit reproduces the average
+    test risks on 2..d + 2 classes exactly and uses no further information. If K is not such a
+    polynomial, the fit misses even the test risk at k1. Predictions may leave [0, 1].
 
     References
     ----------
@@ -157,8 +159,8 @@ class PolynomialRisk(LinearRisk):
         r"""Bound :math:`\kappa / (4r)` of the draft on the variance of the predicted risk.
 
         :math:`\kappa = W_k' (Z'Z)^{-1} W_k` with Z the covariates and r the fewest repeats of a
-        class. Costs by rank in [0, 1] have variances of at most 1/4, but the sum over ranks counts
-        as if they were uncorrelated, which they are not: compare with `standard_error`.
+        class. Costs by rank in [0, 1] have variances of at most 1/4. The bound treats them as
+        uncorrelated, which they are not. Compare it with `standard_error`.
 
         Parameters
         ----------
@@ -210,8 +212,8 @@ def noise_amplification(n_classes: int, k: ClassCounts, degree: int) -> FloatArr
     Raises
     ------
     DataError
-        An argument out of range; a degree, 11 or more, at which the powers are collinear in double
-        precision.
+        If an argument is out of range, or if the powers are collinear in double precision, which is
+        possible from degree 11 on.
 
     References
     ----------
@@ -233,8 +235,8 @@ def polynomial_degree(degree: Any, n_classes: int) -> int:
     order = int(number(degree, "degree", 0, whole=True))
     if order > n_classes - 3:
         raise DataError(
-            f"degree: found {order}, expected at most k1 - 3 = {n_classes - 3}; one power more "
-            "could be fitted to the costs by rank, but no error of it estimated"
+            f"degree: found {order}, expected at most k1 - 3 = {n_classes - 3}; with a higher "
+            "degree the standard error cannot be estimated"
         )
     return order
 

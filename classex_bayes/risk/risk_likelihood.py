@@ -20,10 +20,10 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 N_SIZES = 12
 OBSERVED = "observed_risk"  # in the PyMC model; draws of the risk are called "risk"
-# Directions whose variance is below this share of the largest are noise. Relative costs change
-# little with k and few errors say what they are, so of them less is kept than of risks.
+# Directions whose variance is below this share of the largest are noise. The share for relative
+# costs is larger, because they change little with k and few errors determine them.
 _SMALLEST_DIRECTION = {"relative": 1e-2, "risk": 1e-3}
-# Law of the logit of the relative cost, on the scale of Phi^-1(u).
+# Prior of the logit of the relative cost, on the scale of Phi^-1(u).
 _LEVEL_SD, _LENGTH, _TREND, _N_FUNCTIONS = 1.5, 2.0, 0.3, 12
 _MIDDLE, _MIDDLE_SD = 2.5, 1.5
 
@@ -73,7 +73,7 @@ class ObservedRisk(NamedTuple):
         """Statistics of a task under a checked cost matrix, in one pass over its scores."""
         k, n_classes, largest = task.grid(N_SIZES), task.n_classes, float(cost.max())
         if largest == 0:
-            raise DataError("cost: found only zeros; expected a cost above 0 somewhere")
+            raise DataError("cost: found only zeros, expected at least one cost above 0")
         between = cost[~np.eye(n_classes, dtype=bool)] / largest
         errors = np.broadcast_to(1.0, cost.shape)
         streamed = task_costs(task, [errors, cost], risk_by_rank(n_classes, k))
@@ -133,7 +133,7 @@ class RiskData(Likelihood):
             contrast @ observed.covariance @ contrast.T,
             contrast @ observed.clustered @ contrast.T,
         )
-        # One error of doubt: costs of few errors may agree by chance.
+        # An uncertainty of one error is added, because costs of few errors may agree by chance.
         doubt = observed.costs[1] * observed.unseen
         whiten = whitening(covariance + np.outer(doubt, doubt), _SMALLEST_DIRECTION["relative"])
         # Rows added to the risks of the bumps divide 0 by 0 unless they are copies.
@@ -193,7 +193,7 @@ class MonotoneRiskData(Likelihood):
         """Data of a task."""
         n_k = observed.k.size
         covariance, clustered = observed.covariance[n_k:, n_k:], observed.clustered[n_k:, n_k:]
-        # Half an error of doubt: a risk of 0 is not known without error.
+        # An uncertainty of half an error is added, because a risk of 0 is not known exactly.
         mean, sd, smallest = observed.costs
         doubt = np.sqrt(0.5 * (mean**2 + sd**2)) * observed.unseen
         whiten = whitening(

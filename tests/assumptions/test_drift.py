@@ -186,7 +186,7 @@ def test_certain_accuracies_stay(task):
     [
         ({"smaller_tasks": {SIZE: 0.5}}, "smaller_tasks: task 0 has 80 classes, expected fewer"),
         ({"smaller_tasks": {20: 1.5}}, "accuracy: found 1.5 at k = 20"),
-        ({"smaller_tasks": {20: 0.5}, "nested": True}, "nested=True needs scores and names"),
+        ({"smaller_tasks": {20: 0.5}, "nested": True}, "which nested=True needs"),
         ({"smaller_tasks": [3]}, "task: expected a SourceTask"),
         ({"smaller_tasks": {20: 0.5}, "nested": 1}, "nested: expected True or False"),
         ({"prior": 0.1}, "prior: expected a DriftPrior"),
@@ -199,7 +199,9 @@ def test_refused(task, arguments, message):
 
 def test_classes_of_nested_tasks_are_known(sample, task):
     other = trained(naive_bayes_scores, sample, np.arange(SIZE - 5, SIZE + 20))
-    with pytest.raises(DataError, match="task 0 has the class 'class 80', which task has not"):
+    with pytest.raises(
+        DataError, match="task 0 has the class 'class 80', which task does not have"
+    ):
         measure_drift(task, other, nested=True)
 
 

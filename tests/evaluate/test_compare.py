@@ -254,7 +254,7 @@ def test_risks_have_a_table_of_their_own(pilot):
     task = pilot.task
     table = compare([Given("a"), Given("b")], task, [60, 100], truth={60: 0.2}).table
     assert table["error"].dropna().round(9).tolist() == [0.05, 0.05]
-    with pytest.raises(DataError, match="found 'accuracy' beside 'risk'"):
+    with pytest.raises(DataError, match="found 'accuracy' and 'risk'"):
         compare([Given("a"), Given("b", "accuracy")], task, [60])
     with pytest.raises(DataError, match="truth: a task knows accuracies"):
         compare([Given("a")], task, [60], truth=task)

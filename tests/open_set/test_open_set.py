@@ -350,7 +350,7 @@ def test_beyond_the_best_wrong_score_a_note_says_so(world, pilot, model):
     assert spread[1] > spread[0]
     with pytest.warns(cb.exceptions.ExtrapolationWarning, match="120 source classes"):
         far = model.predict(100_000, threshold=best)
-    assert any("rests on the model" in note for note in far.notes)
+    assert any("depends on the model" in note for note in far.notes)
 
 
 def test_results_have_tables(model):

@@ -226,15 +226,15 @@ def test_measured_beside_expected(fitted):
     assert names < drawn(plot)
     plot = plot_accuracy(both[1], backend="matplotlib")
     assert labels(plot)[0] == "Measured accuracy on more classes"
-    with pytest.raises(DataError, match="appears twice"):
+    with pytest.raises(DataError, match="twice, expected distinct"):
         plot_accuracy([both[0], both[0], both[1]], backend="none")
-    with pytest.raises(DataError, match="found 'accuracy' beside 'accuracy@2'"):
+    with pytest.raises(DataError, match="found 'accuracy' and 'accuracy@2'"):
         plot_accuracy([both[0], fitted.predict(K, metric="accuracy@2")], backend="none")
 
 
 def test_predictions_of_one_name():
     point = Extrapolation.from_point([10, 20], [0.9, 0.8], "same", 10)
-    with pytest.raises(DataError, match="'same' appears twice"):
+    with pytest.raises(DataError, match="found 'same' twice"):
         plot_accuracy([point, point], backend="none")
 
 
@@ -297,7 +297,7 @@ def test_risks_are_drawn_as_risks(pilot):
     accuracy = Extrapolation.from_point([10, 20], [0.9, 0.8], "a", n_classes=5)
     collection = plot_accuracy(risk, truth={20: 0.15}, backend="matplotlib")
     assert collection.get_viz("plot", "panel").get_ylabel() == "risk"
-    with pytest.raises(DataError, match="found 'accuracy' beside 'risk'"):
+    with pytest.raises(DataError, match="found 'accuracy' and 'risk'"):
         plot_accuracy([risk, accuracy], backend="none")
     with pytest.raises(DataError, match="predictions are risks"):
         plot_accuracy(risk, pilot.task, backend="none")

@@ -38,8 +38,8 @@ def test_size_and_accuracy_of_the_pilot():
     # Three of four right in one class, one of one in the other: 4 of 5, but 7/8 over classes.
     classes = {"n_classes": 3, "untested": "competitors"}
     unequal = SourceTask.from_ranks([1, 1, 1, 2, 1], [0, 0, 0, 0, 1], **classes)
-    assert pilot_sentence(unequal).endswith("got 87.5% right, all classes weighing the same.")
+    assert pilot_sentence(unequal).endswith("got 87.5% right, with equal class weights.")
     weighed = SourceTask.from_ranks([1, 2], [0, 1], **classes, class_weight=[3, 1, 1])
-    assert pilot_sentence(weighed).endswith("75.0% right, classes weighing as they were given.")
+    assert pilot_sentence(weighed).endswith("75.0% right, with the given class weights.")
     curve = SourceTask.from_accuracies([2, 20], [0.9, 0.8], n_test=100, n_classes=50)
     assert pilot_sentence(curve).endswith("got 80.0% right among 20.")

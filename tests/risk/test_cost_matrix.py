@@ -100,7 +100,7 @@ def test_array_is_not_copied(task):
     [
         (put((2, 4), np.nan), "nan at row 2, column 4"),
         (put((1, 0), -0.1), "-0.1 at row 1, column 0"),
-        (put((5, 0), 1.5), r"1.5 at row 5, column 0; .*divide by the largest"),
+        (put((5, 0), 1.5), r"1.5 at row 5, column 0; .*divide all costs by the largest"),
         (put((3, 3), 0.5), r"0.5 at row 3, column 3; expected 0"),
         (1 - COST, "row 0, column 0; .*similarity"),
         (COST[:5], r"shape \(5, 6\), expected \(6, 6\)"),

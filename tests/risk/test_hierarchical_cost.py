@@ -175,7 +175,7 @@ def test_a_task_takes_them_in_any_order():
         ({"costs": {"genus": 0.5}}, r"costs: expected a cost for each of the levels \['genus', "),
         ({"costs": [0.1, 0.2]}, "costs: expected a cost for each"),
         ({"costs": {"genus": 0.5, "family": 1.5}}, r"costs: expected numbers in \[0, 1\]"),
-        ({"costs": {"genus": 0.5, "family": 0.4}}, "costs: expected costs that do not fall"),
+        ({"costs": {"genus": 0.5, "family": 0.4}}, "costs: expected costs that do not decrease"),
     ],
 )
 def test_bad_levels(arguments, message):
@@ -193,8 +193,8 @@ def test_bad_levels(arguments, message):
         ({}, "tree: expected at least one node with a parent"),
         ({"a": None}, "tree: expected at least one node with a parent"),
         ([("a", "b")], "tree: expected a mapping .* found list"),
-        (np.eye(4), r"tree: an array of shape \(4, 4\) is no linkage matrix"),
-        (linkage(np.zeros((4, 2))), "tree: found merges at distance 0 alone"),
+        (np.eye(4), r"tree: found an array of shape \(4, 4\), expected a linkage"),
+        (linkage(np.zeros((4, 2))), "tree: found only merges at distance 0"),
         (SimpleNamespace(edges=[("b", "a")], is_directed=lambda: False), "a directed graph"),
     ],
 )
@@ -204,7 +204,9 @@ def test_bad_trees(tree, message):
 
 
 def test_bad_arguments_of_a_tree():
-    with pytest.raises(DataError, match="classes: 77 is no node of the tree; expected names such"):
+    with pytest.raises(
+        DataError, match="classes: 77 is not a node of the tree; expected names such"
+    ):
         cost_from_tree(PARENT, classes=[LEAVES[0], 77])
     with pytest.raises(DataError, match="by: found 'depth', expected one of 'height', 'path'"):
         cost_from_tree(PARENT, by="depth")

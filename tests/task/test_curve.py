@@ -51,9 +51,11 @@ def test_rising_accuracies_warn_or_are_refused():
         )
 
     assert curve(0.15).accuracy(20)[0] == 0.65
-    with pytest.warns(ExtrapolationWarning, match=r"^accuracy: rises .* at k = 10 .* at k = 20"):
+    with pytest.warns(
+        ExtrapolationWarning, match=r"^accuracy: increases .* at k = 10 .* at k = 20"
+    ):
         curve(0.25)
-    with pytest.raises(DataError, match=r"^accuracy: rises .* at k = 10 .* at k = 20"):
+    with pytest.raises(DataError, match=r"^accuracy: increases .* at k = 10 .* at k = 20"):
         curve(0.45)
 
 

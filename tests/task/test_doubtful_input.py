@@ -124,7 +124,9 @@ MIXED = {
 
 @pytest.mark.parametrize("how", MIXED)
 def test_whole_numbers_beyond_doubles_beside_real_ones(how):
-    with pytest.raises(DataError, match=r"scores: found 11529215046068\d+ beside real numbers"):
+    with pytest.raises(
+        DataError, match=r"scores: found 11529215046068\d+ together with real numbers"
+    ):
         SourceTask.from_scores(MIXED[how], Y)
 
 
@@ -150,7 +152,7 @@ def test_rows_with_labels_of_their_own():
     assert_array_equal(SourceTask.from_scores(rows, Y).ranks, SCORED.ranks)
     with pytest.raises(DataError, match=r"labels are not in one order; pass pd.DataFrame\(scores"):
         SourceTask.from_scores([rows[0][::-1], *rows[1:]], Y)
-    with pytest.raises(DataError, match="scores: expected an array, found a Dataset of xarray"):
+    with pytest.raises(DataError, match="scores: expected an array, found an xarray Dataset"):
         SourceTask.from_scores(labelled(SCORES).to_dataset(name="scores"), Y)
 
 
@@ -172,9 +174,9 @@ def test_more_classes_than_fit_into_memory():
 
 def test_small_rises_add_up():
     k, accuracy = np.arange(2, 11), np.linspace(0.5, 0.9, 9)
-    with pytest.warns(ExtrapolationWarning, match=r"rises from 0.5 at k = 2 to 0.9 at k = 10"):
+    with pytest.warns(ExtrapolationWarning, match=r"increases from 0.5 at k = 2 to 0.9 at k = 10"):
         SourceTask.from_accuracies(k, accuracy, n_test=40, n_classes=10)
-    with pytest.raises(DataError, match=r"rises from 0.5 at k = 2 to 0.9 at k = 10"):
+    with pytest.raises(DataError, match=r"increases from 0.5 at k = 2 to 0.9 at k = 10"):
         SourceTask.from_accuracies(k, accuracy, n_test=400, n_classes=10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
