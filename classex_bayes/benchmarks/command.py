@@ -21,25 +21,24 @@ from classex_bayes.exceptions import ConvergenceWarning, DataError
 
 _COMMAND = "python -m classex_bayes.benchmarks"
 _FILES = (
-    "FAIL means that a figure which we aim at was not reached; the package works all the same. "
-    "`--json FILE` writes the figures with all repeats, and `--compare OLD NEW` sets two such "
-    "files side by side."
+    "FAIL means that we missed our target. The package still works. `--json FILE` writes the "
+    "measurements with all repeats, and `--compare OLD NEW` compares two such files."
 )
-_HEADER = ("benchmark", "measured, median (range)", "to reach", "", "alone")
+_HEADER = ("benchmark", "measured, median (range)", "target", "", "option to run only this")
 _COMPARED = ("benchmark", "new / old", "old", "new", "")
 
 
 def main(
     only: Annotated[list[str] | None, typer.Option(help="Names of the benchmarks to run.")] = None,
-    small: Annotated[bool, typer.Option(help="Check that all runs; its ratios say nothing.")] = (
-        False
-    ),
+    small: Annotated[
+        bool, typer.Option(help="Only check that everything runs; the ratios mean nothing.")
+    ] = (False),
     markdown: Annotated[Path | None, typer.Option(help="File to write the table to.")] = None,
-    json: Annotated[Path | None, typer.Option(help="File for the figures and their repeats.")] = (
-        None
-    ),
+    json: Annotated[
+        Path | None, typer.Option(help="File for the measurements and their repeats.")
+    ] = (None),
     compare: Annotated[
-        tuple[Path, Path] | None, typer.Option(help="Two files of --json, OLD NEW; nothing is run.")
+        tuple[Path, Path] | None, typer.Option(help="Two files of --json, OLD NEW. Nothing is run.")
     ] = None,
     pydataless: Annotated[
         Path | None, typer.Option(help="Python of an environment that has pydataless.")
@@ -48,7 +47,7 @@ def main(
         Path | None, typer.Option(help="Folder of R packages that has ClassEx.")
     ] = None,
 ) -> None:
-    """Run the benchmarks, all in one run, and say which reach their figures."""
+    """Run the benchmarks, all in one run, and show which reach their targets."""
     if compare is not None:
         _compare(*compare)
         return
@@ -62,7 +61,7 @@ def main(
             raise typer.BadParameter(f"there is no folder {file.parent}")
     names = only or list(BENCHMARKS)
     with catch_warnings():
-        simplefilter("ignore", ConvergenceWarning)  # few draws are timed, none is used
+        simplefilter("ignore", ConvergenceWarning)  # few draws are timed and none is used
         run = _run(names, Setup(small, pydataless, r_library))
     _print(f"{_COMMAND} on {run.where}", _HEADER, run.rows)
     if json is not None:
@@ -77,7 +76,7 @@ def main(
 
 
 def _run(names: list[str], setup: Setup) -> BenchmarkRun:
-    """Run benchmarks in turn; those that lack something are skipped."""
+    """Run benchmarks in turn, and skip those whose requirements are missing."""
     measurements: dict[str, list[Measurement]] = {}
     skipped = {}
     for name in names:
@@ -98,7 +97,7 @@ def _compare(old: Path, new: Path) -> None:
     for name, run in zip(("old", "new"), runs, strict=True):
         typer.echo(f"{name}: version {run.version}, {run.date}, {run.where}")
         if run.small:
-            typer.echo(f"{name} was run with --small: its ratios say nothing")
+            typer.echo(f"{name} was run with --small: its ratios mean nothing")
     _print("new values over old ones", _COMPARED, comparison_rows(*runs))
 
 

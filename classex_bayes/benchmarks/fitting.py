@@ -1,4 +1,4 @@
-"""Waiting times of a user: the first run, later ones, and a fit in a warm process."""
+"""Times that a user waits: the first run, later runs, and a fit in a warm process."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ def _glyphs(n_classes: int) -> SourceTask:
 
 @benchmark("cold")
 def cold(setup: Setup) -> list[Measurement]:
-    """`classex-bayes extrapolate` as a process: before anything is compiled, and afterwards."""
+    """Time of the process `classex-bayes extrapolate`, before anything is compiled and after."""
     require_extra("cli", "the shell", "typer")
     task = _glyphs(30 if setup.small else 100)
     source = task.source
@@ -70,7 +70,7 @@ def cold(setup: Setup) -> list[Measurement]:
             environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
 
         def run() -> object:
-            # A chain of 20 draws has not converged, which is an exit code of its own.
+            # A chain of 20 draws has not converged, which has its own exit code.
             return subprocess.run(
                 command, env=environment, check=not setup.small, capture_output=True
             )
@@ -84,7 +84,7 @@ def cold(setup: Setup) -> list[Measurement]:
 
 @benchmark("refit")
 def refit(setup: Setup) -> list[Measurement]:
-    """A fit of 2 x 500 draws in a process that has fitted before."""
+    """Time of a fit of 2 x 500 draws in a process that has fitted before."""
     task = _glyphs(30 if setup.small else 100)
 
     def fit() -> object:
@@ -97,7 +97,7 @@ def refit(setup: Setup) -> list[Measurement]:
 
 @benchmark("sampling")
 def sampling(setup: Setup) -> list[Measurement]:
-    """Smallest bulk effective sample size for a second of sampling, without the tuning."""
+    """Smallest bulk effective sample size per second of sampling without tuning, 100 characters."""
     task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
     for seed in range(1 if setup.small else 5):
@@ -115,14 +115,14 @@ def sampling(setup: Setup) -> list[Measurement]:
             smallest = min(float(values.min()) for values in ess.data_vars.values())
             rates[name].append(smallest / drawing)
     return [
-        Measurement(f"least effective draws of {name}, 100 characters", rate, reach, "/ s")
+        Measurement(f"smallest effective sample size per second, {name}", rate, reach, "/ s")
         for (name, rate), reach in zip(rates.items(), (600, 2000), strict=True)
     ]
 
 
 @benchmark("size")
 def size(setup: Setup) -> list[Measurement]:
-    """A fit to 10^7 ranks of 1,000 classes against one to 1,000 ranks, a task each."""
+    """Time of a fit to 10^7 ranks of 1,000 classes, compared with a fit to 1,000 ranks."""
     few, many, n_classes = (200, 2_000, 100) if setup.small else (1_000, 10_000_000, 1_000)
     settings = {**_SETTINGS, "draws": 20, "tune": 20} if setup.small else _SETTINGS
     measurements = []
@@ -133,7 +133,9 @@ def size(setup: Setup) -> list[Measurement]:
         )
         ratios = time_ratios(to_many, to_few, repeats=1 if setup.small else 5)
         text = f"fit to {many:,} ranks, {name}"
-        measurements.append(Measurement(text, ratios, 1.3, f"that to {few:,}", True))
+        measurements.append(
+            Measurement(text, ratios, 1.3, f"times the time for {few:,} ranks", True)
+        )
     return measurements
 
 
@@ -148,7 +150,7 @@ def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
 
 @benchmark("density")
 def density(setup: Setup) -> list[Measurement]:
-    """One call of the log density with its gradient against PyMC's compiled function."""
+    """Rate of the log density with gradient, compared with PyMC's compiled function."""
     prior = MixturePrior()
     data = likelihood_data(_glyphs(100), prior.basis, "auto")
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
@@ -162,5 +164,5 @@ def density(setup: Setup) -> list[Measurement]:
         lambda: [log_density(point, packed, gradient) for _ in number],
     )
     return [
-        Measurement("log density with gradient, called from Python", ratios, 1, "x PyMC's rate")
+        Measurement("log density with gradient, called from Python", ratios, 1, "times PyMC's rate")
     ]

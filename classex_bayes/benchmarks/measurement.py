@@ -1,4 +1,4 @@
-"""Benchmarks: their list, their results, and the timing of two pieces of work side by side."""
+"""Benchmarks: their list, their results, and the ratio of the times of two functions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-ABSOLUTE_UNITS = "seconds", "/ s"  # of values that say as much of the machine as of the code
+ABSOLUTE_UNITS = "seconds", "/ s"  # of values that depend on the machine as much as on the code
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A ratio, rate or time, with the figure it should reach; its value is the median of repeats.
+    """A ratio, rate or time with its target; its value is the median of repeats.
 
-    Without a figure to reach it stands beside others for comparison.
+    Without a target it is only a reference for others.
     """
 
     name: str
     repeats: Sequence[float]
-    reach: float | None  # the figure to reach
+    reach: float | None  # the target
     unit: str  # of the value
-    at_most: bool = False  # else the value should not fall below the figure
+    at_most: bool = False  # else the value should be at least the target
 
     @property
     def value(self) -> float:
@@ -34,7 +34,7 @@ class Measurement:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the figure was reached, if there is one."""
+        """Whether the target was reached; None without a target."""
         if self.reach is None:
             return None
         return self.value <= self.reach if self.at_most else self.value >= self.reach
@@ -44,8 +44,8 @@ class Measurement:
 class Setup:
     """Settings of the benchmarks.
 
-    The `small` version checks that all runs and is right. `pydataless` is the Python of an
-    environment that has this package, `r_library` the folder of R packages that has ClassEx.
+    The `small` version only checks that everything runs and is correct. `pydataless` is the Python
+    of an environment that has this package, `r_library` the folder of R packages that has ClassEx.
     """
 
     small: bool = False
@@ -54,7 +54,7 @@ class Setup:
 
 
 class Skipped(Exception):
-    """A benchmark needs what is not here; the message says what."""
+    """A requirement of a benchmark is missing; the message says which."""
 
 
 Benchmark = Callable[[Setup], list[Measurement]]
@@ -62,7 +62,7 @@ BENCHMARKS: dict[str, Benchmark] = {}
 
 
 def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
-    """Enter a function among the benchmarks."""
+    """Register a function as a benchmark."""
 
     def enter(function: Benchmark) -> Benchmark:
         BENCHMARKS[name] = function

@@ -1,4 +1,4 @@
-"""Runs of the benchmarks as JSON, as Markdown and beside each other."""
+"""Runs of the benchmarks as JSON and as Markdown, and comparisons of two runs."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    """Name of the processor, or of its architecture where the system does not tell."""
+    """Name of the processor, or of its architecture if the system does not give it."""
     if _CPU_FILE.exists():
         for line in _CPU_FILE.read_text("utf-8").splitlines():
             name, _, value = line.partition(":")
@@ -58,13 +58,13 @@ class BenchmarkRun:
 
     @property
     def where(self) -> str:
-        """The machine in a few words."""
+        """Short description of the machine."""
         known = self.machine
         return f"{known['cores']} cores, {known['cpu']}, Python {known['python']}"
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Rows of a table: benchmark, value with range, figure to reach, verdict, its name."""
+        """Rows of a table: benchmark, value with range, target, verdict and option."""
         rows: list[tuple[str, ...]] = [
             (
                 measured.name,

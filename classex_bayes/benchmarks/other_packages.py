@@ -1,4 +1,4 @@
-"""The packages of the papers beside ours: the same data, in one run, each in its environment."""
+"""Comparison with the packages of the papers: the same data, in one run."""
 
 import json
 import subprocess
@@ -64,7 +64,7 @@ for _ in range(repeats):
 
 @benchmark("classex")
 def classex(setup: Setup) -> list[Measurement]:
-    """Estimators of the R package ClassEx against ours on 100 characters, after a first call."""
+    """Rate of our estimators, compared with the R package ClassEx, on 100 characters."""
     if which("Rscript") is None or setup.r_library is None:
         raise Skipped(
             'needs R with ClassEx: Rscript -e \'remotes::install_github("snarles/ClassEx", '
@@ -110,7 +110,7 @@ def classex(setup: Setup) -> list[Measurement]:
 
 @benchmark("pydataless")
 def pydataless(setup: Setup) -> list[Measurement]:
-    """PitmanYor of pydataless against ours on a curve of 100 characters, after a first call."""
+    """Rate of our PitmanYor, compared with that of pydataless, on a curve of 100 characters."""
     if setup.pydataless is None:
         raise Skipped(
             "needs an environment of its own: python -m venv FOLDER, FOLDER/bin/pip install "
@@ -154,11 +154,11 @@ def _timed(command: Sequence[str | Path], expected: Set[str]) -> dict[str, list[
 def _beside(
     name: str, package: str, ours: Callable[[], object], theirs: list[list[float]]
 ) -> list[Measurement]:
-    """Time of another package, and ours as a multiple of its rate, after a first call."""
+    """Time of another package, and our rate as a multiple of its rate, after a first call."""
     ours()
     times = [line[0] for line in theirs]
     ratios = [time / seconds(ours) for time in times]
     return [
-        Measurement(f"{name}, by {package}", times, None, "seconds", at_most=True),
-        Measurement(name, ratios, 1, f"x {package}'s rate"),
+        Measurement(f"{package}'s {name}", times, None, "seconds", at_most=True),
+        Measurement(name, ratios, 1, f"times {package}'s rate"),
     ]

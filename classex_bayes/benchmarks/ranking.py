@@ -1,4 +1,4 @@
-"""From scores and embeddings to ranks: shares of what the machine can do."""
+"""From scores and embeddings to ranks: speed relative to the limits of the machine."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -54,7 +54,7 @@ def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
 
 @benchmark("products")
 def products(setup: Setup) -> list[Measurement]:
-    """Ranks from embeddings against the rate of a large bare product in single precision."""
+    """Rate of ranks from embeddings, compared with a bare matrix product in single precision."""
     size = 256 if setup.small else 4096
     square = np.random.default_rng(2).random((size, size), dtype=np.float32)
     out = np.empty_like(square)
@@ -70,13 +70,15 @@ def products(setup: Setup) -> list[Measurement]:
             ratios = time_ratios(lambda: np.matmul(square, square, out=out), work)
             shares = [share * ratio for ratio in ratios]
             text = f"{what} of embeddings, {name}"
-            measurements.append(Measurement(text, shares, 0.5, "bare sgemm rate"))
+            measurements.append(
+                Measurement(text, shares, 0.5, "of the rate of a bare matrix product")
+            )
     return measurements
 
 
 @benchmark("bandwidth")
 def bandwidth(setup: Setup) -> list[Measurement]:
-    """Ranks from score matrices against a plain sum over them in as many threads."""
+    """Rate of ranks from score matrices, compared with a plain sum in as many threads."""
     n = 200 if setup.small else 20_000
     rng = np.random.default_rng(3)
     y = rng.permutation(n)
@@ -97,13 +99,13 @@ def bandwidth(setup: Setup) -> list[Measurement]:
         ):
             name = f"{what} of a matrix, {n:,} x {n:,} {np.dtype(dtype)}"
             ratios = time_ratios(read, work)
-            measurements.append(Measurement(name, ratios, 0.35, "memory bandwidth"))
+            measurements.append(Measurement(name, ratios, 0.35, "of the memory bandwidth"))
     return measurements
 
 
 @benchmark("memory")
 def memory(setup: Setup) -> list[Measurement]:
-    """Peak of the memory that a task takes beside its input, over the size of the input."""
+    """Peak memory of a task without its input, divided by the size of the input."""
     n, n_classes = (3_000, 500) if setup.small else (40_000, 5_000)
     rng = np.random.default_rng(4)
     y = rng.permutation(np.arange(n) % n_classes)
@@ -113,19 +115,23 @@ def memory(setup: Setup) -> list[Measurement]:
         for part in np.array_split(np.arange(n), 50):
             scores[part] = rng.standard_normal((part.size, n_classes), dtype=np.float32)
         mapped = np.load(file, mmap_mode="r")
-        # Compiles and loads whatever stays.
+        # Compile and load everything that stays in memory.
         SourceTask.from_scores(mapped[:, :3], y % 3)
         tracemalloc.start()
         SourceTask.from_scores(mapped, y, untested="competitors")
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     limit = 10.0 if setup.small else 0.1
-    return [Measurement("memory map of scores", [peak / scores.nbytes], limit, "its size", True)]
+    return [
+        Measurement(
+            "memory map of scores", [peak / scores.nbytes], limit, "of the size of the scores", True
+        )
+    ]
 
 
 @benchmark("devices")
 def devices(setup: Setup) -> list[Measurement]:
-    """Share of ranks that are those of NumPy where JAX holds the embeddings."""
+    """Share of ranks from JAX arrays that equal NumPy's."""
     import jax.numpy as jnp
 
     n, n_classes = (300, 200) if setup.small else (5_000, 5_000)
@@ -135,12 +141,12 @@ def devices(setup: Setup) -> list[Measurement]:
         jnp.asarray(probes), jnp.asarray(gallery), y, untested="competitors"
     )
     equal = float(np.mean(here.ranks == there.ranks))
-    return [Measurement("ranks from JAX arrays", [equal], 1.0, "equal to NumPy's")]
+    return [Measurement("ranks from JAX arrays", [equal], 1.0, "of the ranks equal NumPy's")]
 
 
 @benchmark("gpu")
 def gpu(setup: Setup) -> list[Measurement]:
-    """Ranks of 10^6 x 10^6 embeddings on a GPU by JAX, from 32,768 x 262,144 of them."""
+    """Time of ranks of 10^6 x 10^6 embeddings on a GPU with JAX, from 32,768 x 262,144 of them."""
     import jax
     import jax.numpy as jnp
 
@@ -163,7 +169,7 @@ def gpu(setup: Setup) -> list[Measurement]:
             "ranks of embeddings on a GPU",
             [share * ratio for ratio in ratios],
             0.5,
-            "bare product's rate",
+            "of the rate of a bare matrix product",
         ),
         Measurement(
             "1,000,000 x 1,000,000 on a GPU, extrapolated", whole, None, "seconds", at_most=True

@@ -21,7 +21,9 @@ def shared_metric(predictions: Sequence[Extrapolation]) -> str:
 def expected_accuracy(prediction: Extrapolation, name: str) -> xr.DataArray:
     """Return draws of an expected accuracy; raise if the argument `name` predicts another."""
     if prediction.estimand.metric != "accuracy" or prediction.estimand.kind != "expected":
-        raise DataError(f"{name}: found {prediction.description}, expected the expected accuracy")
+        raise DataError(
+            f"{name}: found {prediction.description}; pass a prediction of the expected accuracy"
+        )
     return prediction.accuracy
 
 

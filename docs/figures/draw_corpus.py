@@ -131,14 +131,15 @@ def score_tables(cells):
 
 
 def sentence(facts, ours, ranking):
-    """What the README says of the corpus."""
-    held = ours.groupby("population")["coverage"].mean()
+    """Paragraph of the README about the corpus."""
+    covered = ours.groupby("population")["coverage"].mean()
     farthest = ranking.loc[OURS, "rmse_farthest"] / ranking.loc["ClassExReg", "rmse_farthest"]
     return (
         f"On [{len(facts)} real populations](docs/corpus.md) of up to {facts['classes'].max():,} "
         "classes (characters, words, sounds, code, molecules, stars and others), 90% intervals\n"
-        f"held the truth in {ranking.loc[OURS, 'coverage']:.0%} of the cases, {held.min():.0%} in "
-        "the worst population. The scales of the prior were chosen on the same populations.\n"
+        f"contained the true accuracy in {ranking.loc[OURS, 'coverage']:.0%} of the cases, and in "
+        f"{covered.min():.0%} in the worst population. The scales of the prior were chosen on the "
+        "same populations.\n"
         f"Errors at the farthest target were {farthest:.2f} times those of ClassExReg."
     )
 

@@ -136,7 +136,7 @@ def test_no_smaller_task_leaves_the_prior(task, prediction):
     drift = measure_drift(task, prior=DriftPrior(0.3, 0.01))
     assert drift.table.empty and drift.posterior.slope_sd == pytest.approx(0.3)
     assert "prior: no smaller task" in repr(drift)
-    assert "known from its prior alone" in drift.apply(prediction, random_seed=1).notes[-1]
+    assert "estimated from its prior alone" in drift.apply(prediction, random_seed=1).notes[-1]
 
 
 # Applied
@@ -211,7 +211,7 @@ def test_predictions_refused(task, prediction):
     risk = prediction_of(prediction.accuracy.values, prediction.k, estimand=Estimand(metric="risk"))
     elsewhere = prediction_of(prediction.accuracy.values, prediction.k, n_classes=50)
     for bad, message in (
-        (point, "points gives points without draws"),
+        (point, "found a point estimate of points"),
         (risk, "prediction: found expected risk"),
         (elsewhere, "made from 50 classes, expected the 80"),
         (
@@ -222,7 +222,7 @@ def test_predictions_refused(task, prediction):
             replace(prediction, estimand=Estimand(kind="observed")),
             "prediction: found measured accuracy",
         ),
-        (0.5, "prediction: expected what predict"),
+        (0.5, "prediction: expected an Extrapolation"),
     ):
         with pytest.raises(DataError, match=message):
             drift.apply(bad)

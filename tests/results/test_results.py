@@ -175,7 +175,9 @@ def test_tables_of_risks_mirror_those_of_accuracies(risky, drawn):
 
 
 def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
-    with pytest.raises(DataError, match=r"risky predicts risk; ask \.prob_at_most"):
+    with pytest.raises(
+        DataError, match=r"risky predicts risk, which is better if smaller; call \.prob_at_most"
+    ):
         risky.prob_at_least(0.5)
     with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
         risky.accuracy  # noqa: B018, since reading it raises

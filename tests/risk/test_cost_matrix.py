@@ -143,7 +143,7 @@ def test_a_table_without_names_is_put_in_order(task):
 
 
 def test_a_table_for_more_classes_needs_their_names(task):
-    with pytest.raises(DataError, match="6 classes for a task of 4 without names"):
+    with pytest.raises(DataError, match="6 classes for a task of 4 classes without names"):
         cost_matrix(pd.DataFrame(COST), task.select([1, 2, 3, 5]))
     named = SourceTask.from_scores(SCORES, Y, classes=list(range(K1))).select([1, 2, 3, 5])
     kept = np.ix_([1, 2, 3, 5], [1, 2, 3, 5])

@@ -156,12 +156,12 @@ def test_a_task_takes_them_in_any_order():
         ),
         ({"taxonomy": LEVELS[["family", "genus"]]}, r"'family' \d lies in 'genus' \d and \d;"),
         ({"taxonomy": LEVELS.where(LEVELS["genus"] != 3)}, "no 'genus' of class 'species"),
-        ({"taxonomy": LEVELS.reset_index()}, "'index' differs in every class"),
+        ({"taxonomy": LEVELS.reset_index()}, "'index' is different for every class"),
         (
             {"taxonomy": LEVELS.reset_index(), "classes": LEVELS.index[::-1]},
-            "'index' differs in every class",
+            "'index' is different for every class",
         ),
-        ({"taxonomy": pd.concat([LEVELS, LEVELS.iloc[:1]])}, "found some twice"),
+        ({"taxonomy": pd.concat([LEVELS, LEVELS.iloc[:1]])}, "found a name twice"),
         (
             {"taxonomy": {"genus": GENUS, "family": FAMILY[1:]}},
             "lengths {'genus': 30, 'fam",
@@ -169,7 +169,7 @@ def test_a_task_takes_them_in_any_order():
         ({"taxonomy": 3}, "taxonomy: expected columns"),
         ({"taxonomy": "genus"}, "taxonomy: expected columns"),
         ({"taxonomy": ["genus", "family"]}, "expected a column at 0, found 'genus'"),
-        ({"taxonomy": LEVELS[[]]}, r"found \(30, 0\)"),
+        ({"taxonomy": LEVELS[[]]}, r"found shape \(30, 0\)"),
         ({"classes": ["species 1", "species 77"]}, "classes: found no row of the taxonomy named"),
         ({"taxonomy": [GENUS], "classes": ["a", "b"]}, "classes: found 2 names for 30 classes"),
         ({"costs": {"genus": 0.5}}, r"costs: expected a cost for each of the levels \['genus', "),
@@ -186,8 +186,8 @@ def test_bad_levels(arguments, message):
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({"a": "b", "b": "c", "c": "a"}, "tree: '.' is above itself"),
-        ({"a": "r", "b": "c", "c": "b"}, "tree: '.' is above itself"),
+        ({"a": "b", "b": "c", "c": "a"}, "tree: '.' is its own ancestor"),
+        ({"a": "r", "b": "c", "c": "b"}, "tree: '.' is its own ancestor"),
         ({"a": "b", "c": "d"}, "tree: found 2 roots, such as 'b' and 'd'"),
         (pd.Series(["b", "c"], index=["a", "a"]), "tree: 'a' has the parents 'b' and 'c'"),
         ({}, "tree: expected at least one node with a parent"),
