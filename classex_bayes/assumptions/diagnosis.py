@@ -116,7 +116,7 @@ def diagnose(
     if not task.has_ranks:
         if task.intervals is not None and task.kind == "decisions":
             checks.append(decisions(task.intervals))
-        reason = f"the task was made only from {task.kind} and has no ranks"
+        reason = f"the task was made from {task.kind} and has no ranks"
         checks.extend(_unknown(_NEED_RANKS + _NEED_SCORES, reason))
         return TaskReport(tuple(checks), title)
     checks.append(few_errors(task.evidence.losses, task.y))

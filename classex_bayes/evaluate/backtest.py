@@ -1,4 +1,4 @@
-"""Back-test: pilots from a task whose accuracy is known, extrapolated and scored."""
+"""Back-test: pilots from a task with known accuracy are extrapolated and scored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _FACTORS = (1, 2, 4, 10, 20)
 
 @dataclass(frozen=True)
 class Pilots:
-    """Draws pilots without replacement from a task; the truth is its metric at numbers `k`."""
+    """Draws pilots without replacement from a task. The truth is its metric at `k`."""
 
     task: SourceTask
     k: tuple[int, ...]
@@ -34,7 +34,7 @@ class Pilots:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Settings that decide the draws: the seed of ties only where pairs are tied."""
+        """Settings that determine the draws, with the seed of ties only if pairs are tied."""
         task = self.task
         if not task.has_ranks or task.n_tied:
             return task, self.k
@@ -48,15 +48,15 @@ class Pilots:
 
 @dataclass(frozen=True, repr=False)
 class Backtest(Shown):
-    """Predictions from many pilots, and how good they were.
+    """Predictions from many pilots with their errors and scores.
 
     Attributes
     ----------
     trials : DataFrame
-        Every prediction, as of `classex_bayes.evaluate.trials.run_trials`; "cell" is the number
+        Every prediction, as from `classex_bayes.evaluate.trials.run_trials`. "cell" is the number
         of source classes.
     scores : DataFrame
-        Indexed by (n_source, estimator, k); columns as of
+        Scores, indexed by (n_source, estimator, k). Columns as from
         `classex_bayes.evaluate.scoring.score_trials`.
     ci_prob : float
         Level of the intervals whose score and width are given.
@@ -114,36 +114,36 @@ def backtest(
     Parameters
     ----------
     estimators : sequence of estimators, or mapping from names to estimators
-        Extrapolate from every pilot.
+        Estimators that extrapolate from every pilot.
     task : SourceTask
-        The large task, from scores or embeddings. (From ranks alone, pilots have thinned ranks,
-        independent between instances.)
+        Large task, from scores or embeddings. (If it was made from ranks alone, pilots have thinned
+        ranks that are independent between instances.)
     n_source : int or sequence of int
-        Sizes of the pilots, each a row of cells in the result.
+        Numbers of classes of the pilots.
     k : int or array-like of int, optional
         Numbers of classes to predict for, up to those of the task. By default 1, 2, 4, 10 and 20
         times the sizes of the pilots, and all classes.
     metric : str
-        As of `BayesianExtrapolator.predict`. Estimators that predict accuracy alone have no scores
-        if it is another.
+        Metric, as in `BayesianExtrapolator.predict`. Estimators that predict only accuracy have no
+        scores for other metrics.
     n_pilots : int
-        Pilots of each size.
+        Number of pilots of each size.
     ci_prob : float, optional
-        Level of the equal-tailed intervals whose score and width are given; ArviZ's rcParams by
+        Level of the equal-tailed intervals whose score and width are reported; ArviZ's rcParams by
         default.
     levels : sequence of float
-        Levels at which coverage is given.
+        Levels at which coverage is reported.
     sampler : mapping
         Arguments of `fit` for estimators that draw from a posterior.
     random_seed : int
-        Same seed, same pilots and fits, for any number of processes.
+        Seed. The same seed gives the same pilots and fits for any number of processes.
     n_jobs : int, optional
-        Processes of joblib; by default one, or as `joblib.parallel_config` says, which can also
-        hand the work to a cluster.
+        Number of joblib processes; one by default, or as set by `joblib.parallel_config`, which can
+        also send the work to a cluster.
     store : path, optional
-        A .csv that keeps finished pilots; see `classex_bayes.evaluate.trials.run_trials`.
+        A .csv file that keeps finished pilots; see `classex_bayes.evaluate.trials.run_trials`.
     progressbar : bool
-        Show progress on a terminal.
+        Whether to show progress on a terminal.
 
     Returns
     -------
@@ -152,17 +152,17 @@ def backtest(
     Raises
     ------
     DataError
-        Pilots that are too small or not smaller than the task, k beyond its classes, an unknown
-        metric or one that no estimator predicts.
+        If pilots are too small or not smaller than the task, k exceeds its number of classes, or
+        the metric is unknown or predicted by no estimator.
     Interrupted
-        A `KeyboardInterrupt`; its `partial` is the back-test of the pilots so far, None before the
-        first.
+        If interrupted (a `KeyboardInterrupt`). Its `partial` is the back-test of the finished
+        pilots, None if there are none.
 
     Notes
     -----
-    Pilots of one task overlap and share its population: the standard errors are those over
-    pilots from *this* task. As a pilot is a part of the task, errors are somewhat smaller than
-    for a new set of classes, all the more as the pilot nears the whole.
+    Pilots of one task overlap and share its population. The standard errors describe the variation
+    over pilots from *this* task. A pilot is a part of the task, so errors are somewhat smaller than
+    for a new set of classes. This effect increases with the size of the pilot.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def backtest(
     pilots, chosen = how_many(n_pilots, "n_pilots"), named_metric(metric).name
     prob, _ = interval_settings(ci_prob, "eti")
     if not np.iterable(levels):
-        raise DataError(f"levels: expected several levels, found {levels!r}")
+        raise DataError(f"levels: expected a sequence of levels, found {levels!r}")
     for level in levels:
         probability(level, "levels")
     if task.designed is None:
@@ -218,7 +218,7 @@ def backtest(
 
 def _scored(trials: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> Backtest:
     trials["cell"] = trials["cell"].astype(int)
-    # Of larger pilots also within their own classes, which is no extrapolation.
+    # For larger pilots this includes k within their own classes, which is not extrapolation.
     trials = trials[trials["k"] >= trials["cell"]].reset_index(drop=True)
     scores = score_trials(trials, ci_prob, levels)
     return Backtest(trials, scores.rename_axis(["n_source", "estimator", "k"]), ci_prob)

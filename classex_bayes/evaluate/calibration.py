@@ -1,4 +1,4 @@
-"""Simulation-based calibration: are posteriors right where the model is."""
+"""Simulation-based calibration: tests that posteriors are correct if the model is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _BAND_SIMULATIONS = 2000
 
 
 class _Rank(NamedTuple):
-    """Number of draws below the value that was simulated from, equal to it, and in all."""
+    """Numbers of draws: below the simulated value, equal to it, and in total."""
 
     below: int
     equal: int
@@ -44,7 +44,7 @@ class _Rank(NamedTuple):
 
 
 class _SimulatedData(NamedTuple):
-    """A data set with the quantities it was simulated from, and the seed of its fit."""
+    """A data set with its true quantities and the seed of its fit."""
 
     quantities: dict[str, float]
     data: BernsteinData
@@ -53,7 +53,7 @@ class _SimulatedData(NamedTuple):
 
 @dataclass(frozen=True)
 class _Study:
-    """Data sets that are simulated and fitted again.
+    """Data sets that are simulated and refitted.
 
     Each has the information of `template`, and is fitted together with the counts `observed`.
     Seeds are those of draws, data, fits and ranks.
@@ -115,15 +115,15 @@ def sbc(
     r"""Simulation-based calibration of the model under its own prior.
 
     Parameters are drawn from the prior, independent instances from the model (deff = 1), and the
-    posterior is fitted to them. Over simulations the rank of each drawn quantity among its
-    posterior draws is uniform if the model is computed right, whatever the prior.
+    posterior is fitted to them. If the posterior is computed correctly, the rank of each drawn
+    quantity among its posterior draws is uniform over simulations, for every prior.
 
     Parameters
     ----------
     prior : MixturePrior or DirichletPrior, optional
-        The prior; `MixturePrior()` by default.
+        Prior; `MixturePrior()` by default.
     n_classes, n_test : int
-        k1 and the number of test instances of the simulated tasks.
+        Number of classes k1 and of test instances of the simulated tasks.
     k : int or array-like of int, optional
         Numbers of classes whose expected accuracy is ranked; k1, 10 k1 and 100 k1 by default.
     n_simulations : int
@@ -133,17 +133,17 @@ def sbc(
     random_seed : int, SeedSequence or None
         Seed of the simulations and fits.
     n_jobs : int, optional
-        Processes of joblib; by default one, or as `joblib.parallel_config` says. The posterior is
-        compiled once in each.
+        Number of joblib processes; one by default, or as set by `joblib.parallel_config`. The
+        posterior is compiled once in each.
     progressbar : bool
         Show progress on a terminal.
 
     Returns
     -------
     DataTree
-        Group prior_sbc: for each scalar parameter and "accuracy[k]" the ranks as shares in (0, 1),
-        dimensions chain (one) and draw (the simulations). For
-        `classex_bayes.plots.sbc_plot.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
+        Tree with the group prior_sbc. It contains for each scalar parameter and "accuracy[k]" the
+        ranks as shares in (0, 1), with dimensions chain (one) and draw (the simulations). It is the
+        input of `classex_bayes.plots.sbc_plot.plot_sbc` and `arviz_plots.plot_ecdf_pit`.
 
     References
     ----------
@@ -157,7 +157,7 @@ def sbc(
     seeds = seed_sequence(random_seed).spawn(4)
     last_loss = loss_bins(size)
     matrix = prior.basis.bin_probabilities(last_loss, size)
-    # A histogram of the right total is all that the simulation takes from these data.
+    # The simulation uses only the total of this histogram.
     blank = BernsteinData(matrix, np.full(last_loss.size, instances / last_loss.size), 1.0)
     drawn = prior_draws(prior, blank, simulations, np.random.default_rng(seeds[0]))
     study = _Study("prior_sbc", prior, counts, blank, np.zeros(last_loss.size), seeds)
@@ -174,11 +174,11 @@ def posterior_sbc(
     n_jobs: int | None = None,
     progressbar: bool = True,
 ) -> xr.DataTree:
-    """Simulation-based calibration around one data set, where the posterior lies.
+    """Simulation-based calibration around the posterior of one data set.
 
-    Parameters are drawn from the posterior, a second data set of the same information from the
-    model, and the posterior given both is fitted. The ranks of the drawn quantities in it are
-    uniform if it is computed right.
+    Parameters are drawn from the posterior, and a second data set with the same information from
+    the model. The posterior given both is fitted. If it is computed correctly, the ranks of the
+    drawn quantities in it are uniform.
 
     Parameters
     ----------
@@ -194,14 +194,14 @@ def posterior_sbc(
     Returns
     -------
     DataTree
-        Group posterior_sbc, otherwise as `sbc`.
+        Tree with the group posterior_sbc, otherwise as for `sbc`.
 
     Raises
     ------
     DataError
-        The model was fitted in the power form, or has fewer draws than simulations are wanted.
+        If the model was fitted in the power form, or has fewer draws than `n_simulations`.
     NotFittedError
-        It was not fitted.
+        If the model was not fitted.
 
     References
     ----------
@@ -211,7 +211,10 @@ def posterior_sbc(
     posterior = parameters_and_weights(model.idata)
     data, prior = model.data_, model.prior_
     if not isinstance(data, BernsteinData):
-        raise DataError("model: it was fitted in the power form, which has no histogram")
+        raise DataError(
+            "model: found a fit in the power form, expected the Bernstein form, which has a "
+            "histogram"
+        )
     simulations = how_many(n_simulations, "n_simulations", 2)
     flat = posterior.stack(sample=("chain", "draw")).transpose("sample", ...)
     if simulations > flat.sizes["sample"]:
@@ -234,20 +237,21 @@ def posterior_sbc(
 
 
 def uniformity(ranks: xr.DataTree, ci_prob: float = 0.99) -> pd.DataFrame:
-    """Whether ranks are uniform: their ECDF against a simultaneous band.
+    """Test of uniform ranks: their ECDF compared with a simultaneous band.
 
     Parameters
     ----------
     ranks : DataTree
-        Of `sbc` or `posterior_sbc`.
+        Result of `sbc` or `posterior_sbc`.
     ci_prob : float
-        Chance that the whole ECDF of uniform ranks lies inside the band.
+        Probability that the whole ECDF of uniform ranks lies inside the band.
 
     Returns
     -------
     DataFrame
-        Indexed by quantity: "inside", "outside" (share of points outside the band), "mean" (1/2
-        expected) and "coverage90" (share of central 90% intervals that held).
+        Indexed by quantity: "inside", "outside" (share of points outside the band), "mean"
+        (expected: 1/2) and "coverage90" (share of central 90% intervals that contain the true
+        value).
 
     References
     ----------
@@ -266,11 +270,11 @@ def uniformity(ranks: xr.DataTree, ci_prob: float = 0.99) -> pd.DataFrame:
 
 
 def group_of_ranks(ranks: Any) -> str:
-    """Name of the group of what `sbc` and `posterior_sbc` return."""
+    """Name of the group of ranks in a result of `sbc` or `posterior_sbc`."""
     for name in getattr(ranks, "children", ()):
         if name.endswith("_sbc"):
             return name
-    raise DataError("ranks: expected what sbc returns, found no group of ranks")
+    raise DataError("ranks: found no group of ranks, expected a result of sbc or posterior_sbc")
 
 
 def _quantities(draws: xr.Dataset, prior: Prior, k: IntArray) -> list[dict[str, float]]:
@@ -309,7 +313,7 @@ def _rank(
 def _rank_tree(
     ranks: list[dict[str, _Rank]], group: str, seed: np.random.SeedSequence
 ) -> xr.DataTree:
-    """Ranks as shares in the form that plots of ranks take."""
+    """Ranks as shares in the form that plots of ranks accept."""
     rng = np.random.default_rng(seed)
     shares = {
         name: (("chain", "draw"), _shares([rank[name] for rank in ranks], rng)[None])

@@ -1,4 +1,4 @@
-"""Classifiers tested on the same instances: which is better, at how many classes, since when."""
+"""Comparison of classifiers on the same instances: which is better, and at how many classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,14 +42,14 @@ _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 class ClassifierComparison(Tabulated):
     """Joint posterior of the accuracies of several classifiers.
 
-    `summary` is indexed by classifier and k and has the column "prob_best" besides.
+    `summary` is indexed by classifier and k and has the additional column "prob_best".
 
     Attributes
     ----------
     predictions : dict from str to Extrapolation
-        Accuracy of each classifier, as `predict` of its model gives it up to the order of draws.
+        Accuracy of each classifier, as predicted by its model, up to the order of draws.
     posterior : JointPosterior
-        Draws of the models behind the predictions, with the correlation that couples them.
+        Draws of the models that made the predictions, with the correlation that couples them.
     paired : bool
         Whether the classifiers were tested on the same instances.
     """
@@ -69,7 +69,7 @@ class ClassifierComparison(Tabulated):
     def accuracy(self) -> xr.DataArray:
         """Draws of the expected accuracies: dimensions (classifier, chain, draw, k).
 
-        Those with the same chain and draw belong together.
+        Draws with the same chain and draw are paired.
         """
         names = pd.Index(self.classifiers, name="classifier")
         return xr.concat([prediction.accuracy for prediction in self.predictions.values()], names)
@@ -81,11 +81,11 @@ class ClassifierComparison(Tabulated):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader of the numbers."""
+        """Notes for readers of the numbers."""
         return notes_of(self.predictions)
 
     def difference(self, first: str, second: str) -> AccuracyDifference:
-        """Posterior of the accuracy of `first` less that of `second`.
+        """Posterior of the accuracy of `first` minus that of `second`.
 
         Parameters
         ----------
@@ -106,7 +106,8 @@ class ClassifierComparison(Tabulated):
         Returns
         -------
         DataFrame
-            Indexed by k, one column a classifier; equal draws share. Rows sum to 1.
+            Probabilities, indexed by k, with one column for each classifier. Equal draws are
+            shared. Rows sum to 1.
         """
         share = self._best().mean(SAMPLE_DIMS)
         return pd.DataFrame(
@@ -116,7 +117,7 @@ class ClassifierComparison(Tabulated):
         )
 
     def _best(self) -> xr.DataArray:
-        """Share of each classifier in being the best one, draw by draw."""
+        """Indicator of the best classifier in each draw, shared between equal ones."""
         accuracy = self.accuracy
         best = accuracy == accuracy.max("classifier")
         return best / best.sum("classifier")
@@ -190,35 +191,36 @@ def compare_classifiers(
 ) -> ClassifierComparison:
     r"""Joint posterior of the accuracies of classifiers on more classes.
 
-    Each classifier is fitted on its own. Instances and classes that are hard for one classifier
-    are often hard for another, so the errors of their accuracies agree, and the difference is
-    known better than either. The draws of the classifiers are therefore put in an order in which
-    their accuracies at k1 have the correlation
+    A model is fitted to each classifier separately. Instances and classes that are hard for one
+    classifier are often hard for another. The errors of the accuracies are therefore correlated,
+    and the difference is more certain than either accuracy. The draws of the classifiers are
+    reordered so that their accuracies at k1 have the correlation
 
     .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
 
     of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
-    (`classex_bayes.core.joint_influence`). Whole curves move, so each marginal posterior stays as
-    it is.
+    (`classex_bayes.core.joint_influence`). Whole curves are reordered, so each marginal posterior
+    is unchanged.
 
     Parameters
     ----------
     tasks : mapping from str to SourceTask
-        One task a classifier, at least two. If `paired`, row i of each is the same instance.
+        One task for each classifier, at least two. If `paired`, row i of each task is the same
+        instance.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     model : LawModel
-        The `BayesianExtrapolator` or other model that is fitted to each task; left as it is.
+        `BayesianExtrapolator` or other model. Copies of it are fitted to each task.
     paired : bool
-        False if the classifiers were tested on different instances and classes; their
-        posteriors are then independent.
+        Whether the classifiers were tested on the same instances. If False, their posteriors are
+        independent.
     sampler : mapping
         Arguments "draws", "tune", "chains", "cores", "target_accept" of
         `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
         Seed of the fits and of the coupling.
     progressbar : bool
-        Show the progress of the sampler.
+        Whether to show the progress of the sampler.
 
     Returns
     -------
@@ -227,13 +229,13 @@ def compare_classifiers(
     Raises
     ------
     DataError
-        Fewer than two tasks; paired tasks with other classes, instances or class weights, or
-        known by accuracies alone.
+        If there are fewer than two tasks, or if paired tasks differ in classes, instances or class
+        weights, or have only accuracies.
 
     Notes
     -----
-    Beyond k1, what the data do not say is taken to be independent between classifiers, so there
-    the interval of a difference is rather too wide than too short.
+    Beyond k1, the uncertainty that does not come from the data is treated as independent between
+    classifiers. The interval of a difference is therefore too wide rather than too narrow there.
 
     References
     ----------
@@ -283,7 +285,7 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
         source_task(task)
     named = {str(name): task for name, task in tasks.items()}
     if len(named) < len(tasks):
-        raise DataError(f"tasks: names must differ as text, found {list(tasks)!r}")
+        raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")
     return named
 
 

@@ -1,4 +1,4 @@
-"""One table over estimators."""
+"""Comparison of estimators in one table."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -48,11 +48,11 @@ class Comparison(Shown):
         Indexed by estimator and k: "mean", interval limits (missing for point estimates),
         "interval_type" and, where the truth is known, "truth", "error" and "covered".
     predictions : list of Extrapolation
-        One for each estimator that could be fitted.
+        One prediction for each estimator that could be fitted.
     estimators : list of estimators
         The fitted estimators, in the same order.
     skipped : dict
-        Reasons of the estimators that could not, by name.
+        Reasons why other estimators could not be fitted, by name.
     """
 
     plot = PlotMethod("plot_accuracy")
@@ -63,7 +63,7 @@ class Comparison(Shown):
     skipped: dict[str, str]
 
     def _display(self) -> Display:
-        # With the same decimals in all rows, so that estimators and truth can be set side by side.
+        # All rows have the same decimals, so that estimators and truth can be compared.
         whole = self.predictions[0]
         header = f"{whole.description}, from {whole.n_classes:,} source classes"
         return Display(capitalized(header), self.table, tuple(self.notes))
@@ -110,18 +110,18 @@ def compare(
     Parameters
     ----------
     estimators : sequence of estimators, or mapping from names to estimators
-        Copies are fitted, the originals left as they are. One with a posterior that was fitted to
-        this very task, or read from a file and fitted to these data, is used as it is. Two that
-        have the same name need names in a mapping.
+        Estimators. Copies are fitted and the originals stay unchanged. An estimator whose posterior
+        was fitted to this task, or read from a file and fitted to these data, is used as it is. If
+        two estimators have the same name, pass a mapping with different names.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
         Numbers of classes to predict for.
     metric : str
-        As of `BayesianExtrapolator.predict`. Estimators that predict accuracy alone are left out if
-        it is another.
+        Metric, as in `BayesianExtrapolator.predict`. Estimators that predict only accuracy are left
+        out for other metrics.
     truth : SourceTask or mapping from k to accuracy, optional
-        Known accuracy, or other metric, for instance of the task on all classes.
+        Known accuracy or other metric, for example that of the task on all classes.
     ci_prob, ci_kind : optional
         Level and kind of the intervals; ArviZ's rcParams by default.
     n_resamples : int, optional
@@ -131,7 +131,7 @@ def compare(
     random_seed : int, SeedSequence or None
         Seed of the fits of estimators without a seed of their own, and of the resamples.
     progressbar : bool
-        Show progress on a terminal.
+        Whether to show progress on a terminal.
 
     Returns
     -------
@@ -140,11 +140,12 @@ def compare(
     Raises
     ------
     DataError
-        No estimator could be fitted; one that cannot be (KDE without scores) is otherwise left
-        out, with its reason in `skipped`. Two estimators of the same name in a sequence, or an
-        unknown metric.
+        If no estimator could be fitted, two estimators in a sequence have the same name, or the
+        metric is unknown. A single estimator that cannot be fitted (such as KDE without scores) is
+        left out, and `skipped` contains the reason.
     Interrupted
-        A `KeyboardInterrupt`; its `partial` compares the estimators so far, None before the first.
+        If interrupted (a `KeyboardInterrupt`). Its `partial` compares the finished estimators, None
+        if there are none.
 
     Examples
     --------
@@ -219,7 +220,7 @@ def _with_interval(
 def _set_truth(
     rows: pd.DataFrame, prediction: Extrapolation, truth: pd.Series, columns: Sequence[str]
 ) -> None:
-    """Add the truth, the error and whether the interval held."""
+    """Add the truth, the error and whether the interval contains the truth."""
     mean, lower, upper = columns
     rows["truth"] = truth
     rows["error"] = rows[mean] - rows["truth"]

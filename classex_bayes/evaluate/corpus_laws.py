@@ -1,4 +1,4 @@
-"""Laws of the favorability in real populations: what pilots look like if nothing is known yet."""
+"""Distributions of the favorability in real populations, for plans without a pilot."""
 
 import json
 from collections.abc import Iterable
@@ -25,9 +25,9 @@ class CorpusLaw:
     Attributes
     ----------
     name, kind : str
-        The population, and the kind of thing that is recognised.
+        Name of the population, and the kind of its classes.
     n_classes : int
-        Classes of the population. Beyond them the law is an extrapolation.
+        Number of classes of the population. Beyond it the law is an extrapolation.
     k : int array of shape (n_k,)
         Some numbers of classes up to `n_classes`.
     accuracy : array of shape (n_k,)
@@ -98,7 +98,7 @@ def corpus_laws() -> tuple[CorpusLaw, ...]:
 def kinds_in_turn(
     laws: Iterable[CorpusLaw], number: int, rng: np.random.Generator
 ) -> list[CorpusLaw]:
-    """So many laws: kinds take turns, and so do the populations of a kind, in random order."""
+    """The given number of laws. Kinds alternate, and so do the populations of a kind, randomly."""
     by_kind: dict[str, list[CorpusLaw]] = {}
     for population in laws:
         by_kind.setdefault(population.kind, []).append(population)

@@ -25,9 +25,9 @@ class Crossing(CountDraws):
     first, second : str
         Names of the classifiers.
     k : DataArray with dimensions (chain, draw)
-        First crossing of the curves in the range, interpolated; infinite if they do not cross.
+        First crossing of the curves in the range, interpolated. Infinite if they do not cross.
     ahead : DataArray with dimensions (chain, draw)
-        Whether `first` is the better one before that.
+        Whether `first` is better before the crossing.
     between : tuple of int
         The range of k.
     n_classes : int
@@ -35,8 +35,8 @@ class Crossing(CountDraws):
 
     Notes
     -----
-    If one classifier is well ahead at k1, most crossings are beyond 100 k1. There the curves
-    rest on the tails of the model rather than on the data, and so does their crossing.
+    If one classifier is much better at k1, most crossings are beyond 100 k1. There the curves and
+    their crossing depend on the tails of the model more than on the data.
     """
 
     first: str
@@ -113,7 +113,7 @@ def search_grid(low: int, high: int) -> FloatArray:
 def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, BoolArray]:
     """First change of sign of each curve (..., n_k), interpolated linearly in log k.
 
-    `difference` is the accuracy of one classifier less that of another, `k` (n_k,) is increasing.
+    `difference` is the accuracy of one classifier minus that of another, `k` (n_k,) is increasing.
     Returns the crossing (...), infinite if the sign does not change, and whether the difference is
     positive before it.
 
@@ -124,7 +124,7 @@ def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, B
     """
     flat = difference.reshape(-1, k.size)
     rows = np.arange(flat.shape[0])
-    # If the curves start together, the first to rise above the other is ahead.
+    # If the curves are equal at first, the one that is higher afterwards is ahead.
     ahead = flat[rows, np.argmax(flat != 0, axis=1)] > 0
     changed = flat * np.where(ahead, 1, -1)[:, None] < 0
     after = np.argmax(changed, axis=1)

@@ -13,16 +13,16 @@ from classex_bayes.results import CurveDraws, DrawsTable
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AccuracyDifference(CurveDraws):
-    """Posterior of the accuracy of one classifier less that of another.
+    """Posterior of the accuracy of one classifier minus that of another.
 
-    `summary` has the column "prob_above" besides, the probability that the first is better.
+    `summary` has the additional column "prob_above", the probability that the first is better.
 
     Attributes
     ----------
     first, second : str
-        Names; positive differences speak for the first.
+        Names of the classifiers. The first is better if the difference is positive.
     draws : DataArray with dimensions (chain, draw, k)
-        Accuracy of the first less that of the second.
+        Accuracy of the first minus that of the second.
     """
 
     first: str
@@ -42,5 +42,5 @@ class AccuracyDifference(CurveDraws):
         return table.with_shares("prob_above", self.draws > 0)
 
     def _display(self) -> Display:
-        header = f"expected accuracy of {self.first} less that of {self.second}"
+        header = f"expected accuracy of {self.first} minus that of {self.second}"
         return Display(header, self._table().text())

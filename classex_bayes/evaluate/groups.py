@@ -1,4 +1,4 @@
-"""Subpopulations of instances: a curve for each, and one for any mix of them."""
+"""Groups of instances: a curve for each group, and one for any mix of the groups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,29 +23,28 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
-OVERALL = "overall"  # in tables and plots, beside the names of the groups
+OVERALL = "overall"  # name of the mix in tables and plots
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class GroupedExtrapolation(Tabulated):
     r"""Accuracy of every group of instances, and of a mix of them.
 
-    `summary` is indexed by group and k; the mix comes last, as "overall", and the column "share"
-    first.
+    `summary` is indexed by group and k; The mix is the last row, "overall", and "share" is the
+    first column.
 
     Attributes
     ----------
     by_group : dict from name to Extrapolation
-        Expected accuracy of the instances of each group. Draws with the same number belong
-        together.
+        Expected accuracy of the instances of each group. Draws with the same number are paired.
     mix : Series
-        Share :math:`\pi_g` of each group in the deployment; sums to 1.
+        Share :math:`\pi_g` of each group in the deployment. Shares sum to 1.
     n_test : Series
-        Test instances of each group.
+        Number of test instances of each group.
     n_tested : Series
-        Classes that the test instances of each group belong to.
+        Number of classes that the test instances of each group belong to.
     posterior : JointPosterior
-        Draws of the models behind the predictions, with the correlation that couples them.
+        Draws of the models that made the predictions, with the correlation that couples them.
     """
 
     plot = PlotMethod("plot_groups")
@@ -71,7 +70,7 @@ class GroupedExtrapolation(Tabulated):
         Parameters
         ----------
         mix : mapping from group to share
-            Shares in any unit; groups left out have none.
+            Shares in any unit. Omitted groups have the share 0.
 
         Returns
         -------
@@ -80,7 +79,7 @@ class GroupedExtrapolation(Tabulated):
         Raises
         ------
         DataError
-            Unknown groups, shares that are negative or not finite, or none above 0.
+            If groups are unknown, shares are negative or not finite, or no share is above 0.
         """
         return replace(self, mix=_shares(mix, list(self.by_group)))
 
@@ -120,8 +119,8 @@ def extrapolate_groups(
 
     .. math:: AGA_k = \sum_g \pi_g AGA^g_k.
 
-    The groups share classes and competitors, so their errors agree and their sum is known less well
-    than that of independent posteriors; the draws are coupled as those of
+    The groups share classes and competitors, so their errors are correlated, and their sum is less
+    certain than with independent posteriors. The draws are coupled like those of
     `classex_bayes.compare_classifiers`.
 
     Parameters
@@ -129,21 +128,21 @@ def extrapolate_groups(
     task : SourceTask
         The tested classes, with all instances.
     groups : array-like of shape (n_test,)
-        Group of each instance: camera, font, language.
+        Group of each instance, such as a camera, a font or a language.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     mix : mapping from group to share, optional
-        Shares of the groups in the deployment, in any unit; by default those in the pilot, each
-        class weighing as in the task.
+        Shares of the groups in the deployment, in any unit. By default those in the pilot, with the
+        class weights of the task.
     model : LawModel
-        The `BayesianExtrapolator` or other model that is fitted to each group; left as it is.
+        `BayesianExtrapolator` or other model. Copies of it are fitted to each group.
     sampler : mapping
         Arguments "draws", "tune", "chains", "cores", "target_accept" of
         `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
         Seed of the fits and of the coupling.
     progressbar : bool
-        Show the progress of the sampler.
+        Whether to show the progress of the sampler.
 
     Returns
     -------
@@ -152,12 +151,13 @@ def extrapolate_groups(
     Raises
     ------
     DataError
-        A task without ranks; not one label an instance, or a missing one; fewer than two groups,
-        or one whose instances are of fewer than 3 classes; a mix as in `with_mix`.
+        If the task has no ranks, the number of labels differs from the number of instances, a label
+        is missing, there are fewer than two groups, or the instances of a group have fewer than 3
+        classes. The mix is checked as in `with_mix`.
 
     Notes
     -----
-    If a group tests only some of the classes, these are taken for a random part of the
+    If a group tests only some of the classes, these are assumed to be a random sample of the
     population, like the k1 classes themselves.
 
     References
@@ -210,16 +210,21 @@ def _rows_of_groups(groups: Any, n_test: int) -> dict[Any, IntArray]:
         raise DataError(f"groups: expected one label per instance, found shape {shape}")
     if shape[0] != n_test:
         raise DataError(f"groups: found {shape[0]} labels for {n_test} instances")
-    # As they are: in an array of text, a missing label would be a group called "nan".
+    # Labels are kept as they are. In an array of text, a missing label would be a group "nan".
     labels = pd.Series(groups.tolist() if hasattr(groups, "tolist") else list(groups), dtype=object)
     if labels.isna().any():
         row = int(np.argmax(labels.isna()))
-        raise DataError(f"groups: the label at row {row} is missing; leave such instances out")
+        raise DataError(
+            f"groups: found no label at row {row}, expected one for each instance; leave such "
+            "instances out"
+        )
     codes, names = pd.factorize(labels)
     if len(names) < 2:
         raise DataError(f"groups: expected at least two groups, found only {names[0]!r}")
     if OVERALL in names:
-        raise DataError(f"groups: {OVERALL!r} is the name of the mix; call the group otherwise")
+        raise DataError(
+            f"groups: found a group {OVERALL!r}, which is the name of the mix; rename the group"
+        )
     return {name: np.flatnonzero(codes == code) for code, name in enumerate(names)}
 
 
@@ -248,7 +253,8 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
     if np.count_nonzero(weight) < FEWEST_CLASSES:
         raise DataError(
             f"groups: {name!r} has instances of {np.count_nonzero(weight)} of the "
-            f"{task.n_classes} classes, expected at least {FEWEST_CLASSES}; join it with another"
+            f"{task.n_classes} classes, expected at least {FEWEST_CLASSES}; merge it with another "
+            "group"
         )
     weight /= weight.sum()
     if task.source is None:

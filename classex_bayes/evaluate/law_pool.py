@@ -1,7 +1,7 @@
 """Posteriors of many simulated pilots from the draws of few fits.
 
-All have one prior. Draws of one posterior, reweighted by likelihoods, are then draws of another,
-and the likelihoods of all draws are one matrix product.
+All posteriors have the same prior. Draws of one posterior, reweighted by likelihoods, are therefore
+draws of another. The likelihoods of all draws are one matrix product.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class LawPool:
         self._bin_probabilities = bin_probabilities
         self._data: list[tuple[int, FloatArray]] = []  # of each posterior: k1, counts (n_bins,)
         self._laws: list[FloatArray] = []
-        # Logarithms are most of the work: taken once of each draw, they serve all posteriors.
+        # Most of the time is spent on logarithms, so they are computed once for each draw.
         self._log_shares: dict[int, list[FloatArray]] = {k1: [] for k1 in bin_probabilities}
         self._log_z: FloatArray = np.zeros(0)
         self._log_mixture: FloatArray = np.zeros(0)  # (n,): law of the draws, over the prior
@@ -83,7 +83,7 @@ class LawPool:
         self._log_mixture = logsumexp(log_likelihood + (log_size - self._log_z), axis=1)
 
     def weights(self, n_classes: int, counts: FloatArray) -> tuple[FloatArray, bool]:
-        """Weights (n,) of the draws for another posterior, and whether they can be relied on."""
+        """Weights (n,) of the draws for another posterior, and whether they are reliable."""
         log_likelihood = self._log_likelihood(n_classes, counts)
         log_weight, pareto_k = array_stats.psislw(self._log_mixture - log_likelihood)
         weight = np.exp(log_weight - log_weight.max())

@@ -1,4 +1,4 @@
-"""Plan a pilot: how many classes and repeats give an interval of a wanted width."""
+"""Plan a pilot: numbers of classes and repeats for an interval of a given width."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2, "target_accept": 0.9}
-# A guessed accuracy counts as much as one measured on so many independent instances.
+# A guessed accuracy has the weight of one measured on this number of independent instances.
 _GUESS_INSTANCES = 200
 USUAL_POWER = 0.8
 Guess = KnownLaw | Mapping[int, float] | SourceTask | LawModel | None
@@ -70,28 +70,28 @@ class Plan(Shown):
     table : DataFrame
         One row for each design: "classes" (k1), "repeats" (r), "instances" (k1 r), "width" and
         "width_sd" (mean and standard deviation over simulated pilots), "reached" (share of them
-        whose interval is no wider than wanted), "power" (share of them whose interval does not
-        hold the excluded value) and "error" (root mean square error of their posterior means).
-        "reached" and "power" are there if they were asked for.
+        whose interval is at most as wide as requested), "power" (share of them whose interval does
+        not contain the excluded value) and "error" (root mean square error of their posterior
+        means). "reached" and "power" are present only if requested.
     k : int
         Number of classes asked for.
     width : float or None
         Wanted width of the interval of the accuracy at k.
     excludes : float or None
-        Accuracy, or difference of two, that the interval is not to hold.
+        Accuracy, or difference of two, that the interval should exclude.
     ci_prob, ci_kind
         Level and kind of the interval.
     n_pilots : int
-        Pilots simulated for each design.
+        Number of pilots simulated for each design.
     accuracy : tuple of float
         Mean and standard deviation of the accuracies at k, or of the differences of two, that the
         pilots were simulated from.
     notes : tuple of str
-        Doubts about the pilot at hand, such as few errors, after which the prior decides what
-        the accuracy is taken to be; how new classes are taken to weigh, if its own are unequal.
-        Without a pilot: how many real populations the pilots were simulated from, and in how many
-        of them the accuracy at k is an extrapolation. Of two classifiers: how alike their errors
-        are taken to be.
+        Doubts about the existing pilot, such as few errors, in which case the prior dominates the
+        assumed accuracy. The assumed weights of new classes, if weights are unequal. Without a
+        pilot, the number of real populations that the pilots were simulated from, and the number of
+        those whose accuracy at k is an extrapolation. For two classifiers, the assumed correlation
+        of their errors.
     of_difference : bool
         Whether the interval is that of the difference of two accuracies.
     """
@@ -117,28 +117,28 @@ class Plan(Shown):
         per_class: float = 0.0,
         per_instance: float = 1.0,
     ) -> pd.Series:
-        """Least costly design that is good enough.
+        """Design with the lowest cost that meets the requirements.
 
         Parameters
         ----------
         reached : float
-            Share of the simulated pilots that must reach the width, if one was asked for; half of
+            Share of the simulated pilots that must reach the width, if a width was given. Half of
             them by default.
         power : float
-            Share of the simulated pilots whose interval must not hold the excluded value, if one
-            was asked for.
+            Share of the simulated pilots whose interval must exclude the value, if one was given.
         per_class, per_instance : float
-            Costs of a class and of a test instance; instances alone count by default.
+            Costs of a class and of a test instance. By default only instances have a cost.
 
         Returns
         -------
         Series
-            A row of `table` and its "cost"; of equal costs the one with the narrowest intervals.
+            Row of `table` with its "cost". Among designs with equal costs, the one with the
+            narrowest intervals.
 
         Raises
         ------
         DataError
-            No design of the table is good enough, or a negative cost.
+            If no design of the table meets the requirements, or a cost is negative.
         """
         of_width, of_value = share(reached, "reached"), share(power, "power")
         costs = (
@@ -169,7 +169,7 @@ class Plan(Shown):
 
     @property
     def quantity(self) -> str:
-        """Name of the quantity that the interval is of."""
+        """Name of the quantity of the interval."""
         return "difference" if self.of_difference else "accuracy"
 
     @property
@@ -179,9 +179,9 @@ class Plan(Shown):
         width = "" if self.width is None else f" of width {self.width:g}"
         value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
         return (
-            f"Plan for a {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at "
-            f"{self.k:,} classes, where the {self.quantity} is taken to be {mean:.3f} "
-            f"(sd {sd:.3f}); {self.n_pilots} pilots of each design"
+            f"Plan for a {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at {self.k:,} "
+            f"classes, where the {self.quantity} is assumed to be {mean:.3f} (sd {sd:.3f}); "
+            f"{self.n_pilots} pilots of each design"
         )
 
     @property
@@ -225,55 +225,55 @@ def plan(
     n_jobs: int | None = -1,
     progressbar: bool = True,
 ) -> Plan:
-    r"""Find how many classes and repeats a pilot needs, for a width or for power.
+    r"""Find the number of classes and repeats that a pilot needs for a width or for power.
 
-    For each design (k1, r), pilots are simulated: favorabilities from what is guessed, a histogram
-    of ranks with the information of k1 r / d independent instances, d = 1 + (r - 1) rho + r c the
-    design effect (`classex_bayes.core.dependence.AnswerDependence`), and its posterior. Few
-    posteriors are sampled; the others are reweighted draws of these
-    (`classex_bayes.evaluate.law_pool.LawPool`).
+    For each design (k1, r), pilots are simulated. Favorabilities are drawn from the guess. A pilot
+    is a histogram of ranks with the information of k1 r / d independent instances, where d = 1 + (r
+    - 1) rho + r c is the design effect (`classex_bayes.core.dependence.AnswerDependence`). Its
+    posterior gives the interval. Few posteriors are sampled; the others are reweighted draws of
+    these (`classex_bayes.evaluate.law_pool.LawPool`).
 
     Parameters
     ----------
     task : SourceTask, fitted LawModel, mapping from k to accuracy, KnownLaw, None, or two of them
-        What is known or guessed:
+        Knowledge or guess about the accuracy:
 
-        - a small pilot, or a model fitted to it. Its posterior draws take turns, so that its
-          uncertainty enters, and the dependence between its answers is used;
-        - accuracies at some numbers of classes, ``{100: 0.9}``. Each is taken for as sure as one
-          from 200 instances, and the prior decides what they leave open;
-        - a law of `classex_bayes.simulate`;
-        - None, if nothing is known yet. Pilots come from the real populations of the corpus, whose
-          kinds take turns.
+        - a small pilot, or a model fitted to it. Pilots are simulated from all its posterior draws,
+        so its uncertainty is included. The dependence between its answers is used; - accuracies at
+        some numbers of classes, ``{100: 0.9}``. Each has the weight of an accuracy from 200
+        instances, and the prior determines the rest; - a law of `classex_bayes.simulate`; - None,
+        if nothing is known yet. Pilots are simulated from the real populations of the corpus, whose
+        kinds alternate.
 
-        Without a pilot, rho = 0.20 and c = 0.08. A list of two is for two classifiers that will be
-        tested on the same instances: the interval is that of the first accuracy less the second.
+        Without a pilot, rho = 0.20 and c = 0.08. Pass a list of two for two classifiers that will
+        be tested on the same instances. The interval is then that of the first accuracy minus the
+        second.
     k : int
         Number of classes asked for.
     width : float, optional
-        Wanted width of the interval of the accuracy at k, in (0, 1).
+        Largest acceptable width of the interval of the accuracy at k, in (0, 1).
     excludes : float or "chance", optional
-        Value that the interval is not to hold, such as "chance", 1 / k; of two classifiers 0, for
-        a difference that is told from none.
+        Value that the interval should exclude, such as "chance", which is 1 / k. For two
+        classifiers pass 0 to detect a difference.
     classes, repeats : sequence of int
         Numbers of classes and of test instances per class to try, in all combinations.
     n_pilots : int
-        Pilots to simulate for each design; from the same populations for all designs. A power of
-        0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
+        Number of pilots to simulate for each design, from the same populations for all designs. A
+        power of 0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
     ci_prob, ci_kind : optional
         Level and kind of the interval; ArviZ's rcParams by default.
     prior : MixturePrior or DirichletPrior, optional
-        Prior of the model that the pilots will be fitted with; that of a model given as `task`,
-        else `MixturePrior()`.
+        Prior of the model that will be fitted to the pilot. By default that of a model given as
+        `task`, else `MixturePrior()`.
     sampler : mapping
         Arguments "draws", "tune", "chains", "target_accept" of `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
-        Same seed, same numbers, for any number of threads.
+        Seed. The same seed gives the same numbers for any number of threads.
     n_jobs : int, optional
-        Fits at the same time; as many as processors by default, None as `joblib.parallel_config`
-        says.
+        Number of simultaneous fits; the number of processors by default. None uses the setting of
+        `joblib.parallel_config`.
     progressbar : bool
-        Show progress and the time left on a terminal.
+        Whether to show progress and the remaining time on a terminal.
 
     Returns
     -------
@@ -282,30 +282,33 @@ def plan(
     Raises
     ------
     DataError
-        A task that is none of these, neither a width nor a value, or arguments out of range.
+        If `task` is none of these, neither a width nor a value is given, or an argument is out of
+        range.
     NotFittedError
-        A model without draws.
+        If a model has no draws.
 
     Notes
     -----
-    The pilot to come is taken by itself; a small pilot at hand can later be pooled with it
+    The intervals use only the new pilot. An existing small pilot can later be pooled with it
     (`BayesianExtrapolator.fit` with a list of tasks), which narrows the interval further.
 
-    Widths are those at the accuracy that the pilot at hand suggests (`Plan.accuracy`). Intervals
-    are widest at middle accuracies. So those of the pilot to come will be wider if the accuracy is
-    nearer to 1/2 than suggested, as after a pilot of too few errors, and narrower if it is farther.
+    Widths are those at the accuracy that the existing pilot suggests (`Plan.accuracy`). Intervals
+    are widest at middle accuracies. The intervals of the new pilot will be wider if the accuracy is
+    nearer to 1/2 than suggested, as after a pilot with too few errors. They will be narrower if it
+    is farther from 1/2.
 
-    If what is guessed is uncertain, power is an average over it, also called assurance: it tends
-    to the probability that the value is wrong, not to 1.
+    If the guess is uncertain, power is an average over it, also called assurance. With larger
+    pilots it tends to the probability that the value is wrong and not to 1.
 
-    Two classifiers: answers to the same instances are simulated with the correlation of their
-    errors in the two pilots at hand if these have the same instances, else 0.25, and posteriors
-    are coupled by it as by `compare_classifiers`.
+    For two classifiers, answers to the same instances are simulated with the correlation of their
+    errors in the two existing pilots if these have the same instances, and with 0.25 otherwise.
+    Posteriors are coupled with this correlation, as in `compare_classifiers`.
 
-    Given None, `Plan.accuracy` and "width_sd" also show how much populations differ. Kinds come in
-    turn, and so do the populations of a kind, both in random order. Their laws are packaged;
-    ``classex-bayes study corpus`` makes the populations and writes the laws. Beyond the classes of
-    a population its law is an extrapolation; `Plan.notes` says so.
+    If `task` is None, `Plan.accuracy` and "width_sd" also contain the differences between
+    populations. Kinds alternate, and so do the populations of a kind, both in random order. Their
+    laws are packaged. ``classex-bayes study corpus`` makes the populations and writes the laws.
+    Beyond the number of classes of a population its law is an extrapolation, and `Plan.notes` says
+    so.
 
     References
     ----------
@@ -332,8 +335,8 @@ def plan(
     value = _excluded(excludes, target, len(guesses))
     if wanted is None and value is None:
         raise DataError(
-            "width: expected a wanted width, or with excludes= a value that the interval is not to "
-            "hold, found neither"
+            "width: found neither width nor excludes; expected the width of the interval, or a "
+            "value that it should exclude"
         )
     level, kind = interval_settings(ci_prob, ci_kind)
     sizes = np.sort(class_counts(classes, "classes", smallest=FEWEST_CLASSES)).tolist()
@@ -392,7 +395,7 @@ def _guesses(task: Any) -> tuple[Any, ...]:
 
 
 def _excluded(excludes: Any, k: int, n_guesses: int) -> float | None:
-    """Value that the interval is not to hold."""
+    """Value that the interval should exclude."""
     if excludes is None:
         return None
     if n_guesses > 1:
@@ -453,7 +456,7 @@ class _Populations:
 
 
 def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
-    """Doubts about the pilot at hand; a guess without one, or read from a file, has none."""
+    """Doubts about the existing pilot; empty for other guesses and for models from a file."""
     if isinstance(guess, SourceTask):
         return notes_on([guess])
     return notes_on(guess.tasks) if isinstance(guess, LawModel) else ()
@@ -466,12 +469,12 @@ def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:
     smaller = sum(population.n_classes < k for population in different)
     notes = [
         f"the pilots were simulated from {len(different)} real populations of {len(kinds)} kinds; "
-        "a small pilot of your own narrows down what to expect"
+        "with a small pilot of your own the plan is more precise"
     ]
     if smaller:
         notes.append(
-            f"the accuracy at {k:,} is extrapolated where a population has fewer classes: "
-            f"{smaller} of {len(different)}"
+            f"the accuracy at {k:,} is an extrapolation for the {smaller} of {len(different)} "
+            "populations that have fewer classes"
         )
     return tuple(notes)
 
@@ -509,8 +512,9 @@ def _populations(
         estimated = _correlation(known)
         correlation = TYPICAL_CORRELATION if estimated is None else estimated
         notes += (
-            f"the errors of the two classifiers are taken to have the correlation {correlation:.2f}"
-            + (", that of the pilots at hand" if estimated is not None else ", a typical one"),
+            "the errors of the two classifiers are assumed to have the correlation "
+            f"{correlation:.2f}"
+            + (", estimated from the given pilots" if estimated is not None else ", a typical one"),
         )
         models = {place: law for place, law in enumerate(known) if isinstance(law, LawModel)}
         if estimated is not None and _n_laws(laws_of[0]) == _n_laws(laws_of[1]):

@@ -14,7 +14,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 def crps(draws: FloatArray, truth: FloatArray) -> FloatArray:
-    r"""Continuous ranked probability score (n,) of draws (S, n); of one draw the absolute error.
+    r"""Continuous ranked probability score (n,) of draws (S, n); for one draw the absolute error.
 
     .. math:: CRPS = \frac{1}{S} \sum_s |x_s - x|
               - \frac{1}{2 S^2} \sum_{s, s'} |x_s - x_{s'}|
@@ -35,7 +35,7 @@ def probability_transform(draws: FloatArray, truth: FloatArray) -> FloatArray:
 def interval_score(
     lower: FloatArray, upper: FloatArray, truth: FloatArray, ci_prob: float
 ) -> FloatArray:
-    r"""Interval score (n,) of equal-tailed intervals: width, and what misses cost.
+    r"""Interval score (n,) of equal-tailed intervals: width plus a penalty for misses.
 
     .. math:: (u - l) + \frac{2}{\alpha} (l - x)^+ + \frac{2}{\alpha} (x - u)^+,
               \qquad \alpha = 1 - ci\_prob
@@ -51,11 +51,11 @@ def score_trials(
 ) -> pd.DataFrame:
     """Average errors and scores of `run_trials`, each with its Monte Carlo standard error.
 
-    Indexed by (cell, estimator, k): "truth" (mean), "n" trials, "failed" (how many more could not
-    be fitted), then "bias", "rmse", "crps", "interval_score" and "coverage50", ..., of the
-    equal-tailed intervals at `levels`, each followed by its error ("bias_se", ...), and "width",
-    the mean width of the intervals at `ci_prob`. Missing for point estimates where draws are
-    needed; their CRPS is the mean absolute error.
+    Indexed by (cell, estimator, k): "truth" (mean), "n" trials, "failed" (number of further trials
+    that could not be fitted), then "bias", "rmse", "crps", "interval_score" and "coverage50", ...,
+    of the equal-tailed intervals at `levels`, each followed by its error ("bias_se", ...), and
+    "width", the mean width of the intervals at `ci_prob`. Scores that need draws are missing for
+    point estimates. Their CRPS is the mean absolute error.
     """
     prob, _ = interval_settings(ci_prob, "eti")
     for level in levels:

@@ -1,4 +1,4 @@
-"""The file that a study of trials grows in: whole tasks of one study, whatever interrupted it."""
+"""The file of a study of trials. It contains whole tasks even after an interruption."""
 
 import io
 import json
@@ -27,8 +27,8 @@ def read_trials(path: str | Path) -> pd.DataFrame:
     """Rows of a file that `classex_bayes.evaluate.trials.run_trials` has written.
 
     The columns are those of `run_trials` and "settings", a digest of the study and the estimator's
-    parameters. A last line that an interruption cut off is left out. A row that does not agree
-    with its checksum is a DataError.
+    parameters. A last line that an interruption cut off is left out. A row that does not match its
+    checksum raises `DataError`.
     """
     try:
         text = Path(path).read_bytes().decode()
@@ -37,7 +37,10 @@ def read_trials(path: str | Path) -> pd.DataFrame:
             return pd.DataFrame({name: [] for name in COLUMNS})
         table = pd.read_csv(io.StringIO(lines, newline=""), dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
-        raise DataError(f"store: {path} is no table of trials ({str(error).strip()})") from None
+        raise DataError(
+            f"store: {path} is not a table of trials ({str(error).strip()}); expected a .csv "
+            "file that a back-test wrote"
+        ) from None
     if tuple(table.columns) != (*COLUMNS, _CHECKSUM):
         raise DataError(
             f"store: {path} has columns {list(table.columns)}, expected {(*COLUMNS, _CHECKSUM)}"
@@ -50,8 +53,8 @@ def read_trials(path: str | Path) -> pd.DataFrame:
         row = table[changed].iloc[0]
         raise DataError(
             f"store: {path} was changed or damaged after it was written, at the row of "
-            f"{', '.join(f'{name} {row[name]}' for name in (*_TASK, 'k'))}; delete that line, and "
-            "its task is computed again"
+            f"{', '.join(f'{name} {row[name]}' for name in (*_TASK, 'k'))}; delete that line to "
+            "compute its task again"
         )
     for name in _COUNTS:
         table[name] = table[name].astype(np.int64)
@@ -87,7 +90,7 @@ class TrialStore:
         self.path = None if path is None else file_path(path, "store")
 
     def resume(self, settings: Mapping[str, str], n_k: int) -> pd.DataFrame:
-        """Rows of whole tasks; what an interruption left of others is taken out of the file.
+        """Rows of whole tasks. Incomplete tasks are removed from the file.
 
         `settings` holds a digest of the study and the parameters of each estimator by name; a whole
         task has `n_k` rows for each.
@@ -102,8 +105,8 @@ class TrialStore:
         if len(other):
             raise DataError(
                 f"store: {self.path} has trials of {other['estimator'].iloc[0]} from another "
-                "study, with other draws, k, metric, random_seed, ci_prob, sampler or parameters; "
-                "give another file"
+                "study, with other draws, k, metric, random_seed, ci_prob, sampler or "
+                "parameters; pass another file"
             )
         whole = table[~wanted | (table.groupby(_TASK)["k"].transform("size") == n_k)]
         ends_well = self.path.read_bytes()[-1:] == b"\n"

@@ -1,4 +1,4 @@
-"""Repeated trials: many tasks of known accuracy, every estimator on each, one long table."""
+"""Repeated trials: every estimator on many tasks of known accuracy, in one long table."""
 
 import pickle
 import time
@@ -80,7 +80,7 @@ def run_trials(
     store: str | Path | None = None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
-    """Fit every estimator to many tasks and set its predictions beside the truth.
+    """Fit every estimator to many tasks and compare its predictions with the truth.
 
     ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1. The other
     arguments are those of `classex_bayes.backtest`, with `n_simulations` tasks in each of `cells`
@@ -153,19 +153,19 @@ def run_trials(
 
 
 def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:
-    """The same in later processes for the same study and parameters, and hardly for others."""
+    """Digest of study and parameters that is the same in later processes."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     try:
         return joblib.hash((study, type(estimator), parameters))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise DataError(
-            "store: draw and estimators must be such that they can be pickled, not functions "
-            f"inside functions ({str(error).splitlines()[0][:200]})"
+            "store: draw and estimators must be picklable, so they cannot be functions inside "
+            f"functions ({str(error).splitlines()[0][:200]})"
         ) from None
 
 
 def _seed(cell: Any, number: int, random_seed: RandomSeed) -> np.random.SeedSequence:
-    """Seed of one task: other cells and other simulations leave it as it is."""
+    """Seed of one task, which does not depend on other cells and simulations."""
     place = (zlib.crc32(str(cell).encode()), number)
     return np.random.SeedSequence(seed_sequence(random_seed).entropy, spawn_key=place)
 
@@ -179,7 +179,7 @@ def _run(
     ci_prob: float,
     sampler: dict[str, Any],
 ) -> list[tuple[Any, ...]]:
-    """Rows of one task: every candidate's predictions beside the truth."""
+    """Rows of one task: predictions of every candidate and the truth."""
     cell, number, candidates = simulation
     task_seed, fits_seed = _seed(cell, number, random_seed).spawn(2)
     fit_seed = int(fits_seed.generate_state(1)[0])
@@ -221,10 +221,10 @@ def _predict(
     seed: int,
     sampler: dict[str, Any],
 ) -> tuple[Extrapolation, str]:
-    """Prediction of a fitted copy, and what the sampler warned of."""
+    """Prediction of a fitted copy, and the warnings of its sampler."""
     require_metric(estimator, metric)
     with warnings.catch_warnings(record=True) as caught, doubts_told():
-        # How far predictions err is what is studied; the sampler's warnings go into the table.
+        # The study measures errors of predictions, so the sampler's warnings go into the table.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("always", ConvergenceWarning)
         fitted = fitted_copy(estimator, task, seed, **{**sampler, "cores": 1, "progressbar": False})

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and read without running any code."""
+"""Files. They are written completely or not at all, and reading them never runs code."""
 
 from classex_bayes.io.task_files import read_task
 from classex_bayes.io.whole_files import read_tree, write_text, write_tree

@@ -1,6 +1,6 @@
 """Named arrays in .npz, .npy, HDF5 and Zarr files; no pickle is ever loaded.
 
-Matrices in .npy, HDF5 and Zarr stay on the disk and are read in blocks; all else is small.
+Matrices in .npy, HDF5 and Zarr stay on the disk and are read in blocks. Other arrays are small.
 """
 
 import json
@@ -23,7 +23,7 @@ from classex_bayes.typing import NumberArray
 
 @contextmanager
 def readable(path: Path, opened: bool = False) -> Iterator[None]:
-    """Turn whatever a library raises over a damaged file into one error that names the file."""
+    """Turn any exception of a library for a damaged file into one error that names the file."""
     try:
         yield
     except DataError as error:
@@ -63,14 +63,14 @@ def read_npz(path: Path, wanted: Set[str]) -> dict[str, Any]:
     with readable(path), path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
+            raise ValueError("it contains a single array")
         with zipfile.ZipFile(file) as members:
             size, memory = sum(member.file_size for member in members.filelist), _memory()
         if size > memory:
             raise DataError(
-                f"unpacks to {size / 2**30:.1f} GiB, more than the {memory / 2**30:.1f} "
-                "GiB of memory; expected scores of such a size in .npy, .h5 or .zarr, which are "
-                "read in blocks"
+                f"unpacks to {size / 2**30:.1f} GiB, more than the {memory / 2**30:.1f} GiB of "
+                "memory; write scores of this size to .npy, .h5 or .zarr, which are read in "
+                "blocks"
             )
         arrays = {
             name: archive[name] if name in wanted else SimpleNamespace(shape=_shape(archive, name))
@@ -83,7 +83,7 @@ def read_npz(path: Path, wanted: Set[str]) -> dict[str, Any]:
 
 
 def _shape(archive: Any, name: str) -> tuple[int, ...]:
-    """Shape that the head of an array in an archive tells, none where it tells none."""
+    """Shape in the header of an array in an archive, empty if there is none."""
     try:
         with archive.zip.open(f"{name}.npy") as file:
             version = np.lib.format.read_magic(file)
@@ -96,7 +96,7 @@ def _shape(archive: Any, name: str) -> tuple[int, ...]:
 
 
 def _memory() -> float:
-    """Bytes of memory of this machine, infinite where it does not say."""
+    """Bytes of memory of this machine, infinite if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -116,7 +116,7 @@ def read_text(path: Path, names: Iterable[Any]) -> Any:
     lines = np.char.strip(lines[:-1] if lines[-1] == "" else lines)
     if (lines == "").any():
         raise DataError(
-            f"{path}: expected one label a line, found none in line "
+            f"{path}: expected one label per line, found none in line "
             f"{int(np.argmax(lines == '')) + 1}"
         )
     return names_or_numbers(lines, names)
@@ -144,7 +144,7 @@ def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
 
     with readable(path), ExitStack() as stack:
         file = h5py.File(path, "r")
-        stack.callback(file.close)  # so that a file that is refused can be written anew
+        stack.callback(file.close)  # so that a refused file can be written again
         arrays = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
         for name in sorted((file.keys() - arrays.keys()) & wanted):
             kind = "a broken link" if file.get(name) is None else "a group"
@@ -178,7 +178,9 @@ def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
     # Recent releases of zarr refuse these as well.
     codecs = {key: metadata.get(key) for key in ("codecs", "filters", "compressor")}
     if "pickle" in json.dumps(codecs, default=repr).lower():
-        raise ValueError(f"{name} is pickled, which is never loaded")
+        raise ValueError(
+            f"{name} is pickled; pickles are never loaded, so write it as numbers or text"
+        )
 
 
 def _wanted_arrays(
@@ -207,7 +209,7 @@ def _loaded(array: Any, path: Path) -> Any:
     if values.dtype.kind == "T" or (values.dtype == object and _all_text(values)):
         return values.astype(str)
     if values.dtype == object:
-        raise ValueError("it holds objects, expected numbers or text")
+        raise ValueError("it contains objects, expected numbers or text")
     return values
 
 

@@ -1,4 +1,4 @@
-"""Chunks that a file does not hold, for which HDF5 and Zarr would silently give fill values."""
+"""Missing chunks of a file, for which HDF5 and Zarr would silently return fill values."""
 
 import math
 import os
@@ -15,22 +15,25 @@ if TYPE_CHECKING:  # who passes a dataset has imported it
 
 
 def refuse_unwritten(array: "h5py.Dataset", name: str) -> None:
-    """Raise where a dataset of HDF5 is not wholly stored."""
+    """Raise if an HDF5 dataset is not stored completely."""
     refuse_external(array, name)
     if array.is_virtual:
         _refuse_lost_sources(array, name)
     elif array.size and array.chunks is None and not array.id.get_storage_size():
-        raise DataError(f"{name}: nothing was ever written to it")
+        raise DataError(f"{name}: nothing was ever written to it; write the file again")
     elif array.size and array.chunks is not None:
         expected, written = _number_of_chunks(array), array.id.get_num_chunks()
         if written < expected:
-            raise DataError(f"{name}: {expected - written} of {expected} chunks were never written")
+            raise DataError(
+                f"{name}: {expected - written} of {expected} chunks were never written; write "
+                "the file again"
+            )
 
 
 def refuse_external(array: "h5py.Dataset", name: str) -> None:
-    """Raise where the values of a dataset are bytes of other files, which may be any files.
+    """Raise if the values of a dataset are bytes of other files, which may be any files.
 
-    HDF5 reads zeros where these files end.
+    HDF5 reads zeros after the end of these files.
     """
     if array.external:
         raise DataError(
@@ -42,7 +45,7 @@ def refuse_external(array: "h5py.Dataset", name: str) -> None:
 def refuse_lost_chunks(array: Any, name: str, path: Path) -> None:
     """Raise where chunks of an array of Zarr are not stored.
 
-    Zarr leaves out chunks of zeros unless told otherwise, and nothing tells those from lost ones.
+    By default Zarr leaves out chunks of zeros, which cannot be distinguished from lost ones.
     """
     if path.is_file():
         with zipfile.ZipFile(path) as archive:
@@ -92,7 +95,7 @@ def _refuse_lost_sources(array: "h5py.Dataset", name: str) -> None:
 
 
 def _places(folder: Path, file_name: str) -> Iterator[Path]:
-    """Files that HDF5 would take for a source, in the order in which it looks."""
+    """Files that HDF5 would use as a source, in its order of search."""
     prefixes = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
     for prefix in (*filter(None, prefixes.split(":")), str(folder), ""):
         for file in (Path(prefix, file_name), Path(prefix, Path(file_name).name)):

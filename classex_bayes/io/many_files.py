@@ -1,4 +1,4 @@
-"""Arrays of many files, each with some of the test instances, as those of one file."""
+"""Arrays of many files, each with some of the test instances, joined like those of one file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.frames import refuse_rounded
 from classex_bayes.typing import NumberArray
 
-# One row for each test instance; all else is the same in every file.
+# Arrays with one row for each test instance. All others are the same in every file.
 _BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "y")
 _NUMERIC = {"scores", "probes", "distances"}
 _MATRICES = {*_NUMERIC, "ids"}  # ids may be names
@@ -49,7 +49,9 @@ class StackedRows:
 def refuse_mixed(layouts: Sequence[tuple[str, ...]], files: Sequence[Path]) -> None:
     """Raise where files hold different kinds of arrays, or accuracy curves."""
     if "accuracy" in layouts[0]:
-        raise DataError(f"{files[0]}: an accuracy curve is one file, found {len(files)} files")
+        raise DataError(
+            f"{files[0]}: found {len(files)} files, expected one file for an accuracy curve"
+        )
     for layout, file in zip(layouts, files, strict=True):
         if layout != layouts[0]:
             raise DataError(
@@ -105,7 +107,7 @@ def _difference(first: Any, second: Any) -> str | None:
 
 
 def _differ(first: Any, second: Any) -> Any:
-    """Whether values differ; NaN in both is no difference, and is refused later on."""
+    """Whether values differ. NaN in both is not a difference and is refused later."""
     return (first != second) & ((first == first) | (second == second))
 
 
@@ -124,7 +126,7 @@ def _check(part: Mapping[str, Any], first: Mapping[str, Any], file: Path, other:
     rows = {name: part[name].shape[0] for name in _BY_INSTANCE if name in part}
     if len(set(rows.values())) > 1:
         counts = " and ".join(f"{number} rows of {name}" for name, number in rows.items())
-        raise DataError(f"{file}: found {counts}; expected as many")
+        raise DataError(f"{file}: found {counts}; expected equal numbers of rows")
     for name in part.keys() & _MATRICES:
         width = part[name].shape[1]
         if width != first[name].shape[1]:

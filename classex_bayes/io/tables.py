@@ -29,7 +29,7 @@ def read_csv(path: Path) -> dict[str, Any]:
             raise ValueError(f"a NUL byte in line {line}; expected text in UTF-8")
         table = pd.read_csv(
             io.BytesIO(content),
-            dtype={"y": str},  # names of classes, whatever they look like ("01", "NA")
+            dtype={"y": str},  # names of classes, also such as "01" and "NA"
             keep_default_na=False,
             na_values=[""],
             **_EXACT,
@@ -39,10 +39,13 @@ def read_csv(path: Path) -> dict[str, Any]:
     )
     if other and len(table.columns) == 1:
         raise DataError(
-            f"{path}: columns are separated by {other!r}; expected commas, and points in numbers"
+            f"{path}: found columns separated by {other!r}, expected commas, and points in numbers"
         )
     if not isinstance(table.index, pd.RangeIndex):
-        raise DataError(f"{path}: rows have more entries than the header has names")
+        raise DataError(
+            f"{path}: found rows with more entries than the header has names, expected equal "
+            "numbers"
+        )
     if "y" not in table.columns:
         return _arrays(table, path)
     for column in table.columns.drop("y"):
@@ -109,18 +112,21 @@ def _arrays(table: pd.DataFrame, path: Path) -> dict[str, Any]:
     if {"k", "accuracy"} <= set(table.columns):
         return {"k": table["k"].to_numpy(), "accuracy": table["accuracy"].to_numpy()}
     if "y" not in table.columns:
-        raise DataError(f"{path}: expected a column y beside the scores, or columns k and accuracy")
+        raise DataError(
+            f"{path}: expected a column y and columns of scores, or columns k and accuracy"
+        )
     if table["y"].isna().any():
         raise DataError(
-            f"{path}: found no label in column y, row {int(table['y'].isna().argmax())}"
+            f"{path}: found no label in column y, row {int(table['y'].isna().argmax())}; expected "
+            "one in every row"
         )
     scores = table.drop(columns="y")
     with readable(path):
         refuse_unnamed(scores.columns, "scores")
     if len(scores.columns) == 1:
         raise DataError(
-            f"{path}: found the column {scores.columns[0]!r} alone beside y, expected a "
-            "column of scores for each class; ranks go into an .npz file as ranks, y and n_classes"
+            f"{path}: found only the column {scores.columns[0]!r} besides y, expected a column of "
+            "scores for each class; write ranks to an .npz file as ranks, y and n_classes"
         )
     try:
         matrix = as_array(scores, "scores")

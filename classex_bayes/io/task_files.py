@@ -1,4 +1,4 @@
-"""Source tasks from files: one, or many with some of the test instances each."""
+"""Source tasks from one file, or from many files with some of the test instances each."""
 
 import inspect
 import os
@@ -75,7 +75,7 @@ def read_task(
     missing: Missing | None = None,
     random_seed: RandomSeed = 0,
 ) -> SourceTask:
-    """Read a source task from a file, or from many with some of the test instances each.
+    """Read a source task from one file, or from many files with some of the test instances each.
 
     Parameters
     ----------
@@ -84,37 +84,41 @@ def read_task(
 
         - .npz with arrays ``scores, y``; or ``probes, gallery, y`` (and ``gallery_y``); or
           ``ranks, y, n_classes``; or ``ids, y, n_classes`` (and ``distances``); or ``k, accuracy,
-          n_test, n_classes``; ``classes`` names the classes in all but the last, and any other
-          argument of the constructor may be there;
+          n_test, n_classes``; ``classes`` names the classes in all but the last. Any other argument
+          of the constructor is allowed;
         - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
           such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
           file stays open as long as the task is in use;
-        - .npy with the scores (memory-mapped), the labels being in `labels`;
-        - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
+        - .npy with the scores (memory-mapped), and labels in the file `labels`; - .csv or .parquet
+        with a column ``y`` and one column of scores for each class, named after
           the class; or with columns ``k`` and ``accuracy``.
 
-        Of many files, each has some of the test instances, and all the same classes, templates and
-        settings. Their rows are one test, in the order of the files.
+        If there are many files, each contains some of the test instances. All must have the same
+        classes, templates and settings. Their rows are joined in the order of the files.
     labels : path or sequence of paths, optional
-        The true classes for scores in .npy: an .npy file for each, or .txt with one label a line.
-        Whole numbers in .txt, .csv and .parquet are positions unless all are names of classes.
+        True classes for scores in .npy: an .npy file for each file of scores, or .txt with one
+        label per line. Whole numbers in .txt, .csv and .parquet are positions unless all are names
+        of classes.
     qrels : path, optional
-        Judgements for runs of TREC: lines ``query 0 document relevance``. They and the runs may be
-        packed (.gz).
+        Relevance judgements for TREC runs, with lines ``query 0 document relevance``. Judgements
+        and runs may be compressed (.gz).
     metric, reduce, classes, higher_is_better, ties, class_weight, untested
-        As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. What is None is as the
-        file says, or else the default; what is not None goes before what the file says.
+        As in `SourceTask.from_scores` and `SourceTask.from_embeddings`. None means the value in the
+        file, or else the default. Other values override the file.
     design : path, optional
-        How classes were drawn: a .csv with a column ``class`` (names, or positions) and one or both
-        of ``inclusion`` and ``group``, in place of `inclusion` and `class_groups`.
+        A .csv file that describes how classes were drawn, instead of `inclusion` and
+        `class_groups`. It has a column ``class`` (names or positions) and one or both of
+        ``inclusion`` and ``group``.
     inclusion, class_groups, sibling_share
         As in `SourceTask.from_scores`.
     n_classes, truncated_at, n_test, design_effect
-        As in `SourceTask.from_ranks` and its siblings, for files that do not say.
+        As in `SourceTask.from_ranks` and the other constructors, for files that do not contain
+        them.
     relevance_level, missing
         As in `SourceTask.from_run`.
     random_seed : int, SeedSequence or None
-        Seed of the noise that breaks ties; fixed, so the same file has the same ranks.
+        Seed of the noise that breaks ties. The default is fixed, so the same file always gives the
+        same ranks.
 
     Returns
     -------
@@ -123,11 +127,11 @@ def read_task(
     Raises
     ------
     DataError
-        A file cannot be understood, or does not belong to the others; the message names the file,
-        what was found and what was expected; also where chunks or sources of a dataset are lost,
-        or left out by Zarr for being zero. Nothing pickled is ever loaded.
+        If a file cannot be understood or does not match the others. Also if chunks or sources of a
+        dataset are missing, or Zarr left out chunks of zeros. The message names the file, what was
+        found and what was expected. Pickles are never loaded.
     ImportError
-        .zarr and .zip need zarr, .parquet needs pyarrow.
+        If zarr is not installed (.zarr and .zip) or pyarrow is not (.parquet).
 
     Examples
     --------
@@ -166,7 +170,8 @@ def read_task(
         for name in found:
             if options[name] is not None:
                 raise DataError(
-                    f"{name}: found it in {design} too, expected it once; leave one out"
+                    f"{name}: found it as an argument and in {design}, expected it once; leave "
+                    "one out"
                 )
         options |= found
     options = {name: value for name, value in options.items() if value is not None}
@@ -175,7 +180,7 @@ def read_task(
         raise DataError("paths: expected at least one file, found none")
     _refuse_repeated(files)
     if label_files and qrels is not None:
-        raise DataError("labels, qrels: found both; expected qrels alone beside runs of TREC")
+        raise DataError("labels, qrels: found both, expected only qrels for runs of TREC")
     if label_files and len(label_files) != len(files):
         raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
     if qrels is not None:
@@ -237,13 +242,16 @@ def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, 
             f"{path}: expected a file ending in {', '.join(_ENDINGS)}, or a run of TREC and qrels="
         )
     if labels is not None and ending != ".npy":
-        raise DataError(f"{path}: labels in a file of their own belong to scores in .npy")
+        raise DataError(
+            f"{path}: found a separate file of labels, which is expected only for scores in "
+            ".npy; leave labels out"
+        )
     match ending:
         case ".npy":
             if labels is None:
                 raise DataError(
-                    f"{path}: scores in .npy need the labels in a second file (labels=, or "
-                    "--labels in the shell)"
+                    f"{path}: found scores in .npy without labels; pass a file of labels "
+                    "(labels=, or --labels in the shell)"
                 )
             return {"scores": read_npy(path, True), "y": _labels(labels, names)}
         case ".csv":
@@ -273,13 +281,13 @@ def _labels(path: Path, names: Iterable[Any]) -> Any:
 
 
 def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple[str, ...]:
-    """Names that a constructor needs and that are all given."""
+    """Names of arrays that a constructor needs, all of which are given."""
     for needed in _LAYOUTS:
         if all(key in arrays or key in options for key in needed):
             return needed
     if "losses" in arrays:
         raise DataError(
-            f"{name}: found losses, expected ranks: the rank of the true class, 1 is best; write "
+            f"{name}: found losses, expected ranks of the true class, where 1 is best; write "
             "losses + 1 as ranks"
         )
     wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
@@ -298,7 +306,9 @@ def _task_of(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> Sour
         if option not in (*accepted, "random_seed"):
             raise DataError(f"{name}: {option} does not apply to {', '.join(needed)}")
     if "classes" in arrays and "classes" in options:
-        raise DataError(f"{name}: has names of the classes; leave classes out")
+        raise DataError(
+            f"{name}: found names of the classes in the file and in classes; leave classes out"
+        )
     given = arrays | options
     try:
         return _LAYOUTS[needed](**{key: given[key] for key in given if key in accepted})

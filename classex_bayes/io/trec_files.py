@@ -17,7 +17,7 @@ _COLUMNS = {
 
 
 def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
-    """Columns of a file of TREC that count; a file ending in .gz is unpacked.
+    """The used columns of a TREC file; a file ending in .gz is decompressed.
 
     The columns are separated by blanks or tabs. Ranks of a run are ignored, as by trec_eval.
     """

@@ -1,4 +1,4 @@
-"""Trees of results and pages of text, written whole or not at all."""
+"""Trees of results and pages of text, written completely or not at all."""
 
 import io
 import shutil
@@ -16,7 +16,7 @@ from classex_bayes.io.lost_chunks import refuse_external, refuse_lost_chunks
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; what is there afterwards replaces `path`, unless an error came before."""
+    """Temporary path to write to. Its content replaces `path` unless an error occurs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -54,7 +54,7 @@ def write_tree(
     _require_library(path)
     with _replacing(path) as new:
         if path.suffix == ".nc":
-            # HDF5 takes the process down where a disk is full; made in memory, it never sees one.
+            # HDF5 crashes the process if a disk is full, so the file is made in memory first.
             content = bytes(tree.to_netcdf(engine="h5netcdf"))
             if seal is not None:
                 content = _with_attributes(content, seal(_read_netcdf(content)))
@@ -83,7 +83,7 @@ def read_tree(path: Path) -> xr.DataTree:
     _require_library(path)
     try:
         if path.suffix == ".nc":
-            # From bytes: a name that is no UTF-8 would not reach the library.
+            # From bytes, because names that are not UTF-8 would not reach the library.
             return _read_netcdf(path.read_bytes())
         _refuse_lost_chunks(path)
         with xr.open_datatree(path, engine="zarr") as tree:
@@ -133,7 +133,7 @@ def _exists(path: Path) -> bool:
 
 
 def _require_library(path: Path) -> None:
-    """Raise where what reads and writes a format of results is missing."""
+    """Raise if the library that reads and writes a format of results is missing."""
     if path.suffix == ".nc":
         require_hdf5()
     else:
@@ -154,10 +154,10 @@ def _refuse_lost_chunks(path: Path) -> None:
 
 
 def require_zarr() -> None:
-    """Raise where zarr is not installed, and say how it is."""
+    """Raise if zarr is not installed, and say how to install it."""
     require_extra("zarr", "writing and reading .zarr", "zarr")
 
 
 def require_hdf5(use: str = "writing and reading netCDF and HDF5") -> None:
-    """Raise where the libraries of HDF5 are not installed, and say how they are."""
+    """Raise if the libraries of HDF5 are not installed, and say how to install them."""
     require_extra("files", use, "h5netcdf", "h5py")

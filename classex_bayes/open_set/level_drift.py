@@ -1,4 +1,4 @@
-r"""Drift of the mean chance of a wrong score above a threshold from what local tails predict.
+r"""Drift of the mean probability of a wrong score above a threshold from the local tails.
 
 From a loose threshold to tighter ones, the log of the mean chance may drift away from that of the
 tails: steps of the drift are normal, with a variance in proportion to the step of the log chance.
@@ -66,7 +66,7 @@ def level_drift(
     grid : array of shape (T,)
         Log distances, descending.
     log_level : array of shape (draws, T)
-        Log of the mean chance that the tails foretell, descending.
+        Log of the mean probability that the tails predict, descending.
     sd : float
         Standard deviation of the drift while the log chance falls by 1.
     rng : Generator

@@ -23,10 +23,10 @@ _RATES = "fnir", "fpir", "answered", "accuracy"
 def open_set_rates(
     task: SourceTask, k: ClassCounts, threshold: Any, *, rank: int = 1
 ) -> xr.Dataset:
-    r"""FNIR and FPIR, and those of selective classification, averaged over subsets of the classes.
+    r"""FNIR, FPIR and rates of selective classification, averaged over subsets of the classes.
 
-    With the losses L of an instance, its score s and the number N of wrong classes that reach the
-    threshold t,
+    For an instance with losses L and score s, let N be the number of wrong classes that reach the
+    threshold t. Then
 
     .. math::
 
@@ -34,31 +34,34 @@ def open_set_rates(
                       P(H(k_1 - 1, L_i, k - 1) < R), \\
         FPIR(k, t) &= 1 - \sum_i \omega_i \binom{k_1 - 1 - N_i}{k} \Big/ \binom{k_1 - 1}{k},
 
-    H being hypergeometric. Both are unbiased for the rates on k random classes.
+    where H is hypergeometric. Both are unbiased estimates of the rates on k random classes.
 
     Parameters
     ----------
     task : SourceTask
-        Made from scores or embeddings.
+        Task made from scores or embeddings.
     k : int or array-like of int
         Numbers of enrolled classes, 2..k1 - 1: every instance is a non-mated probe for k of the
         k1 - 1 other classes.
     threshold : float or array-like of float
-        Scores that are accepted from there on, or distances up to there if the task has distances.
+        Thresholds. Scores at or above a threshold are accepted, or distances at or below it if the
+        task has distances.
     rank : int
-        R, the length of the lists of candidates.
+        Length R of the lists of candidates.
 
     Returns
     -------
     Dataset
-        "fnir", "fpir", "answered" (share of the instances that some of k enrolled classes, the true
-        one among them, reaches the threshold for) and "accuracy" (of the best class, among the
-        answered; 1 if there are none), with dimensions k and threshold.
+        Rates with dimensions k and threshold: "fnir", "fpir", "answered" and "accuracy". An
+        instance is answered if one of k enrolled classes, including the true one, reaches the
+        threshold. Accuracy is the share of answered instances whose best class is the true one; 1
+        if none is answered.
 
     Raises
     ------
     DataError
-        The task has no scores, ranks known within bounds alone; k or thresholds out of range.
+        If the task has no scores, its ranks are known only within bounds, or k or thresholds are
+        out of range.
 
     Examples
     --------

@@ -48,7 +48,7 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DET_ENDS = 0.9, 1e-5
-_MOST_UNKNOWN = 0.01  # share of the true classes of which a threshold does not tell
+_MOST_UNKNOWN = 0.01  # share of the true classes that may be unknown at a threshold
 _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
@@ -61,49 +61,50 @@ class OpenSetExtrapolator(FittedModel):
     r"""Posterior of FNIR and FPIR with more enrolled classes, from the scores of one pilot.
 
     A system with k enrolled classes returns the best R candidates whose scores reach the threshold
-    t. With p the chance that a random wrong class scores better than the true one of a mated probe,
-    and :math:`p_t` the chance that a random class reaches t at a non-mated probe,
+    t. Let p be the probability that a random wrong class scores better than the true class of a
+    mated probe, and :math:`p_t` the probability that a random class reaches t for a non-mated
+    probe. Then
 
     .. math::
 
         FNIR(k, t) &= 1 - E\bigl[1\{s \ge t\}\, P(Bin(k - 1, p) < R)\bigr], \\
         FPIR(k, t) &= 1 - E\bigl[(1 - p_t)^k\bigr].
 
-    Every test instance is a mated probe, and a non-mated one for the classes that it is not of.
-    Both chances fall with the depth :math:`q = m \log(r_j / d)` of a distance d in the local tail
-    of the j = 4 nearest wrong classes. For true classes, the calibration is that of
+    Every test instance is a mated probe. It is also a non-mated probe for all classes except its
+    own. Both probabilities decrease with the depth :math:`q = m \log(r_j / d)` of a distance d in
+    the local tail of the j = 4 nearest wrong classes. For true classes, the calibration is that of
     `ScoreInformedExtrapolator`. For thresholds,
 
     .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
 
-    has a generalised Pareto survival function S of depths, calibrated by the wrong classes of
-    held-out halves, and a lognormal scatter F between probes, estimated by the covariance of their
-    tails in two halves. The wrong scores of the pilot that reach t narrow its drift
-    :math:`\delta(t)`. Classes are resampled for both rates at once, so their draws belong together.
+    S is a generalised Pareto survival function of depths, calibrated with the wrong classes of
+    held-out halves. F is a lognormal scatter between probes, estimated from the covariance of their
+    tails in two halves. The wrong scores of the pilot that reach t constrain the drift
+    :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
 
-    Beyond the best wrong score of the pilot, FPIR rests on S and on the drift; a note says so, and
-    the intervals widen.
+    Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. The intervals
+    widen there, and a note says so.
 
     Parameters
     ----------
     tail : {"local", "pareto"}
-        How the mean of p falls beyond the observed wrong scores: as local tails say, or as a
-        generalised Pareto tail of all pairs does, in log distances.
+        Decline of the mean of p beyond the observed wrong scores: that of the local tails, or that
+        of a generalised Pareto tail of all pairs, in log distances.
     discrepancy : float
-        Error of the slope of the true classes' tails, as of `ScoreInformedExtrapolator`.
+        Error of the slope of the true classes' tails, as for `ScoreInformedExtrapolator`.
     drift : float
-        Standard deviation of the drift of log p while log p falls by 1.
+        Standard deviation of the drift of log p over a decrease of log p by 1.
 
     Attributes
     ----------
     posterior_ : Dataset
         Draws of the parameters of both calibrations.
     scale_ : str
-        Scale of the scores s on which they are taken for distances.
+        Scale of the scores s on which they are treated as distances.
     pareto_k_ : float
-        Largest tail index of the importance weights behind the draws; above 0.7 they are uncertain.
+        Largest tail index of the importance weights. Above 0.7 the draws are unreliable.
     best_wrong_score_ : float
-        Best score of a non-mated probe, beyond which FPIR has no data.
+        Best score of a non-mated probe. Beyond it FPIR has no data.
     idata : DataTree
         Groups posterior, observed_data, mated, wrong, wrong_draws, and those of non-mated probes.
     task : SourceTask or None
@@ -116,8 +117,8 @@ class OpenSetExtrapolator(FittedModel):
 
     Notes
     -----
-    docs/open_set.md measures its errors. Thresholds are scores, or distances if the task
-    was made from distances.
+    docs/open_set.md reports its errors. Thresholds are scores, or distances if the task was made
+    from distances.
 
     References
     ----------
@@ -163,13 +164,12 @@ class OpenSetExtrapolator(FittedModel):
         Parameters
         ----------
         task : SourceTask
-            Made from scores, embeddings, or lists of a vector index with distances.
+            Task made from scores, embeddings, or lists of a vector index with distances.
         nonmated : array-like of shape (n, k1), optional
-            Scores of probes that are of none of the source classes, in the columns and the
-            direction of the task: FPIR is then theirs. By default it is that of the test instances
-            for the classes that they are not of.
+            Scores of probes of other classes, with the columns and the direction of the task. FPIR
+            is then their rate. By default it is that of the test instances for other classes.
         draws : int
-            Draws of each chain; all draws are independent.
+            Number of draws of each chain. All draws are independent.
         chains : int
             Number of chains.
         random_seed : int, SeedSequence or None
@@ -182,14 +182,14 @@ class OpenSetExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            A task whose scores show no tails (decisions, ties, fewer than 20 classes, lists of
-            fewer than 15 wrong classes); a parameter out of range; scores of non-mated probes that
-            are not finite, or of another number of classes.
+            If the scores do not determine tails (decisions, ties, fewer than 20 classes, lists of
+            fewer than 15 wrong classes), a parameter is out of range, or scores of non-mated probes
+            are not finite or have another number of classes.
 
         Warns
         -----
         DataWarning, ConvergenceWarning
-            The data are doubtful; or the importance weights are uncertain.
+            If the data are doubtful, or if the importance weights are unreliable.
         """
         source_task(task)
         one_of(self.tail, ("local", "pareto"), "tail")
@@ -200,7 +200,8 @@ class OpenSetExtrapolator(FittedModel):
         nearest = task.nearest_classes
         if reason := why_no_tails(task, nearest):
             raise DataError(
-                f"task: {reason}; rates at a threshold need scores that tell how far classes are"
+                f"task: {reason}; rates at a threshold need scores that measure distances to the "
+                "classes"
             )
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng = (np.random.default_rng(seed) for seed in seeds.spawn(3))
@@ -260,20 +261,22 @@ class OpenSetExtrapolator(FittedModel):
         idata : DataTree
             Groups and attributes of a fitted model of this class.
         prior : None
-            There is no prior to choose.
+            Must be None, because this model has no prior to choose.
 
         Returns
         -------
         model
-            Without a task.
+            Fitted model without a task.
 
         Raises
         ------
         DataError
-            A prior is given.
+            If a prior is given.
         """
         if prior is not None:
-            raise DataError(f"prior: a {cls.__name__} has none to choose; leave it out")
+            raise DataError(
+                f"prior: found a prior, but {cls.__name__} has none to choose; leave it out"
+            )
         model = cls(**json.loads(idata.attrs["parameters"]))
         model._keep(idata, ())
         return model
@@ -311,7 +314,7 @@ class OpenSetExtrapolator(FittedModel):
 
     @property
     def best_wrong_score_(self) -> float:
-        """Best score, or smallest distance, of a non-mated probe: FPIR has no data beyond it."""
+        """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
         return float(self._score(self._require("_rates").nonmated.tightest))
 
     def _score(self, log_distance: Any) -> FloatArray:
@@ -320,7 +323,7 @@ class OpenSetExtrapolator(FittedModel):
 
     @property
     def diagnosis_(self) -> Any:
-        """Whether the draws are enough; they are independent of each other."""
+        """Whether the number of draws suffices; the draws are independent."""
         return diagnosis_of_independent(self.posterior_)
 
     def _convergence(self) -> str:
@@ -354,28 +357,28 @@ class OpenSetExtrapolator(FittedModel):
         k : int or array-like of int
             Numbers of enrolled classes, 2..10^12.
         threshold : float or array-like of float, optional
-            Scores that are accepted from there on, or distances that are accepted up to there.
+            Thresholds. Scores at or above a threshold are accepted, or distances at or below it.
         fpir : float, optional
-            Instead of a threshold: the largest FPIR wanted. For each k the loosest threshold is
-            sought at which :math:`P(FPIR(k, t) \le fpir) \ge prob`.
+            Largest acceptable FPIR, instead of a threshold. For each k the loosest threshold with
+            :math:`P(FPIR(k, t) \le fpir) \ge prob` is found.
         rank : int
-            R, the length of the list of candidates that a mated probe must be in.
+            Length R of the list of candidates. A mated probe is identified if its class is in the
+            list.
         prob : float
-            Posterior probability with which FPIR keeps below `fpir`.
+            Posterior probability that FPIR is at most `fpir`.
 
         Returns
         -------
         OpenSetPrediction
-            `fnir`, `fpir` (chain, draw, k), with a dimension "threshold" if several are given, and
-            `threshold`.
+            `threshold`, `fnir` and `fpir` (chain, draw, k, and threshold if there are several).
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         DataError
-            Neither or both of threshold and fpir; thresholds outside the scores of the pilot, or so
-            loose that lists end before; an unreachable `fpir`; numbers out of range.
+            If neither or both of threshold and fpir are given, a threshold is outside the scores or
+            lists of the pilot, `fpir` cannot be reached, or a number is out of range.
 
         Warns
         -----
@@ -411,7 +414,7 @@ class OpenSetExtrapolator(FittedModel):
         accuracy: float | None = None,
         prob: float = 0.95,
     ) -> SelectivePrediction:
-        r"""Posterior of a classifier of k classes that answers if the best score reaches t.
+        r"""Posterior of a classifier with k classes that answers if the best score reaches t.
 
         All classes are enrolled. An instance is answered if its true class reaches the threshold or
         if one of the k - 1 wrong ones does:
@@ -424,12 +427,13 @@ class OpenSetExtrapolator(FittedModel):
         k : int or array-like of int
             Numbers of classes, 2..10^12.
         threshold : float or array-like of float, optional
-            Scores from there on are answered, or distances up to there.
+            Thresholds. Instances with a score at or above a threshold are answered, or with a
+            distance at or below it.
         accuracy : float, optional
-            Instead of a threshold: the accuracy wanted among the answered instances. For each k
-            the loosest threshold is sought that has it with a posterior probability of `prob`.
+            Smallest acceptable accuracy among the answered instances, instead of a threshold. For
+            each k the loosest threshold is found that reaches it with posterior probability `prob`.
         prob : float
-            That probability.
+            Posterior probability of reaching `accuracy`.
 
         Returns
         -------
@@ -479,13 +483,13 @@ class OpenSetExtrapolator(FittedModel):
         k : int
             Number of enrolled classes.
         number_of_thresholds : int
-            Number of them.
+            Number of thresholds.
 
         Returns
         -------
         array of shape (number_of_thresholds,)
-            From loose to tight: FPIR at k is 0.9 at most at the first, and 1e-5 at the last, or as
-            near as the tails reach.
+            Thresholds from loose to tight. FPIR at k is at most 0.9 at the first and 1e-5 at the
+            last, or as near to it as the tails reach.
         """
         self._require("_tree")
         size = class_count(k, "k", smallest=2)
@@ -498,9 +502,7 @@ class OpenSetExtrapolator(FittedModel):
     def _given(self, threshold: Any, counts: IntArray, other: str, tails: WrongTails) -> FloatArray:
         """Log distances (n_k, n_thresholds) of thresholds given as scores or distances."""
         if threshold is None:
-            raise DataError(
-                f"threshold: found none; rates are those at a threshold: give one, or {other}="
-            )
+            raise DataError(f"threshold: found neither threshold nor {other}; pass one of them")
         kind = "distances" if self._sign < 0 else "scores"
         given = numbers(threshold, "threshold", kind, lambda values: values == values)
         log_distance = self._scale.log_distance(self._sign * given)
@@ -511,18 +513,20 @@ class OpenSetExtrapolator(FittedModel):
             ends = np.sort(self._score([tight, loose]))
             raise DataError(
                 f"threshold: found {given[np.argmax(outside)]:g}, expected a number between "
-                f"{ends[0]:.6g} and {ends[1]:.6g}, where the {kind} of the pilot and their tail lie"
+                f"{ends[0]:.6g} and {ends[1]:.6g}, the range of the {kind} of the pilot and their "
+                "tail"
             )
         loosest, fewest = float(log_distance.max()), int(counts.min())
         if (share := self._rates.unknown(loosest)) > _MOST_UNKNOWN:
             raise DataError(
-                f"threshold: the lists of {share:.0%} of the instances end before it, and the true "
-                "class is not in them; use a tighter threshold or longer lists"
+                f"threshold: the lists of {share:.0%} of the instances end before it and do not "
+                "contain the true class; use a tighter threshold or longer lists"
             )
         if tails.unlisted(loosest, fewest) > _MOST_UNKNOWN:
             raise DataError(
-                "threshold: wrong classes reach it beyond the ends of lists, which tells little of "
-                f"{fewest:,} enrolled ones; use a tighter threshold, or open_set_rates"
+                "threshold: wrong classes beyond the ends of the lists reach it, so rates for "
+                f"{fewest:,} enrolled classes are unknown; use a tighter threshold, or "
+                "open_set_rates"
             )
         return np.broadcast_to(log_distance, (counts.size, log_distance.size))
 
@@ -531,14 +535,14 @@ class OpenSetExtrapolator(FittedModel):
     ) -> FloatArray:
         """Log distances (n_k, 1) of the thresholds found for each k."""
         if threshold is not None:
-            raise DataError(f"threshold: found beside {target}; give one of them")
+            raise DataError(f"threshold: found threshold and {target}; pass only one of them")
         chosen = np.empty((counts.size, 1))
         for row, size in enumerate(counts.tolist()):
             found = find(size)
             if found is None:
                 raise DataError(
-                    f"{target} is promised by no threshold with {size:,} classes; ask for less, or "
-                    "use a larger pilot"
+                    f"{target}: no threshold reaches it with {size:,} classes; relax it, or use a "
+                    "larger pilot"
                 )
             chosen[row] = found
         return chosen
@@ -582,13 +586,14 @@ class OpenSetExtrapolator(FittedModel):
         slope = float(self.posterior_["slope"].mean())
         if slope > LARGEST_SLOPE:
             notes.append(
-                f"losses fall {slope:.2f} times as fast as the tails of the distances, which may "
-                "mislead FNIR; compare its loosest value with BayesianExtrapolator"
+                f"losses decrease {slope:.2f} times as fast as the tails of the distances, so "
+                "FNIR may be wrong; compare its value at a loose threshold with "
+                "BayesianExtrapolator"
             )
         if chosen.min() < tails.tightest:
             notes.append(
-                f"no wrong score of the pilot reaches some of these thresholds (the best one is "
-                f"{self._score(tails.tightest):.6g}): what is said of wrong scores there rests on "
-                f"the tail {self._fitted_parameters['tail']!r}, not on data"
+                "no wrong score of the pilot reaches some of these thresholds (the best one is "
+                f"{self._score(tails.tightest):.6g}): FPIR there depends on the tail "
+                f"{self._fitted_parameters['tail']!r} and not on data"
             )
         return (*notes, *far_beyond(int(counts.max()), self._n_classes))

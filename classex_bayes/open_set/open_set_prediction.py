@@ -23,13 +23,13 @@ class ThresholdPrediction(Tabulated):
     Attributes
     ----------
     threshold : DataArray with dimension k, or threshold
-        Thresholds: scores that are accepted from there on, or distances up to there.
+        Thresholds. Scores at or above a threshold are accepted, or distances at or below it.
     estimator : str
         Name of the estimator.
     n_classes : int
         k1, the number of source classes.
     promise : str
-        The aim that the thresholds were chosen for; empty if they were given.
+        Requirement that determined the thresholds; empty if thresholds were given.
     notes : tuple of str
         Notes for readers of the numbers.
     """
@@ -118,8 +118,9 @@ class OpenSetPrediction(ThresholdPrediction):
     Attributes
     ----------
     fnir, fpir : DataArrays with dimensions (chain, draw, k), and threshold if there are several
-        FNIR: share of the mated probes whose class is not among the best `rank`, or does not reach
-        the threshold. FPIR: share of the non-mated probes that some class reaches it for.
+        FNIR is the share of the mated probes whose class is not among the best `rank` or does not
+        reach the threshold. FPIR is the share of the non-mated probes for which some class reaches
+        the threshold.
     rank : int
         Length of the lists of candidates.
     """
@@ -139,14 +140,14 @@ class OpenSetPrediction(ThresholdPrediction):
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class SelectivePrediction(ThresholdPrediction):
-    """Accuracy of a classifier that abstains below a threshold, with k classes, all enrolled.
+    """Accuracy of a classifier with k classes that abstains below a threshold.
 
     Attributes
     ----------
     accuracy : DataArray with dimensions (chain, draw, k), and threshold if there are several
-        Accuracy among the answered instances; 1 where none is answered.
+        Accuracy among the answered instances; 1 if none is answered.
     answered : DataArray with the same dimensions
-        Share of the instances that some class reaches the threshold for.
+        Share of the instances for which some class reaches the threshold.
     """
 
     accuracy: xr.DataArray

@@ -86,7 +86,7 @@ class ProbeLists(NamedTuple):
         if nearest.perfect is not None and oriented.max() > nearest.perfect + _ROUNDING:
             raise DataError(
                 f"nonmated: found {matrix.flat[int(oriented.argmax())]:g}, better than a perfect "
-                "score; expected scores of the kind and the direction of the task"
+                "score; expected scores of the same kind and direction as those of the task"
             )
         length = min(LENGTH, width)
         best = np.argpartition(-oriented, length - 1, axis=1)[:, :length]
@@ -98,9 +98,9 @@ class ProbeLists(NamedTuple):
         tied = share_tied(NearestClasses(classes, -log_distance, np.full(n, -np.inf)))
         if tied > LARGEST_TIED_SHARE:
             raise DataError(
-                f"nonmated: the {N_NEAREST} best classes of {tied:.0%} of the probes have one "
-                "score, or one better than those of the task can be; expected scores of the kind "
-                "of the task, with all their digits"
+                f"nonmated: the {N_NEAREST} best classes of {tied:.0%} of the probes have the "
+                "same score, or a score better than the task allows; expected scores of the same "
+                "kind as those of the task, with all their digits"
             )
         return cls(log_distance, classes, np.full(n, 1 / n), np.arange(n), n_classes)
 

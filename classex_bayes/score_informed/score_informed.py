@@ -1,4 +1,4 @@
-"""ScoreInformedExtrapolator: a posterior from the ranks and from the scores behind them."""
+"""ScoreInformedExtrapolator: a posterior from ranks and scores."""
 
 import json
 from dataclasses import asdict
@@ -36,7 +36,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import RandomSeed
 
-# What makes a contradiction: so many standard deviations, and so much that it matters.
+# Ranks and scores contradict each other beyond both: standard deviations, and a difference.
 _CONFLICT, _SMALLEST_CONFLICT = 2.0, 0.02
 HELD_OUT = "held_out_losses"  # its group in `idata`
 
@@ -44,10 +44,11 @@ HELD_OUT = "held_out_losses"  # its group in `idata`
 class ScoreInformedExtrapolator(LawModel):
     r"""Posterior of the accuracy on more classes, from ranks and scores.
 
-    Ranks say only that the true class won; scores say by how much. The few wrong classes nearest
-    to an instance show how fast competitors thin out towards it. With d the distance of the true
-    class, :math:`r_1 \le \dots \le r_j` those of the j = 4 nearest wrong classes and m their local
-    exponent (Hill's estimate), a random class is nearer than the true one with probability
+    Ranks contain only whether the true class won. Scores also contain by how much. The few wrong
+    classes nearest to an instance show how fast the density of competitors decreases towards it.
+    With d the distance of the true class, :math:`r_1 \le \dots \le r_j` those of the j = 4 nearest
+    wrong classes and m their local exponent (Hill's estimate), a random class is nearer than the
+    true one with probability
 
     .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q + \varepsilon, \qquad
               q = m \log \frac{r_j}{d},
@@ -55,34 +56,35 @@ class ScoreInformedExtrapolator(LawModel):
     and :math:`AGA_k = E[(1 - p)^{k - 1}]` over the instances. Level c, slope b and the share
     :math:`\pi` of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by
     losses in one half of the classes, given depths q from the other half
-    (`classex_bayes.bayes.tails.tail_calibration`). So each draw of parameters, with resampled
-    classes, gives a draw of the law of U* = 1 - p, and every question is answered as by
+    (`classex_bayes.bayes.tails.tail_calibration`). Each draw of the parameters, with resampled
+    classes, gives a draw of the law of U* = 1 - p. Predictions follow from these draws as in
     `BayesianExtrapolator`.
 
-    Distances and the cosine are taken on their natural scale, of which powers change nothing. For
-    other scores, the likelihood of the held-out losses chooses among :math:`\log(s_0 - s)` with
-    several origins :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities).
+    Distances and the cosine are used on their natural scale. Powers of distances give the same
+    result. For other scores, the likelihood of the held-out losses chooses among :math:`\log(s_0 -
+    s)` with several origins :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities).
 
-    If the scores say too little, the posterior is that of `BayesianExtrapolator`, and a note on
-    every prediction says why: ties, scores of two values or of a few classes alone, fewer than 20
-    classes, class weights by which they count as fewer than 10 equal ones, lists of fewer than 15
-    wrong classes, or a slope above 1.25, where the tails are no power laws.
+    If the scores are not informative enough, the posterior is that of `BayesianExtrapolator`, and a
+    note on every prediction gives the reason. Reasons are ties, scores with only two values or of
+    only a few classes, fewer than 20 classes, class weights with an effective number of fewer than
+    10 classes, lists of fewer than 15 wrong classes, and a slope above 1.25, which shows that the
+    tails are not power laws.
 
     Parameters
     ----------
     discrepancy : float
-        Standard deviation of what the slope may be off by where p is so far below 1 / k1 that
-        losses do not tell (below a seventh of it): the error of log p grows with log(k / k1).
+        Standard deviation of the error of the slope for p below a seventh of 1 / k1, where losses
+        do not determine it. The resulting error of log p grows with log(k / k1).
 
     Attributes
     ----------
     posterior_ : Dataset
-        Draws of "level", "slope", "look_alikes" and "tail_error", the slope's error
-        where losses do not tell.
+        Draws of "level", "slope", "look_alikes" and "tail_error", which is the error of the slope
+        far beyond the pilot.
     scale_ : str or None
-        Scale of the scores s on which they are taken for distances; None if ranks are used alone.
+        Scale of the scores s on which they are treated as distances; None if only ranks are used.
     pareto_k_ : float
-        Tail index of the importance weights behind the draws; above 0.7 they are uncertain.
+        Tail index of the importance weights of the draws. Above 0.7 the draws are unreliable.
     idata : DataTree
         Groups posterior, mixture (weights of the law on its knots), observed_data, constant_data
         and held_out_losses: the weight of the instances by losses and depth.
@@ -95,8 +97,9 @@ class ScoreInformedExtrapolator(LawModel):
 
     Notes
     -----
-    docs/scores.md measures its errors on real populations and says where it fails. The templates
-    of all classes must be made alike: one that is enrolled from the test instance is too near.
+    docs/scores.md reports its errors on real populations and shows where it fails. The templates of
+    all classes must be made in the same way. A template that is made from the test instance is too
+    near.
 
     References
     ----------
@@ -137,11 +140,11 @@ class ScoreInformedExtrapolator(LawModel):
         Parameters
         ----------
         task : SourceTask
-            Made from scores, embeddings, or lists of a vector index with distances.
+            Task made from scores, embeddings, or lists of a vector index with distances.
         draws : int
-            Draws of each chain; all draws are independent.
+            Number of draws of each chain. All draws are independent.
         tune : int
-            As for `BayesianExtrapolator.fit`, if ranks are used alone.
+            As for `BayesianExtrapolator.fit`; used only if the posterior is that of the ranks.
         chains : int
             Number of chains.
         target_accept : float
@@ -158,12 +161,12 @@ class ScoreInformedExtrapolator(LawModel):
         Raises
         ------
         DataError
-            A task without scores; a negative discrepancy.
+            If the task has no scores, or `discrepancy` is negative.
 
         Warns
         -----
         DataWarning, ConvergenceWarning
-            As for `BayesianExtrapolator.fit`; or the importance weights are uncertain.
+            As for `BayesianExtrapolator.fit`. Also if the importance weights are unreliable.
         """
         source_task(task)
         discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
@@ -176,14 +179,14 @@ class ScoreInformedExtrapolator(LawModel):
         if reason:
             return self._fit_ranks(task, settings, seeds, reason)
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
-        # Instances of a class are alike, and so are those that share their competitors.
+        # Instances of a class are dependent, and so are instances that share competitors.
         weight = task.n_test * task.instance_weight / max(task.design_effect(), 1.0)
         scale, table, mode = best_scale(nearest, weight, task.n_classes, halves)
         posterior = tail_sample(table, mode, rng)
         number_of_draws = settings.chains * settings.draws
         parameters = posterior.draw(number_of_draws, rng)
         if (slope := float(parameters[:, 1].mean())) > LARGEST_SLOPE:
-            why = f"losses fall {slope:.2f} times as fast as the tails of the distances"
+            why = f"losses decrease {slope:.2f} times as fast as the tails of the distances"
             return self._fit_ranks(task, settings, seeds, why)
         tail_error = discrepancy * rng.standard_normal(number_of_draws)
         tested, place = np.unique(task.y, return_inverse=True)
@@ -219,11 +222,11 @@ class ScoreInformedExtrapolator(LawModel):
     def _fit_ranks(
         self, task: SourceTask, settings: SamplerSettings, seeds: np.random.SeedSequence, why: str
     ) -> Self:
-        """Take over the draws of the model of the ranks."""
+        """Use the draws of the model of the ranks."""
         with interrupted_whole("the fit"):
             model = BayesianExtrapolator().fit(task, random_seed=seeds, **asdict(settings))
         tree = model.idata.copy()
-        notes = [f"ranks alone, since {why}", *sampling_notes(tree, model.diagnosis_)]
+        notes = [f"only ranks are used, because {why}", *sampling_notes(tree, model.diagnosis_)]
         tree.attrs["score_notes"] = json.dumps(notes)
         parameters = tree["posterior"].to_dataset()
         return self._keep_law(task, model.law_, seeds, parameters, tree)
@@ -284,7 +287,7 @@ def _with_depths(tree: xr.DataTree, nearest: NearestClasses, scale: DistanceScal
 
 
 def _contradiction(task: SourceTask, law: MixtureLaw) -> list[str]:
-    """Note if tails foretell another accuracy on the source classes than was measured."""
+    """Note if the tails predict another accuracy on the source classes than was measured."""
     k = np.array([task.n_classes])
     lower, upper = task.accuracy_bounds(k)
     if upper[0] - lower[0] > _SMALLEST_CONFLICT:
@@ -294,7 +297,7 @@ def _contradiction(task: SourceTask, law: MixtureLaw) -> list[str]:
     if apart <= max(_CONFLICT * float(foretold.std()), _SMALLEST_CONFLICT):
         return []
     return [
-        f"ranks and scores contradict each other: accuracy on the {task.n_classes} source classes "
-        f"is {measured:.3f}, tails foretell {foretold.mean():.3f}; is the true class scored like "
-        "the wrong ones?"
+        f"ranks and scores contradict each other: the accuracy on the {task.n_classes} source "
+        f"classes is {measured:.3f}, but the tails predict {foretold.mean():.3f}. Check that true "
+        "and wrong classes are scored in the same way"
     ]

@@ -22,18 +22,18 @@ _LEVEL = 0.01
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TailReport(Shown):
-    """Instances that lost in held-out halves of the classes, beside replicates; of `tail_checks`.
+    """Losses in held-out halves of the classes compared with replicates; made by `tail_checks`.
 
     Attributes
     ----------
     table : DataFrame
-        One row for each group of instances, from shallow to deep: "p" (mean predicted chance that
-        a class is nearer than the true one), "instances" (number, those of one class and its
-        competitors counted as the design effect says), "lost" (share that lost to a class of
-        the other half), and mean and limits of this share over replicates.
+        One row for each group of instances, from shallow to deep: "p" (mean predicted probability
+        that a class is nearer than the true one), "instances" (their effective number by the design
+        effect), "lost" (share that lost to a class of the other half), and mean and limits of this
+        share over replicates.
     p_value : float
         Share of replicates whose distance from their expectation is above that of the data. It is
-        not uniform even if the model is right, since the same losses were fitted.
+        not uniform even if the model is correct, because the same losses were fitted.
     replicated : DataArray
         Share that lost in each group of each replicate, with dimensions chain, draw and group.
     """
@@ -46,7 +46,7 @@ class TailReport(Shown):
 
     @property
     def passed(self) -> bool:
-        """Whether the distance is one that replicates reach."""
+        """Whether the distance is within the range of the replicates."""
         return self.p_value > _LEVEL
 
     def _display(self) -> Display:
@@ -84,11 +84,11 @@ def tail_checks(
     Raises
     ------
     DataError
-        Not such a model, or one that uses ranks alone.
+        If `model` is not such a model, or uses only ranks.
 
     See Also
     --------
-    classex_bayes.plots.plot_tail_checks : The same in a picture.
+    classex_bayes.plots.plot_tail_checks : Plot of this check.
 
     Examples
     --------
@@ -108,7 +108,9 @@ def tail_checks(
     prob, kind = interval_settings(ci_prob, ci_kind)
     tree = model.idata
     if model.scale_ is None:
-        raise DataError("model: it uses ranks alone; check it with posterior_checks")
+        raise DataError(
+            "model: it uses only ranks, so there are no tails to check; use posterior_checks"
+        )
     table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset())
     rng = stage_rng(tree.attrs, _STAGE, random_seed)
     drawn = model.posterior_

@@ -1,4 +1,4 @@
-"""Recognition tasks drawn from known laws, with their exact accuracy at every number of classes."""
+"""Recognition tasks drawn from known laws, with exact accuracy at every number of classes."""
 
 import lazy_loader
 

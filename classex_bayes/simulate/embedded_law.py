@@ -29,7 +29,7 @@ class EmbeddingSample(NamedTuple):
 
 
 class EmbeddedLaw(KnownLaw):
-    """A population of classes in an embedding space, in which the nearest template wins."""
+    """A population of classes in an embedding space, where the nearest template wins."""
 
     def sample(
         self, n_classes: int, *, repeats: ClassCounts = 1, random_seed: RandomSeed = None
@@ -48,12 +48,12 @@ class EmbeddedLaw(KnownLaw):
         Returns
         -------
         EmbeddingSample
-            Probes in class order, gallery and y, as `SourceTask.from_embeddings` takes them.
+            Probes in class order, gallery and y, in the form of `SourceTask.from_embeddings`.
 
         Raises
         ------
         DataError
-            If `n_classes` or `repeats` is not of that form.
+            If `n_classes` or `repeats` is invalid.
 
         Examples
         --------

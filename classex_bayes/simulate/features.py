@@ -1,4 +1,4 @@
-"""Training and test features of Gaussian classes, for classifiers that have to be trained."""
+"""Training and test features of Gaussian classes, for classifiers that are trained."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
 class FeatureSample(NamedTuple):
-    """Features for classifiers that have to be trained.
+    """Training and test features for classifiers that are trained.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class FeatureSample(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianClasses:
-    r"""Gaussian classes with covariances of their own, for `qda_scores` and its siblings.
+    r"""Gaussian classes with different covariances, for `qda_scores` and similar functions.
 
     Class j has the mean :math:`\mu_j \sim N(0, I)` and the covariance
     :math:`S_j = s^2 W_j / \nu` with :math:`W_j \sim` Wishart(I, :math:`\nu`), so
@@ -46,8 +46,8 @@ class GaussianClasses:
     noise_variance : float, default 0.2
         Mean within-class variance s2 per feature; `DataError` unless positive.
     degrees : int, optional
-        Degrees of freedom nu; `DataError` unless whole and at least `dim`. The fewer, the more the
-        covariances differ; without it all are s2 I.
+        Degrees of freedom nu; `DataError` unless whole and at least `dim`. With fewer degrees the
+        covariances differ more. If None, all covariances are s2 I.
 
     References
     ----------
@@ -88,12 +88,12 @@ class GaussianClasses:
         Returns
         -------
         FeatureSample
-            In order of class.
+            Features, in order of class.
 
         Raises
         ------
         DataError
-            If one of the numbers is not of that form.
+            If one of the numbers is invalid.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Gaussian classes whose accuracy is known at every number of classes."""
+"""Gaussian classes with known accuracy at every number of classes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -57,9 +57,9 @@ class GaussianKnownCentres(_IsotropicClasses):
     """Bayes classification of Gaussian classes: their centres are known, not estimated.
 
     Class centre mu ~ N(0, I), probes ~ N(mu, s2 I). The template of a class is mu itself, so minus
-    the squared distance is the log-likelihood up to constants: no classifier does better. It is
-    `GaussianNearestNeighbor` without the noise of the templates, and `BivariateNormal` with
-    rho^2 = 1 / (1 + s2) in other units.
+    the squared distance is the log-likelihood up to constants, and no classifier is better. It is
+    `GaussianNearestNeighbor` without the noise of the templates, and `BivariateNormal` with rho^2 =
+    1 / (1 + s2) in other units.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class BivariateNormal(NearestTemplate):
     """Bayes classification of normal labels, the toy example of the paper (there dim = 1).
 
     The label of a class is Y ~ N(0, I), its instances are X ~ N(rho Y, (1 - rho^2) I), and the
-    score ``-|x - rho y|^2`` is the log-likelihood up to constants; galleries hold rho Y. From
+    score ``-|x - rho y|^2`` is the log-likelihood up to constants; galleries contain rho Y. From
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
 
     Parameters
@@ -132,17 +132,17 @@ class BivariateNormal(NearestTemplate):
         Parameters
         ----------
         labels : array-like of shape (k,) or (n_sets, k)
-            Labels, k at least 2; each row is a set of its own.
+            Labels, k at least 2. Each row is a separate set.
 
         Returns
         -------
         array of shape (n_sets,)
-            A single set counts as one row.
+            Accuracy of each set. A single set counts as one row.
 
         Raises
         ------
         DataError
-            Labels of another shape or not finite; dim other than 1.
+            If labels have another shape or are not finite, or `dim` is not 1.
 
         Notes
         -----
@@ -189,7 +189,7 @@ class BivariateNormal(NearestTemplate):
         Raises
         ------
         DataError
-            Arguments that are not finite or do not broadcast; dim other than 1.
+            If arguments are not finite or do not broadcast, or `dim` is not 1.
 
         Notes
         -----
@@ -214,7 +214,7 @@ class BivariateNormal(NearestTemplate):
     def _scalars(self, name: str, values: Any) -> FloatArray:
         """Finite numbers, each a label or an instance."""
         if self.dim != 1:
-            raise DataError(f"dim: expected 1, where labels are numbers, found {self.dim}")
+            raise DataError(f"dim: expected 1, because labels must be numbers, found {self.dim}")
         array = as_numeric(values, name).astype(float)
         wrong = np.flatnonzero(~np.isfinite(array))
         if wrong.size:

@@ -1,4 +1,4 @@
-"""Classes that come in groups: a population whose super-classes are few and fixed."""
+"""Classes in groups: a population with a few fixed super-classes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +20,11 @@ _POINTS_AT_ONCE, _N_BATCHES = 2**13, 8
 class HierarchicalNormal(EmbeddedLaw):
     r"""One-nearest-neighbour recognition among classes that belong to a few super-classes.
 
-    The population is one realisation, fixed by `population_seed`: group centres
-    g_1..g_G ~ N(0, group_variance I). A class is a group drawn uniformly and a centre
-    mu ~ N(g, class_variance I); its template and its probes are N(mu, noise_variance I). So
-    classes are drawn independently from one population, a mixture, and share its groups. A class
-    is confused mostly with others of its group.
+    The population is one realisation, fixed by `population_seed`: group centres g_1..g_G ~ N(0,
+    group_variance I). A class is a group drawn uniformly and a centre mu ~ N(g, class_variance I);
+    its template and its probes are N(mu, noise_variance I). Classes are therefore independent draws
+    from one population, a mixture, and share its groups. Most confusions are between classes of one
+    group.
 
     Given a probe x and its own template t, with :math:`\tau^2` the sum of class and noise
     variance, the favorability is exact:

@@ -1,4 +1,4 @@
-"""Laws of the favorability: their common methods, and the law given by its favorability alone."""
+"""Laws of the favorability: their common methods, and the law with a given favorability."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ class RankSample(NamedTuple):
 
 
 class KnownLaw(ABC):
-    """A population of classes in which the law of the favorability U* is known."""
+    """A population of classes with a known law of the favorability U*."""
 
     def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average generalization accuracy, AGA_k = E[U*^(k-1)].
 
         The absolute error is below 1e-8 for k up to 1e9 (for Gaussian classes: with dim up to 50,
-        noise variance 0.01 to 2, rho 0.05 to 0.999), but for `HierarchicalNormal`, whose own
-        description states it.
+        noise variance 0.01 to 2, rho 0.05 to 0.999). `HierarchicalNormal` is an exception and
+        states its error.
 
         Parameters
         ----------
@@ -53,7 +53,7 @@ class KnownLaw(ABC):
         Raises
         ------
         DataError
-            If `k` is not of that form.
+            If `k` is invalid.
 
         Examples
         --------
@@ -65,8 +65,8 @@ class KnownLaw(ABC):
     def discriminability(self, u: npt.ArrayLike) -> FloatArray:
         """Distribution function of the favorability, D(u) = P(U* <= u).
 
-        U* is the chance that a random competitor scores below the true class (for the bivariate
-        normal, one minus the favorability printed in section 3.2 of the paper).
+        U* is the probability that a random competitor scores below the true class (for the
+        bivariate normal, one minus the favorability printed in section 3.2 of the paper).
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class KnownLaw(ABC):
         Raises
         ------
         DataError
-            If `u` is not of that form.
+            If `u` is invalid.
 
         Examples
         --------
@@ -105,7 +105,7 @@ def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatAr
 
 
 class IndependentInstances(KnownLaw):
-    """Test instances, each with competitors of its own, whose U* can be drawn."""
+    """Test instances with separate competitors, whose U* can be drawn."""
 
     def sample(
         self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
@@ -117,19 +117,20 @@ class IndependentInstances(KnownLaw):
         n_classes : int
             Number of classes, at least 2.
         n_test : int, optional
-            Number of instances, at least and by default `n_classes`; classes take turns.
+            Number of instances, at least and by default `n_classes`. Instances cycle through the
+            classes.
         random_seed : int, SeedSequence or None
             The same seed gives the same ranks.
 
         Returns
         -------
         RankSample
-            Ranks, y and n_classes, as `SourceTask.from_ranks` takes them.
+            Ranks, y and n_classes, in the form of `SourceTask.from_ranks`.
 
         Raises
         ------
         DataError
-            If `n_classes` or `n_test` is not of that form.
+            If `n_classes` or `n_test` is invalid.
 
         Examples
         --------
@@ -150,7 +151,7 @@ class IndependentInstances(KnownLaw):
 
 @dataclass(frozen=True)
 class FavorabilityLaw(IndependentInstances):
-    """Test instances, each with competitors of its own, whose favorability has a chosen law.
+    """Test instances with separate competitors, whose favorability has a chosen law.
 
     Z = Phi^-1(U*) is a mixture of normals, and U* may have atoms: at 0 (instances that never
     win) and at 1 (that always do). AGA_k is the mixture of the E[Phi(mean + sd eps)^(k-1)], as

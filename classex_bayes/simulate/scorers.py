@@ -1,8 +1,8 @@
-"""Classifiers trained on features: marginal ones, which extrapolate, and others for contrast.
+"""Classifiers trained on features: marginal ones, which can be extrapolated, and others.
 
-A classifier is marginal if the score of a class depends on the training data of that class alone;
-then the scores on a subset of the classes are the same columns. The others are retrained on every
-set of classes, and the theory does not cover them.
+A classifier is marginal if the score of a class depends only on the training data of that class.
+Its scores on a subset of the classes are then the same columns. Other classifiers are retrained on
+every set of classes, and the theory does not cover them.
 """
 
 from typing import Any, Literal
@@ -33,7 +33,7 @@ def qda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     train : array-like of shape (n_train, d)
         Features of the training instances.
     train_y : array-like of int, shape (n_train,)
-        Their classes 0..k1 - 1, each at least twice.
+        Classes 0..k1 - 1 of the training instances, each at least twice.
     test : array-like of shape (n_test, d)
         Features of the test instances.
     shrinkage : float, default 0
@@ -98,8 +98,8 @@ def naive_bayes_scores(
         share. "kde": a normal kernel of width :math:`s_{jc} n^{-1/5}` (Scott's rule, the standard
         deviation divided by n - 1) on every training instance.
     class_prior : array-like of shape (k1,), optional
-        Prior :math:`\pi_j` of each class, positive; equal by default. It is taken as given, since
-        dividing by the sum over the classes that are present changes no ranking.
+        Prior :math:`\pi_j` of each class, positive; equal by default. It is not normalised, because
+        dividing by the sum over the present classes does not change the ranking.
     smoothing : float
         a, positive, of "bernoulli" and "multinomial".
 
@@ -145,8 +145,8 @@ def naive_bayes_scores(
         constant = np.ptp(members, axis=0) == 0
         if density in ("normal", "kde") and constant.any():
             raise DataError(
-                f"train: feature {np.argmax(constant)} is constant in class {j}; drop it, give "
-                "more training instances, or take another density"
+                f"train: feature {np.argmax(constant)} is constant in class {j}; drop it, pass "
+                "more training instances, or use another density"
             )
         scores[:, j] = np.log(prior[j]) + log_density(members, probes, amount)
     return scores
@@ -157,8 +157,8 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
 
     .. math:: m_j(x) = -(x - \mu_j)' S^{-1} (x - \mu_j)
 
-    with one covariance S pooled over the classes that are present, so the score of a class changes
-    with its competitors.
+    The covariance S is pooled over the classes that are present, so the score of a class depends on
+    its competitors.
 
     Parameters
     ----------
@@ -191,14 +191,14 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
 def logistic_scores(train: Any, train_y: Any, test: Any, *, penalty: float = 1.0) -> FloatArray:
     """Scores of multinomial logistic regression; not marginal.
 
-    All classes are fitted together, so the score of a class changes with its competitors.
+    All classes are fitted together, so the score of a class depends on its competitors.
 
     Parameters
     ----------
     train, train_y, test
         As in `qda_scores`; a class may have one training instance.
     penalty : float, default 1
-        Weight of half the sum of squared coefficients beside the summed log loss; positive.
+        Weight of half the sum of squared coefficients relative to the summed log loss; positive.
 
     Returns
     -------
@@ -311,7 +311,7 @@ def _root(covariance: FloatArray, shrinkage: float, whose: str) -> FloatArray:
             raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:
         raise DataError(
-            f"train: the covariance of {whose} is singular in {len(shrunk)} features; give more "
+            f"train: the covariance of {whose} is singular in {len(shrunk)} features; pass more "
             "training instances, drop constant features, or pass shrinkage= above 0"
         ) from None
     return root

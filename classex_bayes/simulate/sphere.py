@@ -68,7 +68,7 @@ class UniformSphere(_UniformCentres):
         Coordinates of the embeddings; `DataError` unless whole and at least 2.
     cap : float, default 0.01
         Share c of the sphere that a class covers; `DataError` unless in (0, 1]. At 1 the probe
-        knows nothing of its class.
+        contains no information about its class.
 
     Examples
     --------

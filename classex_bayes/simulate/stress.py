@@ -1,4 +1,4 @@
-"""Laws of the favorability for stress tests: ten shapes, two of which need a class of their own."""
+"""Laws of the favorability for stress tests, in ten shapes."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ _DUPLICATES = 1e-3
 
 @dataclass(frozen=True)
 class BetaLaw(IndependentInstances):
-    r"""Test instances whose favorability is a beta variable, scaled if it must end below 1.
+    r"""Test instances whose favorability is a beta variable, which can be scaled to end below 1.
 
     With :math:`U^* = c B`, :math:`B \sim \mathrm{Beta}(a, b)`,
 
@@ -143,7 +143,7 @@ def zoo() -> dict[str, IndependentInstances]:
 
     See Also
     --------
-    identifiable : Laws whose shape a number of classes shows.
+    identifiable : Laws whose shape is visible with a number of classes.
 
     Examples
     --------
@@ -175,10 +175,11 @@ def zoo() -> dict[str, IndependentInstances]:
 
 
 def identifiable(n_classes: int) -> tuple[str, ...]:
-    """Name the laws of the zoo whose decline continues as `n_classes` classes show it.
+    """Names of the laws of the zoo whose decline continues as `n_classes` classes show it.
 
-    A class meets its near-duplicates, a share of 0.001, only among 1,000 classes or so. Fewer do
-    not tell that law from one whose accuracy falls slowly, so intervals from them may miss.
+    Near-duplicates of a class are a share of 0.001, so a class meets one only among about 1,000
+    classes. With fewer classes this law looks like one whose accuracy decreases slowly, and
+    intervals may miss the truth.
 
     Parameters
     ----------
@@ -197,9 +198,10 @@ def identifiable(n_classes: int) -> tuple[str, ...]:
 
     Notes
     -----
-    In the strict sense no law is identified: k1 classes tell the first k1 - 1 moments of U*, and
-    laws that share these differ in accuracy on more classes. A prior bridges that gap by carrying
-    the seen shape on. An atom at 1 too cannot be told from mass within 1 / k1 of 1.
+    In the strict sense no law is identified. k1 classes determine the first k1 - 1 moments of U*,
+    and laws with the same moments differ in accuracy on more classes. A prior fills this gap by
+    continuing the observed shape. An atom at 1 cannot be distinguished from mass within 1 / k1 of
+    1.
 
     Examples
     --------

@@ -56,5 +56,5 @@ def test_without_smaller_tasks_there_are_no_points(task, prediction):
 def test_refused(task, prediction):
     with pytest.raises(DataError, match="drift: expected what measure_drift returns"):
         plot_drift(task, prediction, backend="none")
-    with pytest.raises(DataError, match="prediction: expected an Extrapolation"):
+    with pytest.raises(DataError, match="prediction: expected what predict"):
         plot_drift(measure_drift(task), task, backend="none")

@@ -53,7 +53,7 @@ def test_equal_weights_have_one_reading():
 
 def test_refusals():
     task = score_task(k1=5, class_weight=[1, 2, 0, 1, 1])
-    with pytest.raises(DataError, match="class 2 has no weight"):
+    with pytest.raises(DataError, match="class 2 has weight zero"):
         accuracy_under_priors(task, 3, normalized="within_subsets")
     ranks = SourceTask.from_ranks(task.ranks, task.y, n_classes=5, class_weight=[1, 2, 1, 1, 1])
     with pytest.raises(DataError, match="made from ranks and has no scores"):

@@ -187,7 +187,7 @@ def test_rows_of_the_table(data, expression, degree, scores):
 def test_predict_alone(data):
     X, y, X_test, y_test = data
     clf = fitted(made("OutputCodeClassifier(LinearSVC())"), X, y)
-    with pytest.raises(DataError, match=r"^clf: OutputCodeClassifier has predict alone.*1\.0 to"):
+    with pytest.raises(DataError, match=r"^clf: OutputCodeClassifier has only predict.*1\.0 to"):
         SourceTask.from_classifier(clf, X_test, y_test)
     decisions = (clf.predict(X_test)[:, None] == clf.classes_) * 1.0  # as the message says
     task = SourceTask.from_scores(decisions, y_test, classes=clf.classes_)
@@ -371,7 +371,7 @@ def test_votes_between_pairs(data):
 def test_not_marginal_is_said(data):
     X, y, X_test, y_test = data
     clf = fitted(LogisticRegression(), X, y)
-    said = "^LogisticRegression is not marginal.*trained anew.*another classifier.*measure_drift"
+    said = "^LogisticRegression is not marginal.*retrained.*another classifier.*measure_drift"
     with pytest.warns(DataWarning, match=said):
         task = SourceTask.from_classifier(clf, X_test, y_test)
     assert task.doubts == () and any(re.search(said, note) for note in notes_on([task]))
