@@ -593,7 +593,7 @@ class OpenSetExtrapolator(FittedModel):
         if chosen.min() < tails.tightest:
             notes.append(
                 "no wrong score of the pilot reaches some of these thresholds (the best one is "
-                f"{self._score(tails.tightest):.6g}): FPIR there depends on the tail "
-                f"{self._fitted_parameters['tail']!r} and not on data"
+                f"{self._score(tails.tightest):.6g}): rates of wrong scores there depend on the "
+                f"tail {self._fitted_parameters['tail']!r} and not on data"
             )
         return (*notes, *far_beyond(int(counts.max()), self._n_classes))

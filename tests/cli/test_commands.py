@@ -247,7 +247,7 @@ def test_metrics_of_embeddings_have_another_name(run, embeddings):
 BAD = {
     "no file": ("extrapolate missing.npz --k 500", "missing.npz: there is no such file"),
     "wrong ending": ("extrapolate task.txt --k 500", "task.txt: expected a file ending"),
-    "no labels": ("compare task.npy --k 500", "task.npy: scores in .npy need"),
+    "no labels": ("compare task.npy --k 500", "task.npy: found scores in .npy without labels"),
     "words for k": ("extrapolate pilot.npz --k many", "--k: expected whole numbers"),
     "fractional k": ("extrapolate pilot.npz --k 10.5", "--k: expected whole numbers"),
     "k of one": ("extrapolate pilot.npz --k 1", "--k: expected numbers in 2.."),

@@ -54,7 +54,7 @@ BAD = {
     "both": (["--fpir", "0.1", "--threshold", "1"], "expected one of them, found both"),
     "share": (["--fpir", "3"], "--fpir: expected a number"),
     "outside": (["--threshold", "99"], "threshold: found 99, expected a number between"),
-    "unreachable": (["--fpir", "1e-300"], "fpir: 1e-300 is promised by no threshold with 500"),
+    "unreachable": (["--fpir", "1e-300"], "fpir: 1e-300: no threshold reaches it with 500"),
 }
 
 

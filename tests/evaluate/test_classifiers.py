@@ -70,7 +70,7 @@ def test_difference_is_a_summary(compared):
     table = found.summary(0.9, "eti")
     assert table.columns.tolist() == ["mean", "sd", "eti90_lb", "eti90_ub", "prob_above"]
     assert table["mean"].between(table["eti90_lb"], table["eti90_ub"]).all()
-    assert "d10 less that of d6" in repr(found) and "<table" in found._repr_html_()
+    assert "d10 minus that of d6" in repr(found) and "<table" in found._repr_html_()
     for margin in ("x", True, 2):
         with pytest.raises(DataError, match="margin"):
             found.prob_above(margin)

@@ -126,7 +126,7 @@ def test_bad_groups(cameras):
         (with_none, "the label at row 7 is missing"),
         (with_nan, "the label at row 3 is missing"),
         (np.full(180, "a"), "at least two groups, found only 'a'"),
-        (["a", np.nan] * 90, "the label at row 1 is missing"),
+        (["a", np.nan] * 90, "found no label at row 1"),
         (["overall", "b"] * 90, "'overall' is the name of the mix"),
         (camera[:, None], r"one label per instance, found shape \(180, 1\)"),
         ("camera", "expected one label per instance"),

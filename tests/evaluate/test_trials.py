@@ -198,7 +198,7 @@ def test_refused(tmp_path):
         run_trials([ClassExReg(), ClassExReg(n_resamples=2)], draw, [2.0], K, n_simulations=1)
     with pytest.raises(DataError, match="n_jobs"):
         run(n_jobs=0)
-    with pytest.raises(DataError, match=r"store: .*pickled"):
+    with pytest.raises(DataError, match=r"store: .*picklable"):
         run_trials(ESTIMATORS, lambda *a: draw(*a), [2.0], K, n_simulations=1, store=tmp_path / "x")
     with pytest.raises(DataError, match="n_simulations"):
         run(n_simulations=0)

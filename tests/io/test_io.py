@@ -138,8 +138,8 @@ BAD_CSV = {
     "no rows": ("y,ant,bee,cat\n", "scores: .*at least one row"),
     "no scores": ("y\nant\nbee\n", "scores: .*at least one row and one column"),
     "two classes": ("y,ant,bee\nant,1,0\nbee,0,1\n", "scores: found 2 classes"),
-    "no labels": ("ant,bee,cat\n1,0,0\n", "expected a column y beside the scores"),
-    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "separated by ';'; expected commas, and points"),
+    "no labels": ("ant,bee,cat\n1,0,0\n", "expected a column y and columns of scores"),
+    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "separated by ';', expected commas, and points"),
     "decimal commas": ("y;ant;bee;cat\nant;1,5;0,2;0,1\n", "separated by ';'; expected commas"),
     "tabs": ("y\tant\tbee\tcat\nant\t1\t0\t0\n", r"separated by '\\t'; expected commas"),
     "quoted commas": ('y,ant,bee,cat\nant,"1,5",0,0\n', "found '1,5' in column 'ant', row 0"),
@@ -158,7 +158,7 @@ BAD_CSV = {
     "long row": (f"y,ant,bee,cat\n{ROWS}ant,1,0,0,5\n", "not a readable"),
     "long rows": (
         "y,ant,bee,cat\nant,1,0,0,5\nbee,0,1,0,5\n",
-        "rows have more entries than the header",
+        "found rows with more entries than the header",
     ),
     "infinite": ("y,ant,bee,cat\nant,inf,0,0\nbee,0,1,0\ncat,0,0,1\n", "scores: .*inf at row 0"),
     "unknown label": (f"y,ant,bee,cat\n{ROWS}dog,0,0,1\n", "y: label 'dog' at row 3"),
@@ -191,7 +191,7 @@ BAD_NPZ = {
     "probes without gallery": ({"probes": PROBES, "y": Y}, r"found probes \(8, 3\), y \(8,\); exp"),
     "losses": (
         {"losses": [0, 1, 0], "y": [0, 1, 2]},
-        "found losses, expected ranks: .*losses [+] 1",
+        "found losses, expected ranks .*losses [+] 1",
     ),
     "ranks without size": (RANKS, "expected .*ranks, y, n_classes"),
     "two sizes": ({**RANKS, "n_classes": [3, 4]}, "n_classes"),
@@ -300,10 +300,12 @@ def test_places(tmp_path):
         DataError, match=r"expected a file ending in .npz, .npy, .csv, .parquet, .h5"
     ):
         read_task(tmp_path / "task.mat")
-    with pytest.raises(DataError, match="need the labels in a second file"):
+    with pytest.raises(DataError, match="without labels; pass a file of labels"):
         read_task(scores)
     np.savez(tmp_path / "both.npz", scores=SCORES, y=Y)
-    with pytest.raises(DataError, match=r"labels in a file of their own belong to scores in .npy"):
+    with pytest.raises(
+        DataError, match=r"found a separate file of labels, which is expected only for .npy"
+    ):
         read_task(tmp_path / "both.npz", scores)
     with pytest.raises(DataError, match=r"labels.npy: not a readable"):
         read_task(scores, tmp_path / "labels.npy")
@@ -356,7 +358,7 @@ def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
 
 def test_a_table_of_ranks_is_told_where_ranks_go(tmp_path):
     (tmp_path / "ranks.csv").write_text("rank,y\n1,0\n3,1\n2,2\n")
-    with pytest.raises(DataError, match=r"'rank' alone beside y.*ranks go into an \.npz file"):
+    with pytest.raises(DataError, match=r"'rank' besides y.*write ranks to an \.npz file"):
         read_task(tmp_path / "ranks.csv")
 
 

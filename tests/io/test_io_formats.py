@@ -345,7 +345,7 @@ def test_each_file_is_told_what_it_lacks(tmp_path):
 
 def test_what_makes_no_test(tmp_path):
     curves = [write_npz(tmp_path / name, CURVE | SIZES) for name in "ab"]
-    with pytest.raises(DataError, match="an accuracy curve is one file, found 2"):
+    with pytest.raises(DataError, match="found 2 files, expected one file for an accuracy curve"):
         read_task(curves)
     one = shards(tmp_path, {})[0]
     for paths, message in (
@@ -359,7 +359,7 @@ def test_what_makes_no_test(tmp_path):
     np.save(tmp_path / "a.npy", SCORES)
     with pytest.raises(DataError, match="labels: found 1 files for 2 of scores"):
         read_task([tmp_path / "a.npy", one], tmp_path / "a.npy")
-    with pytest.raises(DataError, match="has names of the classes; leave classes out"):
+    with pytest.raises(DataError, match="in the file and in classes; leave classes out"):
         read_task(one, classes=NAMES)
 
 
@@ -442,7 +442,7 @@ def test_references_in_hdf5(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["scores"] = SCORES
         file.create_dataset("y", data=[file["scores"].ref] * 8, dtype=h5py.ref_dtype)
-    with pytest.raises(DataError, match="holds objects"):
+    with pytest.raises(DataError, match="contains objects"):
         read_task(tmp_path / "a.h5")
 
 
@@ -486,7 +486,7 @@ def test_archives_larger_than_memory(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, scores=np.zeros((9, 4)), y=np.arange(9))
     monkeypatch.setattr("classex_bayes.io.arrays._memory", lambda: 300.0)
-    with pytest.raises(DataError, match=r"unpacks to .* expected scores of such a size in .npy"):
+    with pytest.raises(DataError, match=r"unpacks to .* write scores of this size to .npy"):
         read_task(path)
 
 

@@ -188,9 +188,9 @@ def test_where_scores_say_too_little_ranks_answer(make, why):
         ranks = cb.BayesianExtrapolator().fit(task, **RANKS)
     assert_array_equal(draws(found, k), draws(ranks, k))
     notes = found.predict(k).notes
-    assert any(note.startswith("ranks alone, since") and why in note for note in notes)
+    assert any(note.startswith("only ranks are used, because") and why in note for note in notes)
     assert found.scale_ is None and np.isnan(found.pareto_k_) and "ranks alone" in repr(found)
-    with pytest.raises(DataError, match="ranks alone; check it with posterior_checks"):
+    with pytest.raises(DataError, match="only ranks, .*use posterior_checks"):
         tail_checks(found)
 
 

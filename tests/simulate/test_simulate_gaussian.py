@@ -135,7 +135,9 @@ def test_bad_favorability():
     with pytest.raises(DataError, match=r"x, y: shapes \(2,\) and \(3,\)"):
         BivariateNormal().favorability([1.0, 2.0], [1.0, 2.0, 3.0])
     for call in (lambda law: law.favorability(1, 1), lambda law: law.generalization_accuracy([1])):
-        with pytest.raises(DataError, match="dim: expected 1, where labels are numbers, found 2"):
+        with pytest.raises(
+            DataError, match="dim: expected 1, because labels must be numbers, found 2"
+        ):
             call(BivariateNormal(dim=2))
 
 

@@ -150,7 +150,9 @@ def test_files_tell_the_design(small, small_task, tmp_path):
     np.savez(tmp_path / "whole.npz", scores=scores, y=y, **arguments)
     task = cb.read_task(tmp_path / "whole.npz", sibling_share=0.5)
     assert (task.accuracy(K) > small_task.accuracy(K)).all()
-    with pytest.raises(cb.DataError, match=r"inclusion: found it in .*design\.csv too"):
+    with pytest.raises(
+        cb.DataError, match=r"inclusion: found it as an argument and in .*design\.csv"
+    ):
         cb.read_task(
             tmp_path / "task.npz", design=tmp_path / "design.csv", inclusion=arguments["inclusion"]
         )
