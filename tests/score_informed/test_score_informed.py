@@ -190,7 +190,7 @@ def test_where_scores_say_too_little_ranks_answer(make, why):
     notes = found.predict(k).notes
     assert any(note.startswith("only ranks are used, because") and why in note for note in notes)
     assert found.scale_ is None and np.isnan(found.pareto_k_) and "ranks alone" in repr(found)
-    with pytest.raises(DataError, match="only ranks, .*use posterior_checks"):
+    with pytest.raises(DataError, match=r"only ranks, .*use posterior_checks"):
         tail_checks(found)
 
 
