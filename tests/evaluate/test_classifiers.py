@@ -199,7 +199,7 @@ def test_bad_arguments(compared):
         (((list(tasks.values())), 50), "tasks: expected a mapping from names"),
         (({"d10": tasks["d10"]}, 50), "at least two classifiers, found 1"),
         (({"a": tasks["d10"], "b": 3}, 50), "expected a SourceTask, found int"),
-        (({1: tasks["d10"], "1": tasks["d6"]}, 50), "names must differ as text"),
+        (({1: tasks["d10"], "1": tasks["d6"]}, 50), "expected names that differ as text"),
         ((tasks, 1), "k: expected numbers in 2"),
     ):
         with pytest.raises(DataError, match=message):

@@ -123,8 +123,8 @@ def test_bad_groups(cameras):
     rare = np.where(task.y < 2, "rare", "usual")
     for groups, message in (
         (camera[:-1], "groups: found 179 labels for 180 instances"),
-        (with_none, "the label at row 7 is missing"),
-        (with_nan, "the label at row 3 is missing"),
+        (with_none, "found no label at row 7"),
+        (with_nan, "found no label at row 3"),
         (np.full(180, "a"), "at least two groups, found only 'a'"),
         (["a", np.nan] * 90, "found no label at row 1"),
         (["overall", "b"] * 90, "'overall' is the name of the mix"),

@@ -254,7 +254,7 @@ def test_populations_that_are_too_small_are_told():
     within = plan(None, 1000, n_pilots=1, **design)
     beyond = plan(None, 1_000_000, n_pilots=1, **design)
     assert len(within.notes) == 1
-    assert beyond.notes[1].startswith("the accuracy at 1,000,000 is extrapolated")
+    assert beyond.notes[1].startswith("the accuracy at 1,000,000 is an extrapolation")
     assert beyond.notes[1].endswith("1 of 1")
     assert beyond.accuracy[0] < within.accuracy[0]
 
@@ -360,7 +360,7 @@ def test_two_classifiers_are_told_apart():
     assert found.table["power"][0] == pytest.approx(expected, abs=0.12)
     assert found.table["width"][0] == pytest.approx(2 * norm.ppf(0.95) * sd, rel=0.1)
     assert found.accuracy == pytest.approx((better - worse, 0))
-    assert "the difference is assumed to be" in repr(found)
+    assert "the difference is assumed to" in repr(found)
     assert "correlation 0.25, a typical one" in found.notes[-1]
 
 

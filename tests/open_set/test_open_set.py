@@ -405,7 +405,7 @@ def test_the_model_tells_what_it_is(pilot, model):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "threshold: found none; found neither threshold nor: give one, or fpir="),
+        ({}, "threshold: found neither threshold nor fpir"),
         ({"threshold": 0.5, "fpir": 0.1}, "threshold: found threshold and fpir: 0.1"),
         (
             {"threshold": -1},
@@ -449,8 +449,14 @@ def test_bad_parameters(pilot, settings, message):
         (np.full((30, 120), np.nan), "nonmated: found nan at row 0"),
         (np.ones((3, 120)), "nonmated: found 3 probes, expected at least 20"),
         (-np.ones((30, 120)), "nonmated: found -1, better than a perfect score"),
-        (np.ones((30, 120)), "nonmated: the 4 best classes of 100% of the probes have one score"),
-        (np.zeros((30, 120)), "nonmated: the 4 best classes of 100% of the probes have one score"),
+        (
+            np.ones((30, 120)),
+            "nonmated: the 4 best classes of 100% of the probes have the same score",
+        ),
+        (
+            np.zeros((30, 120)),
+            "nonmated: the 4 best classes of 100% of the probes have the same score",
+        ),
     ],
 )
 def test_bad_nonmated_scores(pilot, scores, message):

@@ -33,7 +33,7 @@ def means(task, k=K):
 
 
 def note_of(model):
-    return next(note for note in model.predict(K).notes if note.startswith("ranks alone"))
+    return next(note for note in model.predict(K).notes if note.startswith("only ranks"))
 
 
 def search(matrix, y, length, **options):
