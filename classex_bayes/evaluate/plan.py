@@ -473,8 +473,8 @@ def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:
     ]
     if smaller:
         notes.append(
-            f"the accuracy at {k:,} is an extrapolation for the {smaller} of {len(different)} "
-            "populations that have fewer classes"
+            f"the accuracy at {k:,} is an extrapolation in populations with fewer classes: "
+            f"{smaller} of {len(different)}"
         )
     return tuple(notes)
 

@@ -127,7 +127,7 @@ def test_bad_groups(cameras):
         (with_nan, "found no label at row 3"),
         (np.full(180, "a"), "at least two groups, found only 'a'"),
         (["a", np.nan] * 90, "found no label at row 1"),
-        (["overall", "b"] * 90, "'overall' is the name of the mix"),
+        (["overall", "b"] * 90, "'overall', which is the name of the mix"),
         (camera[:, None], r"one label per instance, found shape \(180, 1\)"),
         ("camera", "expected one label per instance"),
         (rare, "'rare' has instances of 2 of the 60 classes, expected at least 3"),
