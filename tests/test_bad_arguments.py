@@ -31,7 +31,10 @@ CASES = {
         lambda: cb.check_marginality(TASK, smaller_tasks=2.5),
         "smaller_tasks: .*2.5",
     ),
-    "one level": (lambda: cb.backtest(FEW, TASK, 3, levels=np.array(0.5)), "levels: expected sev"),
+    "one level": (
+        lambda: cb.backtest(FEW, TASK, 3, levels=np.array(0.5)),
+        "levels: expected a seq",
+    ),
     "no path": (lambda: cb.backtest(FEW, TASK, 3, store="a\0"), "store: expected a path"),
     "no files": (lambda: cb.read_task(np.array(3.0)), "paths: "),
     "no tasks": (lambda: cb.check_marginality(TASK, np.array(3.0)), "smaller_tasks: expected"),

@@ -224,7 +224,7 @@ def test_a_bare_curve(fitted_curve, tmp_path):
     page = Page(path.read_text(encoding="utf-8"))
     assert "KDE(ucv) is left out: task: " in page.visible_text
     assert (
-        "accuracy curve without ranks" in page.visible_text and "normal likelihood" in page.ids["paragraph"]
+        "curve without ranks" in page.visible_text and "normal likelihood" in page.ids["paragraph"]
     )
 
 
