@@ -66,6 +66,8 @@ def test_workflows_run_blocks_of_pages():
     blocks = re.findall(r'\.ci/block "?([\w ]+)"?', "\n".join([*commands, read(".ci/run")]))
     marks = re.findall(r"^<!-- ci: (.+) -->$", read("README.md") + read("CONTRIBUTING.md"), re.M)
     assert sorted(marks) == sorted(set(blocks))
+    # The package is imported within blocks alone, which install it first.
+    assert not re.search(r"import classex_bayes|from classex_bayes", "\n".join(commands))
 
 
 @in_a_clone
