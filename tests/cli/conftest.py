@@ -1,6 +1,7 @@
 """The command line, run in the process of the tests."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -56,6 +57,15 @@ def closed():
 
     yield
     plt.close("all")
+
+
+@pytest.fixture(autouse=True)
+def log_of_other_tests():
+    """A run with --quiet leaves its level of the log; a process of its own would end with it."""
+    log = logging.getLogger("classex_bayes")
+    level = log.level
+    yield
+    log.setLevel(level)
 
 
 @pytest.fixture

@@ -104,8 +104,9 @@ def test_table(run, scores, tmp_path):
         assert re.search(row, out)
     assert "SourceTask: 200 classes, 400 test instances" in err
     # The level asked for, everywhere.
-    lower, upper = posterior.classes_until(0.5).interval(0.7)
-    assert f"70% credible interval: {lower:,.0f} to {upper:,.0f}" in out
+    limits = (float(f"{limit:.3g}") for limit in posterior.classes_until(0.5).interval(0.7))
+    lower, upper = (f"{limit:,.0f}" for limit in limits)
+    assert f"70% credible interval: {lower} to {upper}" in out
 
 
 def test_compare(run, embeddings, pilot, tmp_path, strict):
