@@ -1,5 +1,8 @@
 """EncodingModel: responses predicted from stimuli, and the identification task they define."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import blake2b
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,11 +17,12 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.identification.decoding import identification_task
 from classex_bayes.identification.noise import shrinkage_intensity, shrunk_covariance
 from classex_bayes.identification.regression import elastic_net, ridge, stimulus_folds
 from classex_bayes.task.class_labels import Untested, encode_labels
+from classex_bayes.task.foreign_columns import ScoreDoubts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -74,7 +78,8 @@ class EncodingModel(Parameters):
     Notes
     -----
     The score of a stimulus depends on its own features alone, so the decoder is marginal. Test
-    stimuli have to be new: those of the training set would be identified too well.
+    stimuli have to be new, because stimuli of the training set are identified too well. `task`
+    warns of them.
 
     The thesis takes the residuals of the training fit. A flexible fit makes them too small,
     and unequally so across responses; out-of-fold residuals hold the noise of a new response and
@@ -128,7 +133,7 @@ class EncodingModel(Parameters):
             Measured responses.
         y : array-like of int, shape (n,), optional
             Row of `stimuli` that evoked each response, for repeated presentations. By default
-            response i belongs to stimulus i.
+            response i belongs to stimulus i. Equal rows are presentations of one stimulus, too.
 
         Returns
         -------
@@ -174,6 +179,7 @@ class EncodingModel(Parameters):
         self.covariance_, self.shrinkage_ = covariance, shrinkage
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         self.alpha_, self.l1_ratio_ = fit.alpha, fit.l1_ratio
+        self._trained = frozenset(_digests(features[np.unique(shown)]))
         return self
 
     def predict(self, stimuli: Any) -> FloatArray:
@@ -223,7 +229,8 @@ class EncodingModel(Parameters):
         stimuli : array-like of shape (n_stimuli, p)
             Features of the test stimuli, each stimulus once and none of them in training.
         responses : array-like of shape (n, q)
-            Measured responses.
+            Measured responses. For repeated presentations pass `y`, the row of the stimulus of each
+            response.
         y, classes, ties, class_weight, untested, random_seed
             As in `classex_bayes.identification.identification_task`.
 
@@ -235,18 +242,26 @@ class EncodingModel(Parameters):
         Raises
         ------
         DataError
-            Arguments of another form, or with other numbers of columns than `fit` was given.
+            Arguments of another form, or with other numbers of columns than `fit` was given; a
+            stimulus that is given twice.
         NotFittedError
             `fit` was not called.
+
+        Warns
+        -----
+        DataWarning
+            Stimuli of the training set. The warning is also a note of every prediction.
         """
         predictions = self.predict(stimuli)
+        digests = list(_digests(finite_matrix(stimuli, "stimuli")))
+        _refuse_repeats(digests)
         measured = finite_matrix(responses, "responses")
         if measured.shape[1] != predictions.shape[1]:
             raise DataError(
                 f"responses: found {measured.shape[1]} columns, expected the "
                 f"{predictions.shape[1]} that fit was given"
             )
-        return identification_task(
+        task = identification_task(
             measured,
             predictions,
             self.covariance_,
@@ -257,6 +272,41 @@ class EncodingModel(Parameters):
             untested=untested,
             random_seed=random_seed,
         )
+        n_known = sum(digest in self._trained for digest in digests)
+        if n_known == 0:
+            return task
+        doubt = (
+            f"{n_known} of {len(digests)} stimuli were in the training set, so the accuracy is too "
+            "high; use stimuli that the model was not fitted to"
+        )
+        warn(doubt, DataWarning)
+        return _doubted(task, doubt)
+
+
+def _digests(features: FloatArray) -> Iterator[bytes]:
+    """Fingerprints of rows; equal rows have equal ones."""
+    for row in features + 0.0:  # no negative zeros
+        yield blake2b(row.tobytes(), digest_size=16).digest()
+
+
+def _refuse_repeats(digests: list[bytes]) -> None:
+    """Raise if two stimuli are equal: each would take the place of the other at random."""
+    first: dict[bytes, int] = {}
+    for row, digest in enumerate(digests):
+        if first.setdefault(digest, row) != row:
+            raise DataError(
+                f"stimuli: found the same features at rows {first[digest]} and {row}, expected "
+                "different stimuli; give each stimulus once and y=, the row of the stimulus of "
+                "each response"
+            )
+
+
+def _doubted(task: SourceTask, doubt: str) -> SourceTask:
+    """The task with a doubt more; one whose ranks are unknown stays as it is."""
+    if not task.has_ranks:
+        return task
+    doubts = task.evidence.score_doubts.with_classifiers([ScoreDoubts(classifier=(doubt,))])
+    return SourceTask(replace(task.evidence, score_doubts=doubts), task.kind, task.classes)
 
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:

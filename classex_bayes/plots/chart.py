@@ -1,6 +1,7 @@
 """Charts: named series with their looks and labels, drawn on any of the plotting libraries."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -22,6 +23,10 @@ TEXTS = "title", "xlabel", "ylabel", "legend"
 CURVES = "ci_band", "mean", "observed"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
 N_CLASSES = "number of classes $k$"  # label of the axis
+_STYLES = (
+    "points have size, marker, color and alpha; lines have width, linestyle, color and alpha; bands "
+    "have color and alpha; titles and labels have text, size and color"
+)
 _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
 _BAND = 0.2
@@ -275,7 +280,7 @@ class Chart:
         Raises
         ------
         DataError
-            A visual that the plot has not, a collection without its panels, a wrong number of axes,
+            A visual that the plot has not, or a style that it cannot have; a collection without its panels, a wrong number of axes,
             a figure's argument that does not exist or is given beside axes.
         """
         styles = visual_styles(visuals, self.visuals)
@@ -294,14 +299,16 @@ class Chart:
             shown = mark.smoothed() if library.smooth else mark
             if mark.series in dodge:
                 shown = replace(shown, x=shown.x * dodge[mark.series])
-            artist = _draw(collection, library, shown, looks[mark.series], style)
+            with _styled(mark.visual, style):
+                artist = _draw(collection, library, shown, looks[mark.series], style)
             if mark.panel == self._panels[0]:
                 drawn[mark.series].append(artist)
         self._label_axes(collection, library, styles)
         entries = {series: marks for series, marks in drawn.items() if marks}
         plots = [collection.get_target(panel, {}) for panel in self._panels]
         if entries and (style := styles["legend"]) is not None:
-            library.legend(plots, entries, style, frame)
+            with _styled("legend", style):
+                library.legend(plots, entries, style, frame)
         else:
             library.no_legend(plots)
         return collection
@@ -347,15 +354,18 @@ class Chart:
                 )
             if (style := styles["xlabel"]) is not None:
                 text = {"text": library.math(self.x_label), **style}
-                collection.map(visuals.labelled_x, "xlabel", **shown, **text)
+                with _styled("xlabel", style):
+                    collection.map(visuals.labelled_x, "xlabel", **shown, **text)
             if (style := styles["ylabel"]) is not None:
                 text = {"text": library.math(label), **style}
-                collection.map(visuals.labelled_y, "ylabel", **shown, **text)
+                with _styled("ylabel", style):
+                    collection.map(visuals.labelled_y, "ylabel", **shown, **text)
         first = self._panels[0]
         if (style := styles["title"]) is not None:
             target = collection.get_target(first, {})
             text = {**library.title(self.title, target), **style}
-            collection.map(visuals.labelled_title, "title", data=data[first], **text)
+            with _styled("title", style):
+                collection.map(visuals.labelled_title, "title", data=data[first], **text)
         for panel in self._panels:
             marks = [mark for mark in self.marks if mark.panel == panel]
             target = collection.get_target(panel, {})
@@ -378,6 +388,19 @@ def visual_styles(given: Any, names: Sequence[str]) -> dict[str, Mapping[str, An
     return styles
 
 
+@contextmanager
+def _styled(name: str, style: Mapping[str, Any]) -> Iterator[None]:
+    """Say which visual has a style that the plotting library refuses."""
+    try:
+        yield
+    except (AttributeError, TypeError, ValueError) as error:
+        if not style:
+            raise
+        raise DataError(
+            f"visuals: {name!r} cannot be drawn with {dict(style)!r} ({error}); {_STYLES}"
+        ) from error
+
+
 def _ends(values: Iterable[NumberArray]) -> tuple[float, float]:
     """Smallest and largest of the numbers of some arrays."""
     together = np.concatenate([np.ravel(array) for array in values])
@@ -397,6 +420,8 @@ def _draw(
     if mark.kind == "line":
         visual, style = visuals.line_xy, {**color, "linestyle": looks["linestyle"], **library.line}
     elif mark.kind == "points":
+        if "s" in given:  # matplotlib's name, which ArviZ would pass over
+            raise TypeError("points have no s")
         visual, style = visuals.scatter_xy, {**color, "marker": looks["marker"], **library.point}
     else:
         axes = ["x", "y_bottom", "y_top"]

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 from arviz_plots import PlotCollection
 
 from classex_bayes.evaluate.classifiers import ClassifierComparison
+from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import (
     N_CLASSES,
     Chart,
@@ -50,7 +52,8 @@ def plot_classifiers(
         "prob_best", "title", "xlabel", "ylabel" or "legend".
     plot_collection, ax, backend : optional
         A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
+        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`. `ax` has the axes
+        of both panels; `plot_accuracy` draws the predictions in one.
     **pc_kwargs
         `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
 
@@ -62,9 +65,15 @@ def plot_classifiers(
     Raises
     ------
     DataError
-        No comparison of classifiers.
+        No comparison of classifiers, or axes of a single panel.
     """
     require_type(result, ClassifierComparison, "result")
+    if ax is not None and np.size(np.asarray(ax, dtype=object)) == 1:
+        raise DataError(
+            "ax: found one panel, expected axes of two: accuracy, and the probability of being "
+            "best; cb.plot_accuracy(list(result.predictions.values()), ax=ax) draws the accuracy "
+            "alone"
+        )
     prob, kind = interval_settings(ci_prob, ci_kind)
     labels = {
         name: series_label(name, prediction, prob, kind)

@@ -7,9 +7,10 @@ import pytest
 from sklearn.base import clone
 
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.exceptions import DataError, NotFittedError
+from classex_bayes.exceptions import DataError, DataWarning, NotFittedError
 from classex_bayes.identification import EncodingModel, identification_task
 from classex_bayes.simulate import GaussianKnownCentres
+from classex_bayes.task.doubts import notes_on
 
 
 class Experiment:
@@ -126,6 +127,36 @@ def test_repeated_presentations():
     names = [f"s{i}" for i in range(10)]
     named = encoding.task(*test, np.repeat(names, 2), classes=names)
     assert named.classes == names and named.ranks.tolist() == task.ranks.tolist()
+
+
+def test_a_stimulus_is_given_once():
+    # Written out, each presentation would be a class that ties with its copies.
+    world = Experiment(seed=8)
+    encoding = EncodingModel(random_seed=1).fit(*world.draw(60))
+    stimuli, responses = world.draw(20, repeats=2)
+    y = np.repeat(np.arange(20), 2)
+    assert encoding.task(stimuli, responses, y).n_classes == 20
+    with pytest.raises(DataError, match="stimuli: found the same features at rows 0 and 1,.* y="):
+        encoding.task(stimuli[y], responses)
+    zeros = np.zeros((2, world.p))
+    zeros[1] = -0.0
+    with pytest.raises(DataError, match="at rows 20 and 21"):
+        encoding.task(np.vstack([stimuli, zeros]), responses[:22])
+
+
+def test_stimuli_of_the_training_set_are_doubted():
+    world = Experiment(seed=9)
+    stimuli, responses = world.draw(60)
+    y = np.arange(40)  # the last 20 stimuli were never shown
+    encoding = EncodingModel(random_seed=1).fit(stimuli, responses[:40], y)
+    assert encoding.task(stimuli[40:], responses[40:]).doubts == ()
+    with pytest.warns(DataWarning, match="3 of 23 stimuli were in the training set") as told:
+        task = encoding.task(stimuli[37:], responses[37:])
+    assert [str(one.message) for one in told] == list(task.doubts)
+    assert set(task.doubts) <= set(notes_on([task]))
+    encoding.coef_ = np.zeros_like(encoding.coef_)  # every stimulus ties with every other
+    with pytest.warns(DataWarning, match="were in the training set"):
+        assert not encoding.task(stimuli[37:], responses[37:], ties="unknown").has_ranks
 
 
 def test_no_response_left_out_of_its_own_prediction():

@@ -301,6 +301,41 @@ def test_styles_go_to_what_is_drawn(inputs):
     assert axes.get_viz("plot").get_title() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("visual", "style", "reason"),
+    [
+        ("observed", {"ms": 2}, "ms"),
+        ("observed", {"s": 2}, "points have no s"),
+        ("mean", {"bogus": 3}, "bogus"),
+        ("ci_band", {"color": "no such colour"}, "no such colour"),
+        ("xlabel", {"label": "a"}, "label"),
+        ("title", {"colour": "red"}, "colour"),
+        ("legend", {"place": "best"}, "place"),
+    ],
+)
+def test_wrong_styles_are_named(inputs, visual, style, reason):
+    wanted = f"visuals: '{visual}' cannot be drawn with .*{reason}.*points have size, marker"
+    with pytest.raises(DataError, match=wanted):
+        cb.plot_accuracy(
+            inputs["prediction"], inputs["task"], visuals={visual: style}, backend="matplotlib"
+        )
+
+
+@pytest.mark.parametrize("backend", DRAWN)
+def test_styles_of_every_library(inputs, backend):
+    style = {
+        "observed": {"size": 5, "alpha": 0.5, "color": "red"},
+        "mean": {"width": 3, "alpha": 0.5, "color": "red"},
+        "ci_band": {"alpha": 0.1, "color": "red"},
+        "xlabel": {"text": "pictures", "size": "10pt" if backend == "bokeh" else 10},
+    }
+    drawn = cb.plot_accuracy(inputs["prediction"], inputs["task"], visuals=style, backend=backend)
+    if backend == "matplotlib":
+        axes = drawn.get_viz("plot")
+        assert axes.lines[0].get_linewidth() == 3 and axes.get_xlabel() == "pictures"
+        assert axes.collections[-1].get_sizes().tolist() == [5]
+
+
 @pytest.mark.parametrize("backend", DRAWN)
 def test_a_plot_in_another(inputs, backend):
     first = cb.plot_accuracy(inputs["prediction"], **WORDS, backend=backend)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.exceptions import DataError
+from classex_bayes.plots.accuracy_plot import plot_accuracy
 from classex_bayes.plots.classifiers_plot import plot_classifiers
 from classex_bayes.plots.groups_plot import plot_groups
 from classex_bayes.results import Extrapolation
@@ -45,6 +46,21 @@ def test_classifiers_in_two_panels(predictions, tmp_path):
     bands_and_dots = len(axes[0].collections)
     assert bands_and_dots == 4 and len(axes[0].lines) == len(axes[1].lines) == 2
     plot.savefig(tmp_path / "classifiers.png")
+
+
+def test_classifiers_in_one_panel_in_colours_of_the_user(predictions):
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    found, (_, axes) = ClassifierComparison(predictions, None, True), plt.subplots()
+    with pytest.raises(DataError, match=r"ax: found one panel.* cb.plot_accuracy\(list\(result"):
+        plot_classifiers(found, ax=axes)
+    colors = ["#b2182b", "#2166ac"]
+    with mpl.rc_context({"axes.prop_cycle": mpl.cycler(color=colors)}):
+        plot_accuracy(list(found.predictions.values()), ax=axes)
+    assert [line.get_color() for line in axes.lines] == colors
+    names = [text.get_text().split(",")[0] for text in axes.get_legend().get_texts()]
+    assert names == ["near", "far"]
 
 
 def test_groups(predictions):
