@@ -24,6 +24,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
+from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
     WITH_RANKS,
@@ -132,7 +133,9 @@ class ClassifierComparison(Tabulated):
         first, second : str
             Names of two classifiers.
         between : tuple of int, optional
-            Range of k that is searched; from k1 to 10^12 by default.
+            Range of k that is searched. By default it begins at k1 and ends at 100 k1, beyond which
+            a crossing depends on the tails of the model more than on the data, or at the largest k
+            of the comparison if that is larger.
 
         Returns
         -------
@@ -144,7 +147,10 @@ class ClassifierComparison(Tabulated):
             Unknown names, one name twice, or a range that is not two increasing numbers of classes.
         """
         self._check_pair(first, second)
-        limits = search_range((self._largest_pilot, LARGEST_K) if between is None else between)
+        if between is None:
+            far = max(FARTHEST_FACTOR * self._largest_pilot, int(self.k.max()))
+            between = self._largest_pilot, min(far, LARGEST_K)
+        limits = search_range(between)
         grid = search_grid(*limits)
         curves = self.posterior.expected(grid)
         crossings = first_crossing(curves[first] - curves[second], grid)
@@ -168,7 +174,15 @@ class ClassifierComparison(Tabulated):
         how = "the same instances" if self.paired else "instances of their own"
         sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
         classes = " or ".join(map(str, sizes))
-        return f"{len(self.classifiers)} classifiers, tested on {how} of {classes} classes"
+        text = f"{len(self.classifiers)} classifiers, tested on {how} of {classes} classes"
+        if not self.paired:
+            return text
+        correlation = self.posterior.correlation.to_numpy()
+        between = np.unique(correlation[np.triu_indices(len(correlation), 1)].round(2))
+        several = (
+            f"s of their errors {between[0]:.2f} to" if between.size > 1 else " of their errors"
+        )
+        return f"{text}, correlation{several} {between[-1]:.2f}"
 
     @property
     def _largest_pilot(self) -> int:
@@ -192,15 +206,16 @@ def compare_classifiers(
     r"""Joint posterior of the accuracies of classifiers on more classes.
 
     A model is fitted to each classifier separately. Instances and classes that are hard for one
-    classifier are often hard for another. The errors of the accuracies are therefore correlated,
-    and the difference is more certain than either accuracy. The draws of the classifiers are
-    reordered so that their accuracies at k1 have the correlation
+    classifier are often hard for another. The errors of the accuracies are then positively
+    correlated, and the difference is more certain than for independent tests. The draws of the
+    classifiers are reordered so that their accuracies at k1 have the correlation
 
     .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
 
     of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
     (`classex_bayes.core.joint_influence`). Whole curves are reordered, so each marginal posterior
-    is unchanged.
+    is unchanged. The correlation is printed with the comparison. Its estimate is imprecise if
+    classes are few, and may be negative.
 
     Parameters
     ----------

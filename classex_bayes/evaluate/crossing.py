@@ -92,8 +92,8 @@ class Crossing(CountDraws):
         near = f" ({self.prob_between(1, far):.2f} up to {far:,})" if far < self.between[1] else ""
         return (
             f"{self.first} and {self.second} cross between {self.between[0]:,} and "
-            f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; median "
-            f"{self._text(self.median)} ({name}: {limits})"
+            f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; over all "
+            f"draws the median is {self._text(self.median)} ({name}: {limits})"
         )
 
     def _display(self) -> Display:
@@ -102,7 +102,8 @@ class Crossing(CountDraws):
             "probability": table["probability"].map("{:.3f}".format),
             "k": table["k"].map(lambda k: "-" if np.isnan(k) else f"{k:,.0f}"),
         }
-        return Display(self.describe(), table.assign(**cells))
+        shown = table.assign(**cells).rename(columns={"k": "median k, if so"})
+        return Display(self.describe(), shown)
 
 
 def search_grid(low: int, high: int) -> FloatArray:

@@ -223,6 +223,13 @@ def information_bound(
     float
         Lower bound; 0 if the bound on the accuracy is that of guessing.
 
+    Notes
+    -----
+    The bound uses only the accuracy on all k1 classes. It may be far below the information, and
+    more classes may make it weaker, because it must hold for every law of label and features. The
+    bounds of subsamples (`SourceTask.subsample`) are valid too, if their size is chosen before the
+    data are seen.
+
     References
     ----------
     Zheng, thesis (2017), section 4.4.

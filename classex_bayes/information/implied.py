@@ -178,6 +178,10 @@ def implied_information(
     exceed I. For ten pairs of normal variables with 8.3 nats together it is 9.7.
     `information_bound` makes no such assumption.
 
+    If the accuracy curve has the shape of this law, the implied information does not depend on `k`.
+    Real curves have it only roughly. Compare studies over the same range of `k` and the same kind
+    of classes, and draw the curve of the law beside the observed one.
+
     References
     ----------
     Zheng, thesis (2017), section 5.4; Zheng and Benjamini, arXiv:1606.05229 (2016).

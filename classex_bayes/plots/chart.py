@@ -24,8 +24,8 @@ CURVES = "ci_band", "mean", "observed"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
 N_CLASSES = "number of classes $k$"  # label of the axis
 _STYLES = (
-    "points have size, marker, color and alpha; lines have width, linestyle, color and alpha; bands "
-    "have color and alpha; titles and labels have text, size and color"
+    "points have size, marker, color and alpha; lines have width, linestyle, color and alpha; "
+    "bands have color and alpha; titles and labels have text, size and color"
 )
 _N_DASHES = 4  # line styles of every library, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
@@ -280,8 +280,9 @@ class Chart:
         Raises
         ------
         DataError
-            A visual that the plot has not, or a style that it cannot have; a collection without its panels, a wrong number of axes,
-            a figure's argument that does not exist or is given beside axes.
+            A visual that the plot has not, a style that a visual cannot have, a collection without
+            its panels, a wrong number of axes, a figure's argument that does not exist or is given
+            beside axes.
         """
         styles = visual_styles(visuals, self.visuals)
         scales = {"log_x": self._log_x, "log_y": self._log_y}

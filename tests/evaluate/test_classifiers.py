@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,6 +60,16 @@ def test_pairing_narrows_the_difference(compared):
     assert np.all(ratio < 1)
     assert_allclose(paired.mean, apart.mean)
     assert compared.apart.posterior.correlation.loc["d10", "d6"] == 0
+    assert f"50 classes, correlation of their errors {rho:.2f}" in repr(compared.paired)
+    assert "correlation" not in repr(compared.apart)
+
+
+def test_correlations_of_several_classifiers_are_a_range(compared):
+    both = compared.paired.predictions
+    three = {"a": both["d10"], "b": both["d6"], "c": both["d6"]}
+    table = pd.DataFrame([[1, 0.5, -0.1], [0.5, 1, 0.2], [-0.1, 0.2, 1]], list(three), list(three))
+    found = ClassifierComparison(three, SimpleNamespace(correlation=table), True)
+    assert "correlations of their errors -0.10 to 0.50\n" in repr(found)
 
 
 def test_difference_is_a_summary(compared):
@@ -142,8 +153,10 @@ def test_crossing_is_between_the_changes_of_the_leader(compared):
     assert outcomes.sum() == pytest.approx(1)
     assert outcomes.iloc[1:3].sum() == pytest.approx(found.probability)
     assert found.prob_between(50, 2000) == pytest.approx(found.probability)
-    wide = compared.paired.crossing("d10", "d6")
-    assert wide.probability >= found.probability
+    usual = compared.paired.crossing("d10", "d6")
+    assert usual.between == (50, 5000) and "median k, if so" in repr(usual)
+    wide = compared.paired.crossing("d10", "d6", between=(50, 10**12))
+    assert wide.probability >= usual.probability >= found.probability
     assert " up to 5,000)" in repr(wide) and " up to " not in repr(found)
     assert "d10, then d6" in wide._repr_html_()
 

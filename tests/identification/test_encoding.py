@@ -136,7 +136,7 @@ def test_a_stimulus_is_given_once():
     stimuli, responses = world.draw(20, repeats=2)
     y = np.repeat(np.arange(20), 2)
     assert encoding.task(stimuli, responses, y).n_classes == 20
-    with pytest.raises(DataError, match="stimuli: found the same features at rows 0 and 1,.* y="):
+    with pytest.raises(DataError, match=r"stimuli: found the same features at rows 0 and 1,.* y="):
         encoding.task(stimuli[y], responses)
     zeros = np.zeros((2, world.p))
     zeros[1] = -0.0
