@@ -171,7 +171,7 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
         raise DataError(f"{name}: expected whole numbers, found {k!r}")
     for value in array:
         if not (np.isfinite(value) and value == np.floor(value)):
-            raise DataError(f"{name}: expected whole numbers of classes, found {value}")
+            raise DataError(f"{name}: expected whole numbers, found {value}")
         if not smallest <= value <= largest:
             raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value}")
     counts = array.astype(np.int64)

@@ -191,7 +191,7 @@ class LawModel(MixtureModel):
             set of k classes will show: classes, instances and shared competitors add noise
             (`classex_bayes.core.dependence`), drawn anew at each k.
         repeats : int
-            Test instances of each class in that test.
+            Test instances of each class in that test, also if the pilot has classes without any.
         nested : bool
             The k classes of the test are the source classes, with their instances, and k - k1 new
             ones; k is at least k1. Of several pilots, the one with most classes.
@@ -249,7 +249,9 @@ class LawModel(MixtureModel):
             draws = self._measured(draws, counts, per_class, holds_pilot, random_seed)
             estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
         notes = self._notes()
-        if kind == "observed" or population is not None:
+        if kind == "observed":
+            notes += dependence_of(self.idata).notes_on_tests
+        elif population is not None:
             notes += dependence_of(self.idata).notes
         prediction = Extrapolation.from_draws(
             counts, draws, self.name, "credible", self._n_classes, notes, estimand=estimand

@@ -23,7 +23,7 @@ _TYPICAL_COMPETITOR, _COMPETITOR_SD = 0.08, 0.15
 class AnswerDependence:
     r"""Dependence between the answers of one test, the same at every number of classes.
 
-    For k classes with r instances each,
+    For k classes, all of them tested with r instances each,
 
     .. math:: Var(TA_k) = \frac{A (1 - A)}{k r} \bigl(s (1 + (r - 1) \rho) + r c\bigr),
 
@@ -51,12 +51,13 @@ class AnswerDependence:
     # c, k - 1 times the correlation of two answers of different classes, which share competitors;
     # negative if the errors of some classes exclude those of others
     between: float
-    # s = k1 sum_j w_j^2 of the class weights, 1 if all are tested and weigh the same; of classes
-    # drawn by a design, times the inflation that the design causes beside them
+    # s = k_t sum_j w_j^2 of the weights of the k_t tested classes, 1 if they weigh the same; of
+    # classes drawn by a design, times the inflation that the design causes beside them
     spread: float
     repeats: float  # instances per class of the pilot; the harmonic mean over squared weights
     accuracy: float | None  # TA_k1 of the pilot, if it is known
     n_classes: int  # k1
+    tested_share: float = 1.0  # k_t / k1, classes of the pilot that have test instances
 
     def design_effect(self, repeats: float) -> float:
         r"""Factor by which dependence inflates the variance of a mean of k r answers.
@@ -71,19 +72,38 @@ class AnswerDependence:
         return accuracy * (1 - accuracy) / (k * repeats) * self.design_effect(repeats)
 
     @property
+    def n_tested(self) -> float:
+        """Number k_t of classes of the pilot that have test instances."""
+        return self.tested_share * self.n_classes
+
+    @property
     def carried_over(self) -> float:
         r"""Share of the pilot's deviation from AGA_k1 that new instances of its classes inherit.
 
         The regression of one on the other,
-        :math:`(s \rho + c) / (s (1 - \rho) / r_1 + s \rho + c)`.
+        :math:`(s \rho + c t) / (s (1 - \rho) / r_1 + s \rho + c t)`, t the share of tested classes.
         """
-        of_instances = self.spread * (1 - self.within) / self.repeats
-        return self.shared / (self.shared + of_instances) if self.shared else 0.0
+        shared = max(self.spread * self.within + self.between * self.tested_share, 0.0)
+        return shared / (shared + self._of_instances) if shared else 0.0
 
     @property
     def shared(self) -> float:
         r"""Variance that classes and competitors cause, :math:`s \rho + c`, in A (1 - A) / k."""
         return max(self.spread * self.within + self.between, 0.0)
+
+    def share_of_population(self, population: int) -> float:
+        r"""Share of the pilot's deviation that a population of K classes has, its own among them.
+
+        The regression :math:`(k_t / s K) (s \rho + c) / (s (1 - \rho) / r_1 + s \rho + c t)`.
+        """
+        competitors = self.between * self.tested_share
+        of_pilot = max(self.spread * self.within + competitors, 0.0) + self._of_instances
+        tested = self.n_tested / self.spread / population
+        return tested * self.shared / of_pilot if self.shared else 0.0
+
+    @property
+    def _of_instances(self) -> float:
+        return self.spread * (1 - self.within) / self.repeats
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -93,6 +113,17 @@ class AnswerDependence:
         return (
             "new classes are taken to be drawn and weighed as those of the pilot: k of them count "
             f"as k / {self.spread:.3g} equal ones",
+        )
+
+    @property
+    def notes_on_tests(self) -> tuple[str, ...]:
+        """Notes on a new test; one more if classes of the pilot have no test instances."""
+        if self.tested_share == 1:
+            return self.notes
+        return (
+            *self.notes,
+            f"the given pilot has instances of {self.n_tested:,.0f} of its {self.n_classes:,} "
+            "classes; the new test is taken to have instances of all its classes",
         )
 
 
@@ -124,9 +155,9 @@ def answer_dependence(
     variance raises V and the pairs because the deviations are from the observed mean. Each estimate
     is averaged by precision with a typical value; the variances of the estimates are
     :math:`2 (1-\rho)^2 (1 + (r-1)\rho)^2 / (r (r-1) m)` and
-    :math:`2 (1 + (r-1)\rho + r c)^2 / (r^2 m)` for m informative classes (Fisher, Statistical
-    Methods for Research Workers, 1925, section 40). With one instance a class, or without errors,
-    rho is the typical one.
+    :math:`2 ((1 + (r-1)\rho) / t + r c)^2 / (r^2 m)` for m informative classes and the share t of
+    tested ones (Fisher, Statistical Methods for Research Workers, 1925, section 40). With one
+    instance a class, or without errors, rho is the typical one.
 
     `class_weight` (k1,) sums to 1. `variance` is the dyadic variance of ATA_k1
     (`classex_bayes.core.influence`); without it c is the typical one. If the weights are unequal,
@@ -158,13 +189,13 @@ def answer_dependence(
             )
         if variance is not None:
             of_classes = within * squared + (1 - within) * by_instance
-            inflation = (1 + (average - 1) * within) / average + _TYPICAL_COMPETITOR
+            of_tested = (1 + (average - 1) * within) / average
+            inflation = of_tested * n_classes / tested.size + _TYPICAL_COMPETITOR
             error = 2 * inflation**2 / informative
             estimate = n_classes * (variance / total - of_classes)
             between = _averaged(estimate, error, _TYPICAL_COMPETITOR, _COMPETITOR_SD)
-    return AnswerDependence(
-        within, between, n_classes * squared, average, min(observed, 1.0), n_classes
-    )
+    spread, share = tested.size * squared, tested.size / n_classes
+    return AnswerDependence(within, between, spread, average, min(observed, 1.0), n_classes, share)
 
 
 def _informative(right: FloatArray, repeats: FloatArray) -> int:

@@ -256,7 +256,9 @@ def plan(
         Value that the interval should exclude, such as "chance", which is 1 / k. For two
         classifiers pass 0 to detect a difference.
     classes, repeats : sequence of int
-        Numbers of classes and of test instances per class to try, in all combinations.
+        Numbers of classes and of test instances per class to try, in all combinations. All classes
+        of a planned pilot are tested, also if `task` has classes without instances (documents
+        without a query).
     n_pilots : int
         Number of pilots to simulate for each design, from the same populations for all designs. A
         power of 0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
@@ -506,7 +508,7 @@ def _populations(
     dependence = tuple(
         typical if isinstance(law, KnownLaw) else dependence_of(law.idata) for law in known
     )
-    notes = tuple(dict.fromkeys(note for law in dependence for note in law.notes))
+    notes = tuple(dict.fromkeys(note for law in dependence for note in law.notes_on_tests))
     correlation, laws_of = 0.0, [law if isinstance(law, KnownLaw) else law.law_ for law in known]
     if len(known) > 1:
         estimated = _correlation(known)

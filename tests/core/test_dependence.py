@@ -132,7 +132,46 @@ def test_one_instance_a_class_says_nothing_of_its_class():
 def test_untested_classes_do_not_count():
     losses, y = np.array([0, 1, 0, 0]), np.array([0, 0, 2, 2])
     found = answer_dependence(losses, y, np.array([0.5, 0, 0.5, 0]))
-    assert (found.spread, found.repeats, found.accuracy, found.n_classes) == (2.0, 2.0, 0.75, 4)
+    assert (found.spread, found.repeats, found.accuracy, found.n_classes) == (1.0, 2.0, 0.75, 4)
+    assert found.tested_share == 0.5 and not found.notes
+    assert "instances of 2 of its 4 classes" in found.notes_on_tests[0]
+
+
+def test_few_tested_classes_tell_little_of_shared_competitors():
+    # The variance of a mean over m tested classes is known to 2 / m, whatever the others are.
+    rng = np.random.default_rng(8)
+    losses, y = rng.integers(0, 2, 40), np.arange(40)
+    weight = np.where(np.arange(400) < 40, 1 / 40, 0.0)
+    trust = [
+        answer_dependence(losses, y, weight, variance).between for variance in (0.25 / 40, 0.5 / 40)
+    ]
+    informative = min(losses.sum(), 40 - losses.sum())
+    error = 2 * (400 / 40 + 0.08) ** 2 / informative
+    share = losses.mean() * (1 - losses.mean())
+    slope = 400 * (0.5 / 40 / (share + 0.5 / 40) - 0.25 / 40 / (share + 0.25 / 40))
+    assert trust[1] - trust[0] == pytest.approx(slope * 0.15**2 / (0.15**2 + error))
+
+
+def test_a_pilot_with_untested_classes_foretells_tests_populations_and_new_instances():
+    """Formulas against tests of 60 classes of which the pilot tested 12: 1,500 populations."""
+    law, k1, tested, repeats, many = GaussianNearestNeighbor(10, 0.2), 60, 12, 2, 12
+    accuracy, rows, products = law.accuracy([k1])[0], [], []
+    for seed in np.random.SeedSequence(3).spawn(1500):
+        probes, gallery, _ = law.sample(k1, repeats=repeats + many, random_seed=seed)
+        nearest = (2 * probes @ gallery.T - (gallery**2).sum(axis=1)).argmax(axis=1)
+        right = (nearest.reshape(k1, -1) == np.arange(k1)[:, None]).astype(float)
+        pilot, later = right[:tested, :repeats].mean(), right[:, repeats:]
+        rows.append((pilot, later.mean(), later[:tested].mean(), right[:, 0].mean()))
+        n = right.sum(axis=1)
+        products.append((n * (n - 1)).mean() / (repeats + many) / (repeats + many - 1))
+    covariance, unit = np.cov(np.transpose(rows)), accuracy * (1 - accuracy)
+    rho = (np.mean(products) - accuracy**2) / unit
+    c = k1 * covariance[3, 3] / unit - 1
+    found = AnswerDependence(rho, c, 1.0, repeats, accuracy, k1, tested / k1)
+    of_population = covariance[0, 1] / covariance[0, 0]
+    assert found.share_of_population(k1) == pytest.approx(of_population, rel=0.12)
+    assert found.shared + (1 - rho) / many == pytest.approx(k1 * covariance[1, 1] / unit, rel=0.15)
+    assert found.carried_over == pytest.approx(covariance[0, 2] / covariance[0, 0], rel=0.12)
 
 
 def test_typical_dependence_of_a_bare_curve():

@@ -111,6 +111,22 @@ def test_a_law_is_evaluated_once_for_each_size(monkeypatch):
     assert len(levels) == 2
 
 
+def test_documents_without_a_query_do_not_thin_out_the_planned_pilots():
+    probes, gallery, y = GaussianNearestNeighbor(10, 0.2).sample(600, random_seed=3)
+    few = y % 6 == 0
+    design = {"width": 0.2, "classes": [600], "repeats": [1], "n_pilots": 6}
+    of_all, of_few = (
+        plan(
+            SourceTask.from_embeddings(probes[rows], gallery, y[rows], untested="competitors"),
+            3000, **design, **QUICK,
+        )
+        for rows in (few | True, few)
+    )  # fmt: skip
+    # 600 instances in both; as 100 the width would be more than twice as large.
+    assert of_few.table["width"][0] == pytest.approx(of_all.table["width"][0], rel=0.35)
+    assert "instances of 100 of its 600 classes" in of_few.notes[-1] and not of_all.notes
+
+
 def test_unequal_weights_of_the_pilot_are_taken_for_those_to_come(fit):
     equal = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     weight = np.append(np.full(10, 8), np.ones(40))

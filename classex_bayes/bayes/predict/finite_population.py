@@ -48,14 +48,15 @@ def population_accuracy(
 ) -> FloatArray:
     r"""Draws (chain, draw, n_k) of the accuracy on k random classes of a population of K, k <= K.
 
-    With f = k1 / (s K), k1 / s the tested classes by their weights, j = min(k, k1), e = ATA_j -
-    AGA_j the pilot's deviation, b the share of its variance that classes and competitors cause and
-    :math:`v = s \rho + c` (`AnswerDependence`), the draw given the weights is
+    With j = min(k, k1), e = ATA_j - AGA_j the pilot's deviation, f the share of it that the
+    population has (`AnswerDependence.share_of_population`; k1 / K with many instances, if all
+    source classes are tested and weigh the same) and :math:`v = s \rho + c`, the draw given the
+    weights is
 
     .. math::
 
-        F_k = AGA_k + f b \frac{g_K(k, j)}{g_{k_1}(j, j)}\, e + N\Bigl(0,
-            \frac{v}{K}\Bigl(g_K(k, k) - f b \frac{g_K(k, j)^2}{g_{k_1}(j, j)}\Bigr)\Bigr),
+        F_k = AGA_k + f \frac{g_K(k, j)}{g_{k_1}(j, j)}\, e + N\Bigl(0,
+            \frac{v}{K}\Bigl(g_K(k, k) - f \frac{g_K(k, j)^2}{g_{k_1}(j, j)}\Bigr)\Bigr),
 
     the normal law of the population's deviation given the pilot's, with the finite population
     correction 1 - f (Cochran, Sampling Techniques, 1977, section 2.6). Here
@@ -79,7 +80,7 @@ def population_accuracy(
             "population out"
         )
     j = np.minimum(k, source_k[-1])
-    share = pilot.n_classes / pilot.spread / population * pilot.carried_over
+    share = pilot.share_of_population(population)
 
     def covariance(first: IntArray, second: IntArray, among: int) -> FloatArray:
         overlap = (first - 1.0) * (second - 1.0) / (among - 1.0)

@@ -46,17 +46,17 @@ def nested_test_accuracy(
 ) -> FloatArray:
     """Accuracy TA_k (chain, draw, n_k) of a test whose classes include the pilot's, k >= k1.
 
-    Of the r instances of a pilot class, min(r, r1) are those of the pilot. They had
-    k1 min(r, r1) TA_k1 right answers among k1 classes; each stays right among k with chance
-    AGA_k / AGA_k1. Further instances of the pilot's classes inherit the share b
-    (`AnswerDependence.carried_over`) of its deviation: their chance is
-    :math:`AGA_k (1 + b (TA_{k_1} / AGA_{k_1} - 1))`. Instances of the other classes have AGA_k. The
-    three numbers of right answers are beta-binomial as in `single_test_accuracy`. At k = k1 and
-    r = r1 the result is TA_k1. If weights or repeats are so unequal that TA_k1 is no share of whole
-    answers, the shares of right answers have beta laws of the same means and variances.
-    `expected_source` (chain, draw) are draws of AGA_k1.
+    Of the r instances of a class that the pilot tested, min(r, r1) are those of the pilot. They
+    had k_t min(r, r1) TA_k1 right answers among k1 classes; each stays right among k with
+    chance AGA_k / AGA_k1. Further instances of the pilot's classes inherit the share b
+    (`AnswerDependence.carried_over`) of its deviation: their chance is :math:`AGA_k (1 + b
+    (TA_{k_1} / AGA_{k_1} - 1))`. Instances of the other classes have AGA_k. The three numbers
+    of right answers are beta-binomial as in `single_test_accuracy`. At k = k1 and r = r1 the
+    result is TA_k1 if the pilot tested all its classes. If weights or repeats are so unequal
+    that TA_k1 is no share of whole answers, the shares of right answers have beta laws of the
+    same means and variances. `expected_source` (chain, draw) are draws of AGA_k1.
     """
-    source, accuracy = dependence.n_classes, dependence.accuracy
+    source, tested, accuracy = dependence.n_classes, dependence.n_tested, dependence.accuracy
     if accuracy is None:
         raise DataError(
             "nested: the accuracy of the pilot on all its classes is not known; pass nested=False"
@@ -68,11 +68,11 @@ def nested_test_accuracy(
         )
     reused_repeats = min(float(repeats), dependence.repeats)
     inflation = dependence.design_effect(repeats) / dependence.spread
-    total = source * dependence.repeats / dependence.spread
+    total = tested * dependence.repeats / dependence.spread
     whole = _is_whole(total) and _is_whole(total * accuracy)
-    reused = _n_answers(source * reused_repeats, dependence, whole)
+    reused = _n_answers(tested * reused_repeats, dependence, whole)
     answers = np.maximum(_n_answers(k * float(repeats), dependence, whole), reused)
-    further = source * (repeats - reused_repeats) / dependence.spread
+    further = tested * (repeats - reused_repeats) / dependence.spread
     further = np.minimum(np.rint(further).astype(np.int64) if whole else further, answers - reused)
 
     before = np.maximum(expected_source, SMALLEST_MEAN)[..., None]
