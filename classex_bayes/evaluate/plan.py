@@ -228,8 +228,8 @@ def plan(
     r"""Find the number of classes and repeats that a pilot needs for a width or for power.
 
     For each design (k1, r), pilots are simulated. Favorabilities are drawn from the guess. A pilot
-    is a histogram of ranks with the information of k1 r / d independent instances, where d = 1 + (r
-    - 1) rho + r c is the design effect (`classex_bayes.core.dependence.AnswerDependence`). Its
+    is a histogram of ranks with the information of k1 r / d independent instances, where
+    d = 1 + (r - 1) rho + r c is the design effect (`classex_bayes.core.dependence.AnswerDependence`). Its
     posterior gives the interval. Few posteriors are sampled; the others are reweighted draws of
     these (`classex_bayes.evaluate.law_pool.LawPool`).
 
@@ -239,11 +239,12 @@ def plan(
         Knowledge or guess about the accuracy:
 
         - a small pilot, or a model fitted to it. Pilots are simulated from all its posterior draws,
-        so its uncertainty is included. The dependence between its answers is used; - accuracies at
-        some numbers of classes, ``{100: 0.9}``. Each has the weight of an accuracy from 200
-        instances, and the prior determines the rest; - a law of `classex_bayes.simulate`; - None,
-        if nothing is known yet. Pilots are simulated from the real populations of the corpus, whose
-        kinds alternate.
+          so its uncertainty is included. The dependence between its answers is used;
+        - accuracies at some numbers of classes, ``{100: 0.9}``. Each has the weight of an accuracy
+          from 200 instances, and the prior determines the rest;
+        - a law of `classex_bayes.simulate`;
+        - None, if nothing is known yet. Pilots are simulated from the real populations of the
+          corpus, whose kinds alternate.
 
         Without a pilot, rho = 0.20 and c = 0.08. Pass a list of two for two classifiers that will
         be tested on the same instances. The interval is then that of the first accuracy minus the

@@ -89,8 +89,8 @@ def read_task(
         - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
           such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
           file stays open as long as the task is in use;
-        - .npy with the scores (memory-mapped), and labels in the file `labels`; - .csv or .parquet
-        with a column ``y`` and one column of scores for each class, named after
+        - .npy with the scores (memory-mapped), and labels in the file `labels`;
+        - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
           the class; or with columns ``k`` and ``accuracy``.
 
         If there are many files, each contains some of the test instances. All must have the same
