@@ -117,7 +117,6 @@ class PointEstimator(Parameters, ABC):
     plot = PlotMethod("plot_accuracy")
 
     _estimand = Estimand()
-    _reads_scores = False  # whether ranks alone are not enough for it
     _n_classes: int  # k1 of the task that it was fitted to
     _data_notes: tuple[str, ...]
 

@@ -15,7 +15,12 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     weight_effect,
 )
-from classex_bayes.estimators.estimator import Estimator, fitted_copy, require_estimator
+from classex_bayes.estimators.estimator import (
+    Estimator,
+    ScoreReader,
+    fitted_copy,
+    require_estimator,
+)
 from classex_bayes.estimators.resampling import redraw_test_classes, reweigh_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
@@ -62,7 +67,8 @@ def bootstrap(
     scores, so an estimator that works on halves of the classes thins their ranks at random.
     `KDE` and `CleaneX` read scores: their resamples keep them, and a class that is drawn twice is
     one class of twice the weight, so that its copies do not compete. `KDE` smooths every instance
-    by itself; its bandwidths and favorabilities stay, and only their weights are drawn.
+    by itself; its bandwidths and favorabilities stay, and only their weights are drawn. An
+    estimator of yours is resampled in this way if it has the method `reweighed`, as they do.
 
     Parameters
     ----------
@@ -132,8 +138,19 @@ def bootstrap(
     seed = seed_sequence(random_seed)
     require_estimator(estimator, "estimator")
     fitted = fitted_copy(estimator, task, seed, progressbar=False)
-    point = fitted.predict(counts)
-    # Copies of the fitted one, which may use again what resamples have in common.
+    return bootstrapped(fitted, task, fitted.predict(counts), n_draws, seed, jobs, show)
+
+
+def bootstrapped(
+    fitted: Estimator,
+    task: SourceTask,
+    point: Extrapolation,
+    n_draws: int,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None,
+    show: bool,
+) -> Extrapolation:
+    """Bootstrap draws about the prediction of an estimator that is fitted to the task."""
     seedless: Any = copy(fitted)
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
@@ -143,16 +160,15 @@ def bootstrap(
     if task.designed is not None:
         resampling = _groups(task, task.designed)
     else:
-        redraw = redraw_test_classes
-        if getattr(estimator, "_reads_scores", False):
-            redraw = reweigh_test_classes
+        reads_scores = isinstance(fitted, ScoreReader)
+        redraw = reweigh_test_classes if reads_scores else redraw_test_classes
         resampling = _test_classes(task, redraw) if task.has_ranks else _bare_curve(task)
     # Tasks that are redrawn here are small: ranks, or weights beside the scores of the task.
     cases = (
-        (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, counts)
+        (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, point.k)
         for class_seed, fit_seed in (child.spawn(2) for child in seed.spawn(n_draws))
     )
-    resampled = list(in_parallel(_prediction, cases, n_draws, jobs, "bootstrap", show))
+    resampled = list(in_parallel(_prediction, cases, n_draws, n_jobs, "bootstrap", show))
     kept, left_out = _fitted_ones(resampled, point.estimator)
     with warnings.catch_warnings():
         # The prediction from the task itself has warned.
@@ -160,7 +176,7 @@ def bootstrap(
         draws = np.array(kept)
         draws = point.mean.to_numpy() + resampling.scale * (draws - draws.mean(axis=0))
         result = Extrapolation.from_draws(
-            counts,
+            point.k,
             np.clip(draws, 0.0, 1.0)[None],
             point.estimator,
             "bootstrap",
@@ -178,7 +194,11 @@ def _prediction(
         # The fit to the task itself, and the prediction from it, have warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         try:
-            prediction = fitted_copy(estimator, resample, seed, progressbar=False).predict(k)
+            if isinstance(estimator, ScoreReader):
+                fitted = estimator.reweighed(resample, seed)
+            else:
+                fitted = fitted_copy(estimator, resample, seed, progressbar=False)
+            prediction = fitted.predict(k)
         except DataError as error:
             return error
     return prediction.accuracy.values.mean(axis=(0, 1))

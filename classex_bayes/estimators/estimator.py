@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class Estimator(Protocol):
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         """Expected accuracy on k classes."""
+
+
+@runtime_checkable
+class ScoreReader(Estimator, Protocol):
+    """An estimator that ranks alone do not suit: resamples of its task keep the scores."""
+
+    def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Estimator:
+        """Fitted copy for the task of the fit with other weights of its classes."""
 
 
 def fitted_copy(

@@ -1,6 +1,5 @@
 """Comparison of estimators in one table."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ import pandas as pd
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.bootstrap import bootstrap
+from classex_bayes.estimators.bootstrap import bootstrapped
 from classex_bayes.estimators.estimator import (
     FIT_ERRORS,
     Estimator,
@@ -19,9 +18,9 @@ from classex_bayes.estimators.estimator import (
     prediction_of,
     require_metric,
 )
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown, capitalized
-from classex_bayes.parallel import with_progress
+from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import (
     RISK,
@@ -164,7 +163,7 @@ def compare(
     seed = random_seed
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
-        # Resamples lie about the prediction of the same fit.
+        # A bootstrap of each estimator alone, with this seed, has the same draws.
         seed = seed_sequence(random_seed)
     warn_of_doubts(task)
     columns = "mean", *interval_columns(prob, kind)
@@ -206,15 +205,11 @@ def _with_interval(
     seed: RandomSeed,
 ) -> Extrapolation:
     """Bootstrap draws about a point estimate, or the estimate with a note why it has none."""
-    with warnings.catch_warnings():
-        # The prediction itself has warned.
-        warnings.simplefilter("ignore", ExtrapolationWarning)
-        try:
-            return bootstrap(
-                fitted, task, point.k, n_resamples=n_resamples, random_seed=seed, progressbar=False
-            )
-        except FIT_ERRORS as error:
-            return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
+    seeds, jobs = seed_sequence(seed), checked_jobs(None)
+    try:
+        return bootstrapped(fitted, task, point, n_resamples, seeds, jobs, False)
+    except FIT_ERRORS as error:
+        return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
 
 
 def _set_truth(

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +41,7 @@ class _Scorer(NamedTuple):
     score: Callable[[Any], Any]
     width: int
     higher_is_better: bool = True
+    reaches_training_rows: bool = False
 
 
 def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
@@ -52,16 +55,8 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     if predicted.ndim == 2 and predicted.shape[1] == 1:
         predicted = predicted[:, 0]
     predicted = encode_labels(predicted, rows.n, len(names), names, "clf.predict(X)")
-    found = None
-    for scorer in _scorers(clf, len(names)):
-        scores = _scores(scorer, rows, len(names))
-        n_other = _count_other(scores, predicted, scorer.higher_is_better)
-        if found is None or n_other < found[0]:
-            found = n_other, scorer, scores
-        if n_other == 0:
-            break
-    assert found is not None
-    n_other, scorer, scores = found
+    tried = _tried(_scorers(clf, len(names)), rows, predicted, len(names))
+    n_other, scorer, scores = min(tried, key=itemgetter(0))
     doubts = (*_other_classifier(clf, scorer, n_other, rows.n), *_known_rows(scorer, scores))
     marginality = marginality_of(clf)
     cautions = () if marginality.caution is None else (marginality.caution,)
@@ -134,12 +129,13 @@ def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
 
 def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
     """Scoring methods, the best first: distances if `predict` uses them, then methods."""
-    *_, last = steps_of(clf)
+    *transformers, last = steps_of(clf)
+    features = partial(_features, transformers)
     bases = {base.__name__ for base in type(last).__mro__}
     if "NearestCentroid" in bases:
-        yield _Scorer("the distance to centroids_", _to_centroids(clf, last), n_classes, False)
+        yield _Scorer("the distance to centroids_", _to_centroids(features, last), n_classes, False)
     if "KNeighborsClassifier" in bases and last.n_neighbors == 1:
-        yield _to_training_rows(clf, last, n_classes)
+        yield _to_training_rows(features, last, n_classes)
     if getattr(last, "decision_function_shape", "ovr") == "ovo":
         raise DataError(
             f"clf: found {type(last).__name__} with decision_function_shape='ovo', which scores "
@@ -158,21 +154,33 @@ def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
         yield _Scorer(f"clf.{name}", getattr(clf, name), n_classes)
 
 
-def _features(clf: Any, rows: Any) -> Any:
+def _tried(
+    scorers: Iterator[_Scorer], rows: _Rows, predicted: IntArray, n_classes: int
+) -> Iterator[tuple[int, _Scorer, NumberArray]]:
+    """Methods with their scores, and in how many instances `predict` disagrees, until in none."""
+    for scorer in scorers:
+        scores = _scores(scorer, rows, n_classes)
+        n_other = _count_other(scores, predicted, scorer.higher_is_better)
+        yield n_other, scorer, scores
+        if n_other == 0:
+            return
+
+
+def _features(transformers: list[Any], rows: Any) -> Any:
     """Input of the last step of a pipeline."""
-    for step in [*steps_of(clf)][:-1]:
+    for step in transformers:
         rows = step.transform(rows)
     return rows
 
 
-def _to_centroids(clf: Any, last: Any) -> Callable[[Any], Any]:
+def _to_centroids(features: Callable[[Any], Any], last: Any) -> Callable[[Any], Any]:
     """Distances of `NearestCentroid.predict`; its probabilities rescale the features."""
     from sklearn.metrics import pairwise_distances
 
-    return lambda rows: pairwise_distances(_features(clf, rows), last.centroids_, last.metric)
+    return lambda rows: pairwise_distances(features(rows), last.centroids_, last.metric)
 
 
-def _to_training_rows(clf: Any, last: Any, n_classes: int) -> _Scorer:
+def _to_training_rows(features: Callable[[Any], Any], last: Any, n_classes: int) -> _Scorer:
     """Smallest distance to the training rows of each class; probabilities give only the winner."""
     from sklearn.metrics import pairwise_distances
 
@@ -191,16 +199,15 @@ def _to_training_rows(clf: Any, last: Any, n_classes: int) -> _Scorer:
 
     def smallest(rows: Any) -> FloatArray:
         distance = pairwise_distances(
-            _features(clf, rows), training, last.effective_metric_, **last.effective_metric_params_
+            features(rows), training, last.effective_metric_, **last.effective_metric_params_
         )
         return np.asarray(np.minimum.reduceat(distance[:, order], starts, axis=1))
 
-    return _Scorer("the distance to training rows", smallest, n, False)
+    return _Scorer("the distance to training rows", smallest, n, False, True)
 
 
 def _scores(scorer: _Scorer, rows: _Rows, n_classes: int) -> NumberArray:
     """Scores of all rows, from blocks of them."""
-    result = None
     for place, part in rows.blocks(max(scorer.width, n_classes)):
         with np.errstate(divide="ignore"):  # logarithms of probabilities that are zero
             block = np.asarray(scorer.score(part))
@@ -210,10 +217,9 @@ def _scores(scorer: _Scorer, rows: _Rows, n_classes: int) -> NumberArray:
                 f"{scorer.name}(X): found shape {block.shape}, expected {shape}: a score for each "
                 "class of clf.classes_"
             )
-        if result is None:
+        if place.start == 0:
             result = np.empty((rows.n, n_classes), block.dtype)
         result[place] = block
-    assert result is not None
     return result
 
 
@@ -247,7 +253,7 @@ def _other_classifier(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Iterat
 
 def _known_rows(scorer: _Scorer, scores: NumberArray) -> Iterator[str]:
     """Sentence if most instances have a distance of zero to a training row."""
-    if scorer.name != "the distance to training rows":
+    if not scorer.reaches_training_rows:
         return
     known = float(np.mean(scores.min(axis=1) <= _SAME_ROW * scores.max(axis=1)))
     if known > _MOSTLY:

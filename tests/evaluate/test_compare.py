@@ -86,6 +86,18 @@ def test_an_estimator_without_a_bootstrap_interval_stays(pilot):
     assert "no bootstrap interval: estimator: Once" in result.notes[-1]
 
 
+def test_intervals_need_no_second_fit_to_the_task(pilot):
+    fits = []
+
+    class Counted(ClassExReg):
+        def _fit(self, task):
+            fits.append(task)
+            super()._fit(task)
+
+    compare([Counted(0.5)], pilot.task, K, n_resamples=3)
+    assert len(fits) == 4 and sum(task is pilot.task for task in fits) == 1
+
+
 def test_settings_of_arviz_are_the_default(fitted, pilot):
     with arviz_base.rc_context({"stats.ci_prob": 0.7, "stats.ci_kind": "hdi"}):
         assert compare([fitted], pilot.task, K).table.columns[1] == "hdi70_lb"

@@ -14,6 +14,7 @@ from classex_bayes.arguments import as_array, number, seed_sequence, truth_value
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.estimators.base import PointEstimator, favorability_curve
 from classex_bayes.estimators.cleanex.network import Adam, Network
+from classex_bayes.estimators.estimator import Estimator, fitted_copy
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -117,8 +118,6 @@ class CleaneX(PointEstimator):
     [0.99, 0.94, 0.82]
     """
 
-    _reads_scores = True
-
     def __init__(
         self,
         hidden: Sequence[int] = (512, 128),
@@ -164,6 +163,22 @@ class CleaneX(PointEstimator):
         self._log_favorability = _log_favorability(best)
         self.favorability_ = np.exp(self._log_favorability)
         self._weight = task.instance_weight
+
+    def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Estimator:
+        """Return a copy trained on a task, whose weights are part of the loss.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The task with other weights of its classes.
+        random_seed : int, SeedSequence or None
+            Seed of the training if the estimator has none.
+
+        Returns
+        -------
+        CleaneX
+        """
+        return fitted_copy(self, task, random_seed)
 
     def _curve(self, k: IntArray) -> FloatArray:
         return favorability_curve(self._log_favorability, self._weight, k)

@@ -2,18 +2,20 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr
 
 from classex_bayes.arguments import one_of
-from classex_bayes.core.ranks.sources import ScoreSource, split_scores
+from classex_bayes.core.ranks.sources import split_scores
 from classex_bayes.estimators.base import PointEstimator, favorability_curve
 from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_scores
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # About 4 MB of scores in double precision at a time and thread; they take a dozen times as much.
 _BLOCK_ELEMENTS = 500_000
@@ -80,9 +82,6 @@ class KDE(PointEstimator):
     [0.99, 0.83, 0.59]
     """
 
-    _reads_scores = True
-    _smoothed: tuple[ScoreSource, IntArray, str | float] | None = None
-
     def __init__(self, bandwidth: str | float = "ucv") -> None:
         self.bandwidth = bandwidth
 
@@ -96,8 +95,6 @@ class KDE(PointEstimator):
             positive_bandwidth(self.bandwidth)
         source, y = require_scores(task, "KDE"), task.y
         self._weight = task.instance_weight
-        if self._is_smoothed(source, y):
-            return
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
         def estimate(rows: IntArray) -> None:
@@ -110,14 +107,25 @@ class KDE(PointEstimator):
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
             list(threads.map(estimate, blocks))
         self.bandwidths_, self.favorability_ = bandwidths, np.exp(log_favorability)
-        self._log_favorability, self._smoothed = log_favorability, (source, y, self.bandwidth)
+        self._log_favorability = log_favorability
 
-    def _is_smoothed(self, source: ScoreSource, y: IntArray) -> bool:
-        """Whether the favorabilities are those of these scores: resamples change weights alone."""
-        if self._smoothed is None:
-            return False
-        scores, classes, bandwidth = self._smoothed
-        return scores is source and classes is y and bandwidth == self.bandwidth
+    def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Self:
+        """Return a copy with other weights of the instances, whose favorabilities stay.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The fitted task with other weights of its classes.
+        random_seed : None
+            Unused, since nothing is drawn.
+
+        Returns
+        -------
+        KDE
+        """
+        same_scores = copy(self)
+        same_scores._weight = task.instance_weight
+        return same_scores
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         return (
