@@ -251,6 +251,16 @@ def with_error(value: float, error: float) -> str:
     return f"{value:.{decimals}f} (se {error:.{decimals}f})"
 
 
+def limit_text(limit: float, mean: float) -> str:
+    """Return the limit of an interval with three digits, or as a bound if it is far below the mean.
+
+    >>> limit_text(0.0123, 0.02), limit_text(6.3e-11, 0.000601)
+    ('0.0123', '<0.000001')
+    """
+    decimals = 2 - math.floor(math.log10(mean)) if mean > 0 else math.inf
+    return f"{limit:.3g}" if limit >= 10.0**-decimals else f"<{10.0**-decimals:.{decimals}f}"
+
+
 def sparkline(k: NumberArray, mean: FloatArray, lower: FloatArray, upper: FloatArray) -> str:
     """Small picture of a curve with its band against log k; nothing for fewer than 3 points."""
     if np.unique(k).size < _FEWEST_POINTS:

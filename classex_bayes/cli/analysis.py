@@ -147,14 +147,38 @@ def fitted(task: Any, terminal: Terminal, options: SamplerOptions) -> tuple[Any,
     return model, ""
 
 
-def open_set_model(task: Any, options: SamplerOptions) -> Any:
-    """A fitted model of open-set identification."""
+def open_set_model(task: Any, files: list[Path], options: SamplerOptions) -> Any:
+    """A fitted model of open-set identification, with the non-mated probes of the files."""
+    from classex_bayes.io import read_nonmated
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
     with bad_data():
         return OpenSetExtrapolator().fit(
-            task, draws=options.draws, chains=options.chains, random_seed=options.seed
-        )
+            task, nonmated=read_nonmated(files, task), draws=options.draws,
+            chains=options.chains, random_seed=options.seed,
+        )  # fmt: skip
+
+
+def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
+    """FNIR and FPIR with their thresholds and intervals."""
+    from classex_bayes.formatting import capitalized, limit_text
+    from classex_bayes.results import interval_name
+    from classex_bayes.results.sentences import score_direction
+
+    title = (
+        f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes, from "
+        f"{task.kind} ({score_direction(task)})"
+    )
+    table = Table(title=title, title_justify="left")
+    table.add_column("rate")
+    for name in ("k", "threshold", "mean"):
+        table.add_column(name, justify="right")
+    table.add_column(interval_name(ci_prob))
+    for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
+        rate, k, threshold, mean, _, lower, upper = row
+        limits = f"{limit_text(lower, mean)} to {limit_text(upper, mean)}"
+        table.add_row(rate, f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", limits)
+    return table
 
 
 def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
@@ -227,16 +251,13 @@ def analyse(
     references: References = "none",
     target: float | None = None,
     required: float | None = None,
-    fpir: float | None = None,
+    open_set: tuple[Any, Any] | None = None,
     n_resamples: int | None = None,
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
     Draws that did not converge are shown, too, and the shell hears of them by an exit code.
     """
-    # What scores do not tell is said before the sampler begins.
-    identified = None if fpir is None else open_set_model(task, fit)
-    rates = None if identified is None else (identified, identified.predict(counts, fpir=fpir))
     files: dict[str, str] = {}
     failures: list[str] = []
     with Interruptions("the posterior is being saved, please wait") as interruptions:
@@ -261,7 +282,7 @@ def analyse(
             where = files.get("posterior", "no file")
             raise Interrupted(f"{stop or 'interrupted'}; the posterior is in {where}") from None
         findings, interruption = partial, str(stop)
-    findings = replace(findings, open_set=rates)
+    findings = replace(findings, open_set=open_set)
     if product is not None:
         try:
             product.write(findings, product.path)
@@ -290,7 +311,10 @@ def analyse(
         )
     if target is not None:
         lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
-    terminal.result(_table(comparison, findings.ci_prob), lines, numbers)
+    tables = [_table(comparison, findings.ci_prob)]
+    if open_set is not None:
+        tables.append(rates_table(open_set[1], task, findings.ci_prob))
+    terminal.result(tables, lines, numbers)
     if interruption:
         for failure in failures:
             terminal.error(failure)

@@ -14,6 +14,7 @@ from classex_bayes.cli.analysis import (
     analyse,
     figure,
     name_of,
+    open_set_model,
     page,
     read,
     refuse_target,
@@ -230,6 +231,9 @@ def report(
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
     references: References = "usual" if metric == "accuracy" else "none"
+    # What scores do not tell is said before the sampler begins.
+    identified = None if fpir is None else open_set_model(task, files, fit)
+    rates = None if identified is None else (identified, identified.predict(counts, fpir=fpir))
     analyse(
         task,
         counts,
@@ -240,6 +244,6 @@ def report(
         target=target,
         required=require,
         metric=metric,
-        fpir=fpir,
+        open_set=rates,
         n_resamples=n_resamples,
     )

@@ -77,8 +77,10 @@ class Terminal:
         """Tell of a failure, even with --quiet."""
         print(f"error: {message}", file=sys.stderr)
 
-    def result(self, table: Table | str, lines: list[str], document: dict[str, Any]) -> None:
-        """Print the table, or text, and lines; or the document with --json."""
+    def result(
+        self, table: Table | str | list[Table], lines: list[str], document: dict[str, Any]
+    ) -> None:
+        """Print tables, or text, and lines; or the document with --json."""
         if self.as_json:
             from classex_bayes import __version__
             from classex_bayes.report.document import SCHEMA
@@ -86,12 +88,12 @@ class Terminal:
             head = {"schema": SCHEMA, "verb": self.verb, "version": __version__}
             print(json.dumps({**head, **document}, indent=2, allow_nan=False))
         else:
-            # In a file or a pipe lines are whole and have no frames.
-            if isinstance(table, Table) and not self._results.is_terminal:
-                if table.title:
-                    print(table.title)
-                table.title = table.box = None
-            for part in (table, *lines):
+            for part in (*(table if isinstance(table, list) else [table]), *lines):
+                # In a file or a pipe lines are whole and have no frames.
+                if isinstance(part, Table) and not self._results.is_terminal:
+                    if part.title:
+                        print(part.title)
+                    part.title = part.box = None
                 self._results.print(part, markup=False, highlight=False)
         # A reader that is gone is noticed here, and at the end of the process no more.
         sys.stdout.flush()

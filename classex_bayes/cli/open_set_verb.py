@@ -1,15 +1,15 @@
 """`classex-bayes open-set`: identification at a threshold."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from classex_bayes.cli.analysis import (
     ended,
     name_of,
     open_set_model,
     path_in,
+    rates_table,
     read,
     save_beside,
     written_lines,
@@ -60,7 +60,7 @@ def open_set(
     from classex_bayes.results import interval_settings
 
     level, _ = interval_settings(fit.ci_prob, None)
-    model = open_set_model(task, fit)
+    model = open_set_model(task, files, fit)
     rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
     written: dict[str, str] = {}
     failures: list[str] = []
@@ -78,22 +78,5 @@ def open_set(
         if note not in task.doubts:  # told when the file was read
             terminal.aside(f"note: {note}")
     numbers = {**open_set_document(model, task, rates, level), "files": listed(written)}
-    terminal.result(_table(rates, level), written_lines(written), numbers)
+    terminal.result([rates_table(rates, task, level)], written_lines(written), numbers)
     ended(model, failures, terminal)
-
-
-def _table(rates: Any, ci_prob: float) -> Table:
-    from classex_bayes.formatting import capitalized
-    from classex_bayes.results import interval_name
-
-    title = f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes"
-    table = Table(title=title, title_justify="left")
-    table.add_column("rate")
-    for name in ("k", "threshold", "mean"):
-        table.add_column(name, justify="right")
-    table.add_column(interval_name(ci_prob))
-    for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
-        rate, k, threshold, mean, _, lower, upper = row
-        cells = f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", f"{lower:.3g} to {upper:.3g}"
-        table.add_row(rate, *cells)
-    return table

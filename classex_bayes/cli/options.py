@@ -94,6 +94,19 @@ def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
     return value
 
 
+def _number(text: Any) -> float:
+    """A number as it is typed; a percentage is refused with the share to write."""
+    try:
+        return float(text)
+    except ValueError:
+        number = str(text).strip().removesuffix("%")
+        try:
+            share = f"{float(number) / 100:.12g}"
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not a number.") from None
+        raise typer.BadParameter(f"found {text}, expected a share; write {share}.") from None
+
+
 def _metric(value: str) -> str:
     """Name of a metric, checked before anything is read."""
     from classex_bayes.core.metrics import named_metric
@@ -133,7 +146,10 @@ Predicted = Annotated[
 Target = Annotated[
     float | None,
     typer.Option(
-        metavar="ACCURACY", help="Accuracy wanted: until how many classes?", callback=_share
+        metavar="ACCURACY",
+        help="Accuracy wanted: until how many classes?",
+        parser=_number,
+        callback=_share,
     ),
 ]
 Required = Annotated[
@@ -141,6 +157,7 @@ Required = Annotated[
     typer.Option(
         metavar="PROB",
         help="End with exit code 5 if the probability of the target is below it at any K.",
+        parser=_number,
         callback=_share,
     ),
 ]
@@ -150,6 +167,7 @@ WantedFpir = Annotated[
         "--fpir",
         metavar="FPIR",
         help="FPIR wanted: thresholds keep below it with probability 0.95.",
+        parser=_number,
         callback=_share,
     ),
 ]
@@ -176,6 +194,7 @@ Level = Annotated[
     typer.Option(
         metavar="PROB",
         help="Level of the intervals; ArviZ's rcParams (0.89) if not given.",
+        parser=_number,
         callback=_share,
         rich_help_panel=_MODEL,
     ),

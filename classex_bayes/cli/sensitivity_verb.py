@@ -30,7 +30,7 @@ def sensitivity(
         if note not in task.doubts:  # told when the file was read
             terminal.aside(f"note: {note}")
     numbers = {
-        **facts(model),
+        **facts(model, task),
         "rows": records(found.table),
         "sentences": list(found.sentences),
         "notes": notes_of(found.prediction.notes, model.name),

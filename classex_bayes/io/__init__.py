@@ -1,6 +1,6 @@
 """Files. They are written completely or not at all, and reading them never runs code."""
 
-from classex_bayes.io.task_files import read_task
+from classex_bayes.io.task_files import read_nonmated, read_task
 from classex_bayes.io.whole_files import read_tree, write_text, write_tree
 
-__all__ = ["read_task", "read_tree", "write_text", "write_tree"]
+__all__ = ["read_nonmated", "read_task", "read_tree", "write_text", "write_tree"]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import file_path
-from classex_bayes.core.ranks.embeddings import Reduce
+from classex_bayes.arguments import as_matrix, file_path
+from classex_bayes.core.ranks.embeddings import EmbeddingScores, Reduce
 from classex_bayes.core.ranks.ties import TieHandling
-from classex_bayes.exceptions import DataError, no_such_file
+from classex_bayes.exceptions import DataError, no_such_file, warn
 from classex_bayes.io.arrays import (
     described,
     read_hdf5,
@@ -29,7 +29,8 @@ from classex_bayes.io.trec_files import read_trec
 from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.retrieval_runs import Missing
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import RandomSeed
+from classex_bayes.task.validation import finite_embeddings
+from classex_bayes.typing import FloatArray, RandomSeed
 
 type AnyPath = str | os.PathLike[str]
 
@@ -48,7 +49,13 @@ _EXAMPLES = {
     ".npz": "np.savez(path, scores=scores, y=y)",
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), _IN_HDF5),
 }
-_ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".h5", ".hdf5", ".hdf", ".zarr", ".zip")
+_NAMED_ARRAYS = {
+    ".npz": read_npz,
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), read_hdf5),
+    **dict.fromkeys((".zarr", ".zip"), read_zarr),
+}
+_ENDINGS = (*_NAMED_ARRAYS, ".npy", ".csv", ".parquet")
+_NONMATED = "nonmated"
 
 
 def read_task(
@@ -85,7 +92,8 @@ def read_task(
         - .npz with arrays ``scores, y``; or ``probes, gallery, y`` (and ``gallery_y``); or
           ``ranks, y, n_classes``; or ``ids, y, n_classes`` (and ``distances``); or ``k, accuracy,
           n_test, n_classes``; ``classes`` names the classes in all but the last. Any other argument
-          of the constructor is allowed;
+          of the constructor is allowed. Arrays of other names are ignored with a warning, except
+          ``nonmated``, which the verb ``open-set`` reads;
         - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
           such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
           file stays open as long as the task is in use;
@@ -189,9 +197,10 @@ def read_task(
         return _task_of(tables, str(files[0]), options)
     names = classes if isinstance(classes, Iterable) else ()
     parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
+    layouts = [_layout(part, str(file), options) for part, file in zip(parts, files, strict=True)]
+    _warn_of_ignored(parts, layouts, files)
     if len(files) == 1:
         return _task_of(parts[0], str(files[0]), options)
-    layouts = [_layout(part, str(file), options) for part, file in zip(parts, files, strict=True)]
     refuse_mixed(layouts, files)
     accepted = inspect.signature(_LAYOUTS[layouts[0]]).parameters
     rows = [np.size(part.get("y", ())) for part in parts]
@@ -201,6 +210,49 @@ def read_task(
         return _task_of(whole, f"{files[0]} and {len(files) - 1} more", options)
     except DataError as error:
         raise DataError(f"{error}{place_in_files(str(error), rows, files)}") from None
+
+
+def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> FloatArray | None:
+    """Read the scores (n, k1) of the non-mated probes that lie beside a task in its files.
+
+    An array ``nonmated`` has their scores for the classes of the task. Beside embeddings it may
+    have their embeddings (n, d) instead. None if there is no such array.
+    """
+    files = [file for file in _paths(paths, "paths") if file.suffix.lower() in _NAMED_ARRAYS]
+    read = [_NAMED_ARRAYS[file.suffix.lower()](file, {_NONMATED}) for file in files]
+    given = {
+        file: {_NONMATED: arrays[_NONMATED]}
+        for file, arrays in zip(files, read, strict=True)
+        if _NONMATED in arrays
+    }
+    if not given:
+        return None
+    matrix = as_matrix(joined(list(given.values()), list(given))[_NONMATED], _NONMATED)
+    source, width = task.source, matrix.shape[1]
+    if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
+        return matrix
+    if width == task.n_classes:
+        raise DataError(
+            f"nonmated: found {width} columns, expected scores of the {width} classes or "
+            f"embeddings of {width} coordinates, which cannot be told apart here; call "
+            "OpenSetExtrapolator.fit(task, nonmated=scores) in Python"
+        )
+    finite_embeddings(matrix, _NONMATED, source.metric)
+    scores = source.scores_of(matrix)
+    return -scores if task.nearest_classes.negated else scores
+
+
+def _warn_of_ignored(
+    parts: list[dict[str, Any]], layouts: list[tuple[str, ...]], files: list[Path]
+) -> None:
+    """Warn of arrays that the constructor has no argument for."""
+    ignored: dict[str, None] = {}
+    for part, layout in zip(parts, layouts, strict=True):
+        accepted = inspect.signature(_LAYOUTS[layout]).parameters
+        ignored |= dict.fromkeys(name for name in part if name not in (*accepted, _NONMATED))
+    if ignored:
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        warn(f"{files[0]}{more}: ignored arrays of other names: {', '.join(ignored)}", UserWarning)
 
 
 def _paths(paths: Any, name: str) -> list[Path]:
@@ -258,12 +310,7 @@ def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, 
             return read_csv(path)
         case ".parquet":
             return read_parquet(path)
-        case ".npz":
-            arrays = read_npz(path, _NAMES)
-        case ".zarr" | ".zip":
-            arrays = read_zarr(path, _NAMES)
-        case _:
-            arrays = read_hdf5(path, _NAMES)
+    arrays = _NAMED_ARRAYS[ending](path, _NAMES)
     for name in _NUMBERS & arrays.keys():
         if arrays[name].size != 1:
             raise DataError(f"{path}: {name} must be a single number, found {arrays[name]!r}")

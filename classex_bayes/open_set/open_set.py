@@ -36,6 +36,7 @@ from classex_bayes.bayes.tails.tail_calibration import random_halves, tail_sampl
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
 from classex_bayes.open_set.mated_tails import MatedTails
+from classex_bayes.open_set.nonmated_searches import NONMATED, WRONG
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
@@ -54,7 +55,6 @@ _OBSERVED = {
     "best_wrong_score": "best score of each instance for a wrong class",
 }
 _USUAL_FPIR = 0.01  # at k1, of the rates in a summary
-_WRONG, _NONMATED = "wrong", "nonmated"
 
 
 class OpenSetExtrapolator(FittedModel):
@@ -220,12 +220,12 @@ class OpenSetExtrapolator(FittedModel):
         tree.attrs.update(task_size(task))
         posterior, instances = mated.groups(shape)
         tree["mated"] = xr.DataTree(instances)
-        posterior = posterior.assign(wrong.store(tree, _WRONG, shape))
+        posterior = posterior.assign(wrong.store(tree, WRONG, shape))
         pareto = [sample.pareto_k, pareto_k]
         if nonmated is not None:
             dedicated = ProbeLists.of_scores(nonmated, nearest, scale, task.n_classes)
             tails, pareto_k = WrongTails.of(dedicated, halves, 1.0, shared, *settings)
-            posterior = posterior.assign(tails.store(tree, _NONMATED, shape))
+            posterior = posterior.assign(tails.store(tree, NONMATED, shape))
             pareto.append(pareto_k)
         coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, shape, strict=True)}
         tree["posterior"] = xr.DataTree(posterior.assign_coords(coords))
@@ -244,9 +244,9 @@ class OpenSetExtrapolator(FittedModel):
         return self
 
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
-        wrong = nonmated = WrongTails.stored(tree, _WRONG)
-        if _NONMATED in tree.children:
-            nonmated = WrongTails.stored(tree, _NONMATED)
+        wrong = nonmated = WrongTails.stored(tree, WRONG)
+        if NONMATED in tree.children:
+            nonmated = WrongTails.stored(tree, NONMATED)
         instances = tree["mated"].to_dataset()
         mated = MatedTails.of_groups(tree["posterior"].to_dataset(), instances, wrong)
         self._rates = RatesAtThresholds(mated, nonmated)
@@ -590,9 +590,10 @@ class OpenSetExtrapolator(FittedModel):
                 "FNIR may be wrong; compare its value at a loose threshold with "
                 "BayesianExtrapolator"
             )
+        kind = "wrong score of the pilot" if tails is self._rates.wrong else "non-mated score"
         if chosen.min() < tails.tightest:
             notes.append(
-                "no wrong score of the pilot reaches some of these thresholds (the best one is "
+                f"no {kind} reaches some of these thresholds (the best one is "
                 f"{self._score(tails.tightest):.6g}): rates of wrong scores there depend on the "
                 f"tail {self._fitted_parameters['tail']!r} and not on data"
             )

@@ -8,6 +8,7 @@ from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import class_counts, whole_number
 from classex_bayes.exceptions import DataError
+from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
@@ -16,7 +17,7 @@ from classex_bayes.results import interval_label, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray
 
-TRUTH, BEST_WRONG = "truth", "best wrong score of the pilot"
+TRUTH = "truth"
 _RATES = "fpir", "fnir"
 _VISUALS = "ci_band", "mean", "best_wrong", "truth"
 _N_THRESHOLDS, _N_RATES = 30, 100
@@ -42,8 +43,8 @@ def plot_det(
     Each draw of the posterior is a DET curve: FNIR and FPIR of the same draw along 30 thresholds,
     between which FNIR is interpolated linearly in log FPIR. The ribbon has mean and limits of FNIR
     over these curves at a given FPIR, as far as the curves of the draws reach. A point on a curve
-    is where the mean FPIR is that of the best wrong score of the pilot: left of it, FPIR rests on
-    the tail and not on data.
+    is where the mean FPIR is that of the best wrong score of the pilot, or of the non-mated probes
+    of the fit: left of it, FPIR rests on the tail and not on data.
 
     Parameters
     ----------
@@ -111,7 +112,8 @@ def det_chart(
     counts, best = _checked(model, k, truth, rank)
     prob, kind = interval_settings(ci_prob, ci_kind)
     names = {size: _name(size, prob, kind) for size in counts.tolist()}
-    others = {BEST_WRONG: INK} | ({} if truth is None else {TRUTH: INK})
+    best_wrong = NonmatedSearches.of(model.idata).best_score
+    others = {best_wrong: INK} | ({} if truth is None else {TRUTH: INK})
     chart = Chart({**dict.fromkeys(names.values()), **others}, visuals=_VISUALS, log_y=True)
     exact, limit = [], model.best_wrong_score_
     for size, name in names.items():
@@ -123,7 +125,7 @@ def det_chart(
         fpir = rates.fpir[..., -1].mean().item()
         if at == limit and ribbon.x[0] <= fpir <= ribbon.x[-1]:
             there = np.exp(np.interp(np.log(fpir), np.log(ribbon.x), np.log(ribbon.mean)))
-            chart.points(BEST_WRONG, np.array([fpir]), np.array([there]), visual="best_wrong")
+            chart.points(best_wrong, np.array([fpir]), np.array([there]), visual="best_wrong")
         if truth is not None and size < truth.n_classes:
             known = open_set_rates(truth, size, thresholds, rank=best).isel(k=0)
             known = known.isel(threshold=(known.fpir >= _SMALLEST) & (known.fnir >= _SMALLEST))
@@ -151,8 +153,9 @@ def plot_threshold(
     """Draw FPIR and FNIR against the threshold, a curve for each number of classes.
 
     Thresholds reach from a mean FPIR of 0.9 with the fewest classes to one of 1e-5 with the most,
-    or as far as the tails do. A vertical line is at the best wrong score of the pilot: beyond it,
-    FPIR rests on the tail and not on data. Rates below 1e-6 are drawn there.
+    or as far as the tails do. A vertical line is at the best wrong score of the pilot, or of
+    the non-mated probes of the fit: beyond it, FPIR rests on the tail and not on data. Rates below
+    1e-6 are drawn there.
 
     Parameters
     ----------
@@ -194,7 +197,8 @@ def plot_threshold(
     thresholds = np.unique(np.concatenate(ends))
     rates = model.predict(counts, threshold=thresholds, rank=best)
     names = {size: _name(size, prob, kind) for size in counts.tolist()}
-    others = {BEST_WRONG: MUTED} | ({} if truth is None else {TRUTH: INK})
+    best_wrong = NonmatedSearches.of(model.idata).best_score
+    others = {best_wrong: MUTED} | ({} if truth is None else {TRUTH: INK})
     series = {**dict.fromkeys(names.values()), **others}
     chart = Chart(series, _RATES, visuals=_VISUALS, log_x=False, log_y=True)
     limit = model.best_wrong_score_
@@ -212,7 +216,7 @@ def plot_threshold(
                 chart.line(TRUTH, *line, visual="truth", linestyle="C1")
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
         at = np.full(2, limit), np.array([lowest, 1.0]), rate
-        chart.line(BEST_WRONG, *at, visual="best_wrong", linestyle="C2")
+        chart.line(best_wrong, *at, visual="best_wrong", linestyle="C2")
     title = f"Rates from {rates.n_classes:,} source classes"
     accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"

@@ -16,6 +16,7 @@ from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.formatting import capitalized
+from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.report import page_charts
 from classex_bayes.report.document import by_limits, document, finite, records
 from classex_bayes.report.findings import Findings
@@ -26,6 +27,7 @@ from classex_bayes.results.sentences import (
     headline,
     pilot_accuracy,
     pilot_sentence,
+    score_direction,
 )
 from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.source_task import SourceTask
@@ -70,7 +72,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         },
         "left_out": comparison.skipped,
         "until": until,
-        "open_set": _open_set(numbers["open_set"]),
+        "open_set": _open_set(findings, numbers["open_set"]),
         "checks": checks,
         "errors": errors_sentence(task),
         "replicates": replicates,
@@ -97,17 +99,29 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
     ]
 
 
-def _open_set(numbers: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Threshold and rates of open-set identification for each number of classes, and notes."""
-    if numbers is None:
+def _open_set(findings: Findings, numbers: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Threshold and rates of open-set identification for each number of classes, and the record."""
+    if findings.open_set is None or numbers is None:
         return None
+    model, rates = findings.open_set
     by_rate: dict[str, dict[int, Any]] = {}
     for row in numbers["predictions"]:
         by_rate.setdefault(row["rate"], {})[row["k"]] = row
     fnir, fpir = by_rate["FNIR"], by_rate["FPIR"]
     rows = [{"k": k, "fnir": fnir[k], "fpir": fpir[k]} for k in sorted(fnir)]
     notes = [row["note"] for row in numbers["notes"]]
-    return {"description": numbers["description"], "rows": rows, "notes": notes}
+    return {
+        "description": numbers["description"],
+        "promise": rates.promise.removeprefix(", "),
+        "rows": rows,
+        "notes": notes,
+        "rank": rates.rank,
+        "nonmated": NonmatedSearches.of(model.idata).origin,
+        "scores": score_direction(findings.task),
+        "scale": model.scale_,
+        "seed": json.loads(model.idata.attrs["random_seed"]),
+        "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
+    }
 
 
 def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_charts.PageChart]:

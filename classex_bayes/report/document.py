@@ -25,7 +25,7 @@ def document(findings: "Findings") -> dict[str, Any]:
     model, comparison = findings.model, findings.comparison
     numbers: dict[str, Any] = {
         "schema": SCHEMA,
-        **facts(model),
+        **facts(model, findings.task),
         "metric": findings.metric,
         "ci_prob": findings.ci_prob,
         "predictions": records(by_limits(comparison.table), _ROW),
@@ -71,11 +71,11 @@ def open_set_document(
     model: "OpenSetExtrapolator", task: "SourceTask", rates: "OpenSetPrediction", ci_prob: float
 ) -> dict[str, Any]:
     """Rates of open-set identification in the types of JSON."""
-    numbers = {**facts(model), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
+    numbers = {**facts(model, task), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
     return {**numbers, "doubts": list(task.doubts)}
 
 
-def facts(model: "FittedModel") -> dict[str, Any]:
+def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
     """Version, seed and task of a fit."""
     attributes = model.idata.attrs
     return {
@@ -83,6 +83,7 @@ def facts(model: "FittedModel") -> dict[str, Any]:
         "seed": json.loads(attributes["random_seed"]),
         "task": {
             "kind": attributes["task_kind"],
+            "embedding_metric": task.embedding_metric,
             "n_classes": int(attributes["n_classes"]),
             "n_test": int(attributes["n_test"]),
             "design_effect": float(attributes["design_effect"]),
@@ -94,9 +95,12 @@ def _rates(
     model: "OpenSetExtrapolator", rates: "OpenSetPrediction", ci_prob: float
 ) -> dict[str, Any]:
     """FNIR and FPIR at their thresholds, with what must be known of them."""
+    from classex_bayes.open_set.nonmated_searches import NonmatedSearches
+
     return {
         "description": rates.description,
         "rank": rates.rank,
+        "n_nonmated": NonmatedSearches.of(model.idata).n,
         "predictions": records(by_limits(rates.summary(ci_prob, round_to="none"))),
         "pareto_k": finite(model.pareto_k_),
         "notes": notes_of(rates.notes, model.name),

@@ -194,6 +194,7 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         span=numerals.span,
         digits=numerals.digits,
         percent=formatting.percent,
+        percent_span=formatting.percent_range,
         percent_digits=formatting.percent_decimals,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),

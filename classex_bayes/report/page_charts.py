@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.formatting import PERCENTAGES, brief_decimal, capitalized, exact_percent, percent
+from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.plots.accuracy_plot import (
@@ -24,7 +25,7 @@ from classex_bayes.plots.accuracy_plot import (
 from classex_bayes.plots.chart import Chart, Mark
 from classex_bayes.plots.discriminability_plot import RESOLVED, discriminability_chart
 from classex_bayes.plots.libraries import plain
-from classex_bayes.plots.open_set_plot import BEST_WRONG, det_chart
+from classex_bayes.plots.open_set_plot import det_chart
 from classex_bayes.plots.ppc_plot import ppc_chart
 from classex_bayes.plots.prob_at_least_plot import prob_at_least_chart
 from classex_bayes.report.chart_axes import Axis
@@ -404,9 +405,10 @@ def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: flo
         drawn += [PageSeries(band, entry), PageSeries(line, entry, values)]
         entries.append(entry)
         rows += [(f"{k:,}", *row) for row in _rows([percent(x, 2) for x in line.x], *numbers)]
-    marks = [mark for mark in chart.marks if mark.series == BEST_WRONG]
+    best_wrong = NonmatedSearches.of(model.idata).best_score
+    marks = [mark for mark in chart.marks if mark.series == best_wrong]
     if marks:
-        seen = LegendEntry("best-wrong", BEST_WRONG, "--ink", "points")
+        seen = LegendEntry("best-wrong", best_wrong, "--ink", "points")
         drawn += [PageSeries(mark, seen) for mark in marks]
         entries.append(seen)
     fpir = np.concatenate([series.mark.x for series in drawn])

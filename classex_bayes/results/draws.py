@@ -262,11 +262,11 @@ class DrawsTable:
         )
 
     def text(self) -> pd.DataFrame:
-        """The rounded numbers as text. Numbers without an error have 4 decimals."""
-        usual = _USUAL_PLACES
-        return self._by_cell(
-            lambda number, places: f"{number:.{usual if places is None else places}f}"
-        )
+        """The rounded numbers as text. Numbers without an error have 4 decimals.
+
+        A positive number that would be rounded to 0 is shown as a bound, "<0.0001".
+        """
+        return self._by_cell(_text)
 
     def _by_cell(self, cell: Callable[[float, int | None], Any]) -> pd.DataFrame:
         columns = {
@@ -283,6 +283,12 @@ def _places(error: float) -> int | None:
     """Decimals that a standard error supports; None if there is no error."""
     has_error = np.isfinite(error) and error > ROUNDING
     return max(-math.floor(math.log10(2 * error)), 0) if has_error else None
+
+
+def _text(number: float, places: int | None) -> str:
+    decimals = _USUAL_PLACES if places is None else places
+    text = f"{number:.{decimals}f}"
+    return f"<{10.0**-decimals:.{decimals}f}" if number > 0 and not float(text) else text
 
 
 def _errors(draws: xr.DataArray, method: str) -> FloatArray:

@@ -7,6 +7,11 @@ from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.source_task import SourceTask
 
 _ACCURACY = Estimand()
+_SCORES: dict[str | None, str] = {
+    "sqeuclidean": "squared distances",
+    "cosine": "cosines",
+    "dot": "dot products",
+}
 _CARRIED, _MOST_NAMED = 0.4, 5
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
 
@@ -66,6 +71,18 @@ def pilot_sentence(task: SourceTask) -> str:
         f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
         f"{accuracy}{of_them} right{among}{details}."
     )
+
+
+def score_direction(task: SourceTask) -> str:
+    """Return what the scores of a task are, and which thresholds are strict.
+
+    >>> gallery = np.eye(20)
+    >>> score_direction(SourceTask.from_embeddings(gallery, gallery, range(20)))
+    'squared distances: smaller is stricter'
+    """
+    negated = task.nearest_classes.negated
+    name = _SCORES.get(task.embedding_metric, "distances" if negated else "scores")
+    return f"{name}: {'smaller' if negated else 'larger'} is stricter"
 
 
 def pilot_accuracy(task: SourceTask) -> tuple[int, str]:

@@ -112,6 +112,11 @@ class TaskStatistics:
         return self._evidence.source
 
     @property
+    def embedding_metric(self) -> str | None:
+        """How embeddings are compared, such as "cosine"; None if there are none."""
+        return getattr(self.source, "metric", None)
+
+    @property
     def nearest_classes(self) -> NearestClasses:
         """Wrong classes that score best for each test instance, with their scores.
 

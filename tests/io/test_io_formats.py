@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import classex_bayes as cb
 from classex_bayes import SourceTask, read_task
 from classex_bayes.exceptions import DataError
+from classex_bayes.io import read_nonmated
 from classex_bayes.io.arrays import FileMatrix
 from classex_bayes.io.many_files import StackedRows
 
@@ -284,7 +285,54 @@ def test_a_file_for_each_class(write, tmp_path):
         arrays["accuracy"] = np.array([0.5, number])
         files.append(write(tmp_path / f"class{number}", arrays))
     order = np.argsort(Y, kind="stable")
-    assert_same(read_task(files), SourceTask.from_scores(SCORES[order], Y[order]))
+    with pytest.warns(UserWarning, match="class0.* and 4 more: ignored .*: .*id, .*only4"):
+        task = read_task(files)
+    assert_same(task, SourceTask.from_scores(SCORES[order], Y[order]))
+
+
+STRANGERS = np.random.default_rng(8).normal(size=(7, 3))
+
+
+@pytest.mark.parametrize("write", [write_npz, write_hdf5])
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cosine", "dot"])
+def test_embeddings_of_nonmated_probes_are_scored_like_the_others(write, metric, tmp_path):
+    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": metric}
+    file = write(tmp_path / "pilot", arrays | {"nonmated": STRANGERS})
+    product = STRANGERS @ GALLERY.T
+    norms = np.outer(*(np.linalg.norm(x, axis=1) for x in (STRANGERS, GALLERY)))
+    expected = {
+        "sqeuclidean": ((STRANGERS[:, None] - GALLERY) ** 2).sum(axis=-1),
+        "cosine": product / norms,
+        "dot": product,
+    }[metric]
+    np.testing.assert_allclose(read_nonmated(file, read_task(file)), expected, atol=1e-12)
+    # Scores stay as they are.
+    file = write(tmp_path / "scored", arrays | {"nonmated": expected})
+    np.testing.assert_array_equal(read_nonmated(file, read_task(file)), expected)
+
+
+def test_nonmated_probes_of_many_files(tmp_path):
+    scores = np.random.default_rng(9).normal(size=(6, 5))
+    files = shards(tmp_path, {"nonmated": scores}, {})
+    task = read_task(files)
+    np.testing.assert_array_equal(read_nonmated(files, task), scores)
+    assert read_nonmated(files[1:], task) is None and read_nonmated("scores.csv", task) is None
+    files = shards(tmp_path, {"nonmated": scores}, {"nonmated": -scores})
+    with pytest.raises(DataError, match="nonmated must be the same in all files"):
+        read_nonmated(files, task)
+
+
+def test_bad_nonmated_probes(tmp_path):
+    square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3}
+    embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "cosine"}
+    for arrays, nonmated, message in (
+        (square, STRANGERS, "scores of the 3 classes or embeddings of 3 coordinates"),
+        (embeddings, 0 * STRANGERS, "nonmated: row 0 is the zero vector"),
+        (embeddings, STRANGERS[0], "nonmated: expected a matrix"),
+    ):
+        file = write_npz(tmp_path / "bad", arrays | {"nonmated": nonmated})
+        with pytest.raises(DataError, match=message):
+            read_nonmated(file, read_task(file))
 
 
 def test_untested_classes(tmp_path):

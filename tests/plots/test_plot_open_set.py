@@ -5,8 +5,10 @@ import pytest
 
 import classex_bayes as cb
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.plots.open_set_plot import BEST_WRONG, TRUTH, det_chart
+from classex_bayes.plots.open_set_plot import TRUTH, det_chart
 
+BEST_WRONG = "best wrong score of the pilot"
+BEST_NONMATED = "best score of the non-mated probes"
 K = [100, 5000]
 
 
@@ -95,13 +97,15 @@ def test_probes_of_no_class_have_their_own_best_wrong_score(scores, pilot):
     others = distances[~half[y]][:, half]
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, draws=100, chains=2, random_seed=1)
     assert model.best_wrong_score_ == pytest.approx(others.min(), rel=1e-9)
-    assert BEST_WRONG in [mark.series for mark in det_chart(model, 500).marks]
+    assert BEST_NONMATED in [mark.series for mark in det_chart(model, 500).marks]
+    beyond = model.predict(500, threshold=0.9 * others.min()).notes
+    assert any("no non-mated score reaches" in note for note in beyond)
     # One that is nearer than all that a curve shows is not on it.
     others[0, 0] = 1e-9
     model.fit(task, nonmated=others, draws=100, chains=2, random_seed=1)
     assert model.best_wrong_score_ == pytest.approx(1e-9)
     chart = det_chart(model, 500, ci_prob=0.1)
-    assert BEST_WRONG not in [mark.series for mark in chart.marks]
+    assert BEST_NONMATED not in [mark.series for mark in chart.marks]
 
 
 @pytest.mark.parametrize("backend", ["matplotlib", "plotly", "bokeh"])

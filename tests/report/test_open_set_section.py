@@ -59,6 +59,24 @@ def test_numbers_are_those_of_the_model(text, open_set):
     assert "FPIR at most 0.05 with probability 0.95" in text
 
 
+def test_the_record_says_what_was_searched(text, open_set):
+    record = dict(re.findall(r"<div><dt>([^<]+)</dt><dd>([^<]+)</dd></div>", text))
+    n = open_set.task.n_test
+    assert record["Mated searches"] == f"{n:,}"
+    assert record["Non-mated searches"] == f"{n:,} (the mated probes against other classes)"
+    assert record["Length of candidate lists"] == "1" and record["Tails on the scale"] == "-s"
+    assert record["Scores"] == "squared distances: smaller is stricter"
+    paragraph = re.search(r'<p id="paragraph">(.*?)</p>', text, re.S)[1]
+    assert f"{n:,} mated and {n:,} non-mated searches" in paragraph
+    rates = open_set.predict(K, fpir=0.05)
+    for k in K:
+        mean, threshold = 100 * rates.fnir.sel(k=k).mean().item(), rates.threshold.sel(k=k)
+        said = f"With {k:,} enrolled, at the threshold {threshold:.5g}: FNIR {mean:.1f}%"
+        assert said in paragraph
+    assert "Its expected FPIR is therefore lower than the limit" in text
+    assert "stricter than the one at the limit" in text
+
+
 def test_curves_are_those_of_the_plot(text, open_set, read_chart):
     drawn = read_chart(text, "detection", np.log10, np.log10)
     marks = [mark for mark in det_chart(open_set, K, ci_prob=0.8).marks if mark.kind == "line"]

@@ -209,9 +209,13 @@ class EmbeddingScores:
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision."""
-        probes = read_rows(self.probes, rows) - self.centre
+        return self.scores_of(read_rows(self.probes, rows))
+
+    def scores_of(self, probes: NumberArray) -> FloatArray:
+        """Scores of any probes (n, d) in double precision."""
+        probes = probes - self.centre
         squares_p = _squares(probes)
-        result = np.empty((rows.size, self._counts.size))
+        result = np.empty((len(probes), self._counts.size))
         for columns in self.tiles_of(slice(0, self._counts.size)):
             gallery = read_rows(self.gallery, self.templates_of(columns)) - self.centre
             product, squares_g = probes @ gallery.T, _squares(gallery)

@@ -1,0 +1,40 @@
+"""The non-mated searches of a fit: those of its own, or the test instances for other classes."""
+
+from typing import NamedTuple, Self
+
+import xarray as xr
+
+WRONG, NONMATED = "wrong", "nonmated"  # groups of `idata`
+
+
+class NonmatedSearches(NamedTuple):
+    """Number of non-mated searches, and whether they are of probes other than the test instances.
+
+    Attributes
+    ----------
+    n : int
+        Number of searches.
+    are_others : bool
+        Whether the fit had `nonmated`.
+    """
+
+    n: int
+    are_others: bool
+
+    @classmethod
+    def of(cls, tree: xr.DataTree) -> Self:
+        """Searches that the groups of a fitted model are of."""
+        are_others = NONMATED in tree.children
+        return cls(tree[NONMATED if are_others else WRONG].sizes["probe"], are_others)
+
+    @property
+    def best_score(self) -> str:
+        """Name of the best score, beyond which FPIR has no data."""
+        if self.are_others:
+            return "best score of the non-mated probes"
+        return "best wrong score of the pilot"
+
+    @property
+    def origin(self) -> str:
+        """Where the probes come from."""
+        return "other probes" if self.are_others else "the mated probes against other classes"
