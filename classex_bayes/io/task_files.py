@@ -54,7 +54,7 @@ _NAMED_ARRAYS = {
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), read_hdf5),
     **dict.fromkeys((".zarr", ".zip"), read_zarr),
 }
-_ENDINGS = (*_NAMED_ARRAYS, ".npy", ".csv", ".parquet")
+_ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".h5", ".hdf5", ".hdf", ".zarr", ".zip")
 _NONMATED = "nonmated"
 
 
