@@ -178,8 +178,8 @@ class LawModel(MixtureModel):
         metric : str
             A function of the rank :math:`R = 1 + Bin(k - 1, 1 - U^*)` of the true class:
 
-            - "accuracy", or "accuracy@m": whether it is among the m best. "recall", "hit_rate" and
-              "success" mean the same.
+            - "accuracy", or "accuracy@m": whether it is among the m best. "recall@m", "hit_rate@m"
+              and "success@m" mean the same.
             - "mrr", the mean of 1 / R, or "mrr@m", where ranks beyond m count 0.
             - "ndcg", the mean of 1 / log2(1 + R), or "ndcg@m". One document is relevant.
             - "mean_rank", :math:`1 + (k - 1) E[1 - U^*]`.

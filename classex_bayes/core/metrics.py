@@ -298,6 +298,7 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "mean_rank": MeanRank,
     "median_rank": MedianRank,
 }
+_OF_THE_BEST = "recall", "hit_rate", "success"  # among the m best; nobody's m is a default
 
 
 def named_metric(name: str) -> Metric:
@@ -315,19 +316,24 @@ def named_metric(name: str) -> Metric:
     Raises
     ------
     DataError
-        An unknown name, an m that is no whole number in 1..10^12 - 1 (1..1000 of "mrr" and
-        "ndcg"), or one for a metric that has none.
+        An unknown name, several names, an m that is no whole number in 1..10^12 - 1 (1..1000 of
+        "mrr" and "ndcg"), one for a metric that has none, or none for "recall", "hit_rate" and
+        "success".
 
     Examples
     --------
     >>> named_metric("recall@5")
     Accuracy(m=5)
     """
+    if isinstance(name, str) and "," in name:
+        raise DataError(f"metric: found {name!r}, expected one metric; ask for each in a call")
     key, at, m = name.partition("@") if isinstance(name, str) else ("", "", "")
     if key not in METRICS:
         raise DataError(
             f"metric: found {name!r}, expected one of {', '.join(METRICS)}, such as 'accuracy@5'"
         )
+    if not at and key in _OF_THE_BEST:
+        raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or the like")
     if not at:
         return METRICS[key]()
     if "m" not in signature(METRICS[key]).parameters:

@@ -295,6 +295,8 @@ def plan(
     The intervals use only the new pilot. An existing small pilot can later be pooled with it
     (`BayesianExtrapolator.fit` with a list of tasks), which narrows the interval further.
 
+    The duration grows with the number of classes: seconds for 1,000, minutes for 100,000.
+
     Widths are those at the accuracy that the existing pilot suggests (`Plan.accuracy`). Intervals
     are widest at middle accuracies. The intervals of the new pilot will be wider if the accuracy is
     nearer to 1/2 than suggested, as after a pilot with too few errors. They will be narrower if it

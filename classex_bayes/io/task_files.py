@@ -337,6 +337,11 @@ def _layout(arrays: dict[str, Any], name: str, options: dict[str, Any]) -> tuple
             f"{name}: found losses, expected ranks of the true class, where 1 is best; write "
             "losses + 1 as ranks"
         )
+    if "run" in arrays:
+        raise DataError(
+            f"{name}: a run needs n_classes, the number of documents of the corpus "
+            "(command line: --n-classes)"
+        )
     wanted = "; or ".join(", ".join(needed) for needed in _LAYOUTS)
     example = _EXAMPLES.get(Path(name).suffix.lower())
     raise DataError(

@@ -202,10 +202,11 @@ def tested_classes(
         first = int(np.argmin(repeats))
         name = first if classes is None else classes[first]
         raise DataError(
-            f"y: class {name!r} (column {first}) has no test instance, like "
+            f"y: class {name!r} (position {first}) has no test instance, like "
             f"{int((repeats == 0).sum())} of {n_classes} classes; pass untested='competitors' "
-            "(command line: --untested competitors) if they are classes that were not tested; "
-            "drop the column if it is not a class (for example, an index)"
+            "(command line: --untested competitors) if they are classes that were not tested, such "
+            "as documents without a query; drop the column of scores that is not a class, such as "
+            "an index"
         )
     if np.count_nonzero(repeats) < 2:
         raise DataError("y: expected test instances of at least 2 classes, found 1")

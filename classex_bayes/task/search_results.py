@@ -26,6 +26,23 @@ class SearchResults(NamedTuple):
     nearest: NearestClasses | None
 
 
+def one_answer(y: Any, names: Sequence[Any] | None) -> Any:
+    """Labels with one class for each list, or an error that says what to do with other queries."""
+    array = as_array(y, "y")
+    if array.ndim == 2 and array.shape[1] > 1:
+        raise DataError(
+            f"y: found shape {array.shape}, expected one class for each list; use "
+            "SourceTask.from_run for queries with several relevant documents"
+        )
+    if names is None and array.dtype.kind in "if" and np.any(array == -1):
+        first = int(np.argmax(array.ravel() == -1))
+        raise DataError(
+            f"y: found -1 at row {first}, expected a class of the index; leave out the rows of "
+            "queries without an answer, in ids and distances too"
+        )
+    return y
+
+
 def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
     """Positions (n, M) of the classes in the lists, -1 after the end of a list.
 

@@ -25,7 +25,7 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.search_results import read_distances, read_ids, search_results
+from classex_bayes.task.search_results import one_answer, read_distances, read_ids, search_results
 from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.task.validation import class_total, enough_classes
 from classex_bayes.typing import RandomSeed
@@ -434,7 +434,8 @@ class SourceTask(TaskStatistics):
         lists = read_ids(ids, k1, names)
         if distances is not None:
             distances = read_distances(distances, lists)
-        labels = class_labels(y, len(lists), k1, names, class_weight, untested)
+        one = one_answer(y, names)
+        labels = class_labels(one, len(lists), k1, names, class_weight, untested)
         results = search_results(lists, labels.y, k1, distances, higher)
         return cls._of(within_bounds(labels.y, labels.weight, *results), "ranks", names)
 

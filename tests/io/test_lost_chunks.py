@@ -309,6 +309,6 @@ def test_positions_in_tables(ending, tmp_path):
 
 
 def test_untested_classes_are_told_first(tmp_path):
-    message = "pass untested='competitors' .*--untested competitors.*; drop the column"
+    message = "pass untested='competitors' .*--untested competitors.*; drop the column of scores"
     with pytest.raises(DataError, match=message):
         read_task(write_shard(tmp_path / "a.npz", y=np.minimum(Y, 3)))

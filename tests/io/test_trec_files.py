@@ -101,7 +101,7 @@ def test_damaged_runs(written, qrels, content, message):
 def test_what_belongs_together(written, qrels, tmp_path):
     run = written("my.run", lines(RUN, "{q} Q0 {d} 7 {x} tag"))
     for arguments, message in (
-        ({"qrels": qrels}, "found qrels .* run .*; expected .*qrels, run, n_classes"),
+        ({"qrels": qrels}, "a run needs n_classes, the number of documents .*--n-classes"),
         ({"n_classes": 50}, "my.run: expected a file ending in .* or a run of TREC and qrels="),
         ({"qrels": run, "n_classes": 50}, "my.run: qrels: found 'q0 Q0 .*expected query_id iter"),
         ({"qrels": 3, "n_classes": 50}, "qrels: expected a path, found 3"),

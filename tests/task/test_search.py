@@ -300,3 +300,23 @@ def test_a_part_of_the_classes_needs_scores(matrix):
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     with pytest.raises(DataError, match="made from cut ranks"):
         task.subsample(20, random_seed=1)
+
+
+def test_queries_that_need_another_constructor_are_told_so():
+    ids = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    with pytest.raises(DataError, match=r"y: found shape \(3, 2\).*from_run"):
+        SourceTask.from_search(ids, [[0, 1], [1, 2], [2, 0]], n_classes=3)
+    with pytest.raises(DataError, match=r"y: found -1 at row 1.*leave out the rows"):
+        SourceTask.from_search(ids, [0, -1, 2], n_classes=3)
+    with pytest.raises(DataError, match="documents without a query"):
+        SourceTask.from_search(ids, [0, 1, 2], n_classes=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("recall", "expected 'recall@1', 'recall@10'"), ("recall@10,mrr@10", "expected one metric")],
+)
+def test_metrics_that_are_not_clear_are_refused(name, message):
+    task = SourceTask.from_search([[0, 1], [1, 0], [2, 0]], [0, 1, 2], n_classes=3)
+    with pytest.raises(DataError, match=message):
+        task.metric(name, 3)
