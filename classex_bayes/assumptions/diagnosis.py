@@ -38,7 +38,7 @@ _GROUPS, _ORDER = "grouped confusions", "order of classes"
 _NEED_RANKS = ("few errors", "ties")
 _NEED_SCORES = (
     "duplicated instances",
-    "duplicated classes",
+    "identical classes",
     "concentrated errors",
     _GROUPS,
     _ORDER,
@@ -75,7 +75,9 @@ def diagnose(
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
         - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
         - "duplicated instances": above 1% repeat the scores of others;
-        - "duplicated classes": above 0.5% have the scores of another;
+        - "identical classes": above 0.5% have exactly the scores of another. A class that is
+          enrolled twice with another image is not detected: look at the best wrong pairs of
+          `SourceTask.nearest_classes`;
         - "concentrated errors": fewer than 7 classes make up the sampling error;
         - "grouped confusions": confusions fall into separate groups of classes;
         - "order of classes": confusions join classes that stand next to each other, a hint alone;
@@ -148,10 +150,10 @@ def _of_scores(
         ]
     return [
         duplicated_instances(facts.row_hash, facts.distinctive),
-        duplicated_classes(facts.sketch, task.classes),
+        identical_classes(facts.sketch, task.classes),
         concentrated_errors(task.evidence, task.classes),
         *of_groups,
-        normalised_scores(facts.sums_to_one, facts.log_sums_to_one),
+        normalised_scores(facts.sums_to_one, facts.log_sums_to_one, facts.same_moments),
     ]
 
 
@@ -212,7 +214,7 @@ def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
     return Check(name, passed, sentence, value, MOST_REPEATED)
 
 
-def duplicated_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
+def identical_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
     """Share of classes whose scores equal another's, to 1e-6 of the scores' spread."""
     order = np.argsort(sketch[:, 0], kind="stable")
     gap = np.diff(sketch[order], axis=0)
@@ -229,7 +231,7 @@ def duplicated_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check
             "; merge classes that cannot be distinguished, because with them accuracy falls "
             "too fast"
         )
-    return Check("duplicated classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
+    return Check("identical classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
 
 
 def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Generator) -> Check:
@@ -296,14 +298,22 @@ def order_of_classes(
     return Check(_ORDER, True, sentence, value, is_hint=gathered)
 
 
-def normalised_scores(sums_to_one: bool, log_sums_to_one: bool) -> Check:
-    """Whether rows are probabilities over the classes; a hint and never a failure.
+def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bool) -> Check:
+    """Whether rows are probabilities or standardised over the classes; a hint, never a failure.
 
     Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
     softmax of fixed logits is marginal in effect. Normalised scores suggest joint training, which
-    only `check_marginality` can assess.
+    only `check_marginality` can assess. Rates at a threshold need scores that do not depend on the
+    other classes, so standardised rows (z-norm, t-norm) have no threshold for more classes.
     """
     name = "normalised scores"
+    if same_moments and not (sums_to_one or log_sums_to_one):
+        sentence = (
+            "all rows have the same mean and standard deviation, as after z-norm or t-norm. This "
+            "does not change ranks, but such scores depend on the other classes: give rates at a "
+            "threshold the scores before normalisation"
+        )
+        return Check(name, True, sentence, 1.0, is_hint=True)
     if not (sums_to_one or log_sums_to_one):
         return Check(name, True, "rows are not probabilities over the classes", 0.0)
     kind = "probabilities" if sums_to_one else "log probabilities"

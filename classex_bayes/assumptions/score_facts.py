@@ -13,6 +13,7 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 _MOST_EDGES = 50_000  # confusions kept for the graph
 _N_SKETCHES = 16
 _DISTINCT_VALUES = 10  # a row with fewer different scores may occur twice by chance
+_SAME_MOMENT = 1e-3  # of the standard deviation, for scores in single precision or rounded
 _SUM_TOLERANCE = 0.01  # of probabilities rounded to a few decimals
 _CLOSE = 0.1  # share of the classes; an instance that more classes beat does not show similarity
 
@@ -28,6 +29,7 @@ class ScoreFacts(NamedTuple):
     sketch: FloatArray  # (k1, 16): random projections of the columns, over the rms score
     sums_to_one: bool  # rows are probabilities
     log_sums_to_one: bool  # rows are log probabilities
+    same_moments: bool  # rows have one mean and one standard deviation
 
 
 def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
@@ -65,6 +67,7 @@ def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
         rows.sketch / (rows.rms or 1.0),
         rows.sums_to_one,
         rows.log_sums_to_one,
+        rows.same_moments,
     )
 
 
@@ -93,11 +96,19 @@ class _RowFacts:
         self.sums_to_one = self.log_sums_to_one = True
         self._bits = rng.integers(2**63, size=n_classes, dtype=np.uint64) * 2 + 1
         self._squares = 0.0
+        # Least and largest mean and standard deviation of a row.
+        self._least, self._largest = np.full(2, np.inf), np.full(2, -np.inf)
 
     @property
     def rms(self) -> float:
         """Root mean square of the scores about the means of their rows."""
         return float(np.sqrt(self._squares / np.prod(self.source.shape)))
+
+    @property
+    def same_moments(self) -> bool:
+        """Whether all rows have the same mean and standard deviation, which is not 0."""
+        sd = self._largest[1]
+        return bool(sd > 0 and (self._largest - self._least <= _SAME_MOMENT * sd).all())
 
     def add(self, rows: IntArray) -> None:
         scores = self.source.scores(rows)
@@ -113,6 +124,7 @@ class _RowFacts:
         enough = _DISTINCT_VALUES if whole else min(n_classes, _DISTINCT_VALUES)
         self.distinctive[rows] = different >= enough
         self._add_sums(scores)
+        self._add_moments(scores)
         self._add_sketch(scores, rows.size)
 
     def _add_sums(self, scores: FloatArray) -> None:
@@ -123,6 +135,12 @@ class _RowFacts:
             small = bool(scores.max() <= _SUM_TOLERANCE)
             total = np.exp(np.minimum(scores, 1.0)).sum(axis=1)
             self.log_sums_to_one = small and bool((np.abs(total - 1) < _SUM_TOLERANCE).all())
+
+    def _add_moments(self, scores: FloatArray) -> None:
+        with np.errstate(invalid="ignore"):  # of classes that are ruled out by a score of -inf
+            moments = np.stack([scores.mean(axis=1), scores.std(axis=1)])
+        self._least = np.minimum(self._least, moments.min(axis=1))
+        self._largest = np.maximum(self._largest, moments.max(axis=1))
 
     def _add_sketch(self, scores: FloatArray, n_rows: int) -> None:
         ruled_out = np.isneginf(scores)

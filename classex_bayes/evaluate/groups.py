@@ -23,6 +23,7 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+_WHOLE, _ROUNDED = (1.0, 100.0), 0.01  # sums of shares that account for the whole deployment
 OVERALL = "overall"  # name of the mix in tables and plots
 
 
@@ -70,7 +71,8 @@ class GroupedExtrapolation(Tabulated):
         Parameters
         ----------
         mix : mapping from group to share
-            Shares in any unit. Omitted groups have the share 0.
+            Shares in any unit. Groups may be omitted if the others' shares sum to 1 (or 100);
+            their share is then 0.
 
         Returns
         -------
@@ -79,7 +81,8 @@ class GroupedExtrapolation(Tabulated):
         Raises
         ------
         DataError
-            If groups are unknown, shares are negative or not finite, or no share is above 0.
+            If groups are unknown or omitted without need, shares are negative or not finite, or no
+            share is above 0.
         """
         return replace(self, mix=_shares(mix, list(self.by_group)))
 
@@ -132,8 +135,8 @@ def extrapolate_groups(
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     mix : mapping from group to share, optional
-        Shares of the groups in the deployment, in any unit. By default those in the pilot, with the
-        class weights of the task.
+        Shares of the groups in the deployment, as for `GroupedExtrapolation.with_mix`. By default
+        those in the pilot, with the class weights of the task.
     model : LawModel
         `BayesianExtrapolator` or other model. Copies of it are fitted to each group.
     sampler : mapping
@@ -158,7 +161,8 @@ def extrapolate_groups(
     Notes
     -----
     If a group tests only some of the classes, these are assumed to be a random sample of the
-    population, like the k1 classes themselves.
+    population, like the k1 classes themselves. docs/open_set.md has a recipe for
+    FNIR and FPIR of a group.
 
     References
     ----------
@@ -241,6 +245,14 @@ def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
     )
     if not shares.any():
         raise DataError("mix: expected a share above 0, found none")
+    omitted = [name for name in names if name not in mix]
+    total = sum(shares.tolist())  # inf for huge shares
+    if omitted and not np.isclose(total, _WHOLE, rtol=_ROUNDED).any():
+        raise DataError(
+            f"mix: found no share of {', '.join(map(repr, omitted))}, and the other shares sum to "
+            f"{total:g}; write the share of every group (0 if it does not occur), or shares that "
+            "sum to 1"
+        )
     shares /= shares.max()  # the sum of huge shares would overflow
     return shares / shares.sum()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import one_of
+from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import DrawsTable, Tabulated, interval_of
 from classex_bayes.results.notes import NOTES, Notes
@@ -75,8 +75,18 @@ class ThresholdPrediction(Tabulated):
         -------
         DataArray
             Dimensions ci_bound ("lower", "upper") and those of the rate without chain and draw.
+
+        Raises
+        ------
+        DataError
+            If the rate is not one of the two, or level or kind are wrong.
         """
-        one_of(rate, tuple(self.labels), "rate")
+        names = tuple(self.labels)
+        if not isinstance(rate, str) or rate not in names:
+            raise DataError(
+                f"rate: found {rate!r}, expected one of {', '.join(map(repr, names))}, and the "
+                f'level after it: interval("{names[0]}", 0.95)'
+            )
         return interval_of(getattr(self, rate), ci_prob, ci_kind)
 
     def to_dataframe(self) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from classex_bayes.task.doubts import Check, participation
 from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
-SHAPES = ("duplicated instances", "duplicated classes", "concentrated errors", "grouped confusions")
+SHAPES = ("duplicated instances", "identical classes", "concentrated errors", "grouped confusions")
 
 
 def scores_of(n_classes, repeats=1, seed=0):
@@ -107,12 +107,12 @@ def test_saturated_rows_are_not_called_copies():
     assert np.isnan(check.value)
 
 
-def test_duplicated_classes_are_named():
+def test_identical_classes_are_named():
     probes, gallery, y = LAW.sample(100, repeats=2, random_seed=2)
     gallery[70] = gallery[30]
     names = [f"class {j}" for j in range(100)]
     task = SourceTask.from_embeddings(probes, gallery, [names[j] for j in y], classes=names)
-    check = diagnose(task)["duplicated classes"]
+    check = diagnose(task)["identical classes"]
     assert check.passed is False
     assert "'class 30' and 'class 70'" in check.sentence
 
@@ -121,7 +121,7 @@ def test_duplicated_classes_are_named():
 def test_half_a_percent_of_duplicated_classes_is_allowed(copies, passed):
     scores = np.random.default_rng(0).normal(size=(200, 200))
     scores[:, :copies] = scores[:, 100 : 100 + copies]
-    check = diagnose(SourceTask.from_scores(scores, np.arange(200)))["duplicated classes"]
+    check = diagnose(SourceTask.from_scores(scores, np.arange(200)))["identical classes"]
     assert check.value == copies / 200 and check.passed is passed
 
 
@@ -179,6 +179,17 @@ def test_probabilities_bring_a_hint(log):
     assert check.value == 1
     assert ("log probabilities" in check.sentence) is log
     assert diagnose(SourceTask.from_scores(scores, y))["normalised scores"].value == 0
+
+
+def test_standardised_rows_bring_a_hint():
+    scores, y = scores_of(30)
+    standardised = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
+    # Scaling by one number keeps the moments equal; rounding to 4 decimals hardly moves them.
+    for values in (standardised, (7 * standardised + 3).round(4)):
+        check = diagnose(SourceTask.from_scores(values, y))["normalised scores"]
+        assert check.is_hint and "z-norm" in check.sentence
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    assert not diagnose(SourceTask.from_scores(centred, y))["normalised scores"].is_hint
 
 
 # What cannot be checked

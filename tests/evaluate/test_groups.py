@@ -149,6 +149,10 @@ def test_bad_mixes(cameras, found):
         ({"a": np.nan}, r"mix\['a'\]: expected a number >= 0, found nan"),
         ({"a": 0, "b": 0}, "expected a share above 0"),
         ({}, "expected a share above 0"),
+        (
+            {"a": 0.5},
+            "mix: found no share of 'b', and the other shares sum to 0.5; write the share",
+        ),
         ([0.5, 0.5], "expected a mapping from group to share, found list"),
     ):
         with pytest.raises(DataError, match=message):

@@ -371,6 +371,8 @@ def test_results_have_tables(model):
     assert "selective classification" in repr(selective) and "answered" in repr(selective)
     with pytest.raises(cb.DataError, match="rate: found 'x'"):
         one.interval("x")
+    with pytest.raises(cb.DataError, match=r'rate: found 0\.95.*interval\("fnir", 0\.95\)'):
+        one.interval(0.95)
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
