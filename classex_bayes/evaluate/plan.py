@@ -229,9 +229,10 @@ def plan(
 
     For each design (k1, r), pilots are simulated. Favorabilities are drawn from the guess. A pilot
     is a histogram of ranks with the information of k1 r / d independent instances, where
-    d = 1 + (r - 1) rho + r c is the design effect (`classex_bayes.core.dependence.AnswerDependence`). Its
-    posterior gives the interval. Few posteriors are sampled; the others are reweighted draws of
-    these (`classex_bayes.evaluate.law_pool.LawPool`).
+    d = 1 + (r - 1) rho + r c is the design effect
+    (`classex_bayes.core.dependence.AnswerDependence`). Its posterior gives the interval. Few
+    posteriors are sampled; the others are reweighted draws of these
+    (`classex_bayes.evaluate.law_pool.LawPool`).
 
     Parameters
     ----------
