@@ -236,6 +236,23 @@ class FittedModel(Parameters, ABC):
         }
         return pd.concat({self._fitted_name: table, **tables})
 
+    def compute_log_likelihood(self) -> xr.DataTree:
+        """Pointwise log-likelihood by class; `BayesianExtrapolator` has it.
+
+        Returns
+        -------
+        DataTree
+
+        Raises
+        ------
+        DataError
+            The model has no log-likelihood by class.
+        """
+        raise DataError(
+            f"model: {type(self).__name__} has no log-likelihood by class; expected a "
+            "BayesianExtrapolator, fit one to the same task to compare by leaving classes out"
+        )
+
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to a file, as `classex_bayes.save` does.
 

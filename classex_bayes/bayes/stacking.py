@@ -12,10 +12,10 @@ import xarray as xr
 from arviz_stats import compare, loo
 
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.convergence import diagnosed_classes, enough_draws
+from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.fitted import FittedModel, part_of
-from classex_bayes.bayes.idata import described, task_groups, task_size
+from classex_bayes.bayes.idata import task_groups, task_size
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -274,10 +274,9 @@ class StackedExtrapolator(FittedModel):
                 model.fit(task, random_seed=seed, **asdict(settings))
         stacked = stack(models)
         first = next(iter(models.values()))
-        accuracy = stacked.predict(diagnosed_classes(task.n_classes)).draws
         tree = xr.DataTree.from_dict(
             {
-                "posterior": described(accuracy.to_dataset(), dict([self._predicted])),
+                "posterior": xr.Dataset(),  # no parameters of its own
                 "observed_data": first.idata["observed_data"].to_dataset(),
                 "stacking": xr.Dataset.from_dataframe(stacked.table.rename_axis("model")),
             }

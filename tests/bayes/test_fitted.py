@@ -151,6 +151,12 @@ def test_defaults_of_arviz_can_be_read(models):
     assert len(arviz_stats.psense_summary(model.idata)) < 40
 
 
+@pytest.mark.parametrize("name", ["scores", "risk", "stack"])
+def test_why_there_is_no_log_likelihood_by_class(models, name):
+    with pytest.raises(DataError, match="has no log-likelihood by class; expected a Bayesian"):
+        models[name].compute_log_likelihood()
+
+
 def test_text_and_page(named):
     name, model = named
     assert "fitted to 60 classes and 60 instances, from embeddings" in repr(model)
