@@ -224,10 +224,16 @@ def count(k: float, largest: float) -> str:
 
     >>> count(1234.5, 1e12), count(1.0, 1e12), count(math.inf, 1e12)
     ('1,234', 'fewer than 2', 'more than 10^12')
+    >>> count(math.inf, 15_000)
+    'more than 15,000'
     """
     if k < 2:
         return "fewer than 2"
-    return f"more than 10^{math.log10(largest):.0f}" if math.isinf(k) else f"{k:,.0f}"
+    if math.isinf(k):
+        digits = math.log10(largest)
+        is_long = digits.is_integer() and digits > 6
+        return f"more than 10^{digits:.0f}" if is_long else f"more than {largest:,.0f}"
+    return f"{k:,.0f}"
 
 
 def capitalized(text: str) -> str:

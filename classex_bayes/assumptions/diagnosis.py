@@ -18,6 +18,7 @@ from classex_bayes.task.doubts import (
     FEWEST_CLASSES,
     Check,
     better_than_chance,
+    caution,
     concentrated_errors,
     decisions,
     few_errors,
@@ -69,10 +70,11 @@ def diagnose(
         Its checks:
 
         - "few classes": fewer than 20, or too few to reach twice as many with a standard error
-          of 0.1;
+          of 0.1, a hint alone;
         - "better than chance": the true class loses to most competitors;
         - "decisions": most rows of scores have two different values;
-        - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them;
+        - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a hint
+          alone;
         - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
         - "duplicated instances": above 1% repeat the scores of others;
         - "identical classes": above 0.5% have exactly the scores of another. A class that is
@@ -94,8 +96,9 @@ def diagnose(
 
     Notes
     -----
-    "Few classes", "few errors" and "ties" state facts. On sound simulated tasks the other
-    checks failed in at most 1% of cases.
+    A check fails if the data are probably faulty. A hint is worth reading and no fault: a small
+    pilot, or one of a very accurate classifier, has few classes or few errors. "Ties" states a
+    fact. On sound simulated tasks the other checks failed in at most 1% of cases.
 
     Examples
     --------
@@ -188,7 +191,7 @@ def few_classes(task: SourceTask) -> Check:
         within = variance <= TOLERATED_ERROR**2
         factor = float(np.exp(t[np.argmin(within) - 1])) if not within.all() else farthest
         factor = factor if within[0] else 1.0
-    passed = task.n_classes >= FEWEST_CLASSES and factor >= 2
+    enough = task.n_classes >= FEWEST_CLASSES and factor >= 2
     if factor < 2:
         carries = "not even twice as many classes can be reached"
     else:
@@ -196,8 +199,8 @@ def few_classes(task: SourceTask) -> Check:
     sentence = (
         f"{task.n_classes} classes; {carries} with a sampling error below {TOLERATED_ERROR:g}"
     )
-    advice = "" if passed else "; test more classes, or rely on the intervals and not on the mean"
-    return Check("few classes", passed, sentence + advice, factor, 2.0)
+    advice = "" if enough else "; test more classes, or rely on the intervals and not on the mean"
+    return caution("few classes", enough, sentence + advice, factor, 2.0)
 
 
 def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:

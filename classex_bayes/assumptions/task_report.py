@@ -84,7 +84,8 @@ class TaskReport:
         return iter(self.checks)
 
     @property
-    def _header(self) -> str:
+    def verdict(self) -> str:
+        """Number of warnings and of hints: "nothing found, 1 hint"."""
         number = len(self.warnings)
         if number:
             verdict = f"{number} warning{'s' if number > 1 else ''}"
@@ -95,7 +96,11 @@ class TaskReport:
         hints = sum(check.is_hint for check in self.checks)
         if hints:
             verdict += f", {hints} hint{'s' if hints > 1 else ''}"
-        return f"{self.title}: {verdict}"
+        return verdict
+
+    @property
+    def _header(self) -> str:
+        return f"{self.title}: {self.verdict}"
 
     def __repr__(self) -> str:
         """Header, then one line a check."""

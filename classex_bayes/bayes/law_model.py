@@ -337,7 +337,8 @@ class LawModel(MixtureModel):
         """
         level = probability(accuracy, "accuracy")
         k = self.law_.classes_until(level, LARGEST_K)
-        return ClassesUntil(level, xr.DataArray(k, dims=("chain", "draw"), name="k"), LARGEST_K)
+        draws = xr.DataArray(k, dims=("chain", "draw"), name="k")
+        return ClassesUntil(level, draws, LARGEST_K, self._n_classes)
 
     def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
         """Replicate the task: loss histograms and average test accuracies that could have been.

@@ -25,11 +25,12 @@ References = Literal["none", "usual", "all", "slow"]
 
 @dataclass(frozen=True)
 class Product:
-    """A file that a command makes of its findings and writes beside the posterior."""
+    """A file that a command makes of its findings, and whether the posterior goes beside it."""
 
     what: str
     path: Path
     write: Callable[["Findings", Path], object]
+    posterior: bool = True
 
 
 def figure(place: FileOptions, name: str, terminal: Terminal, truth: Any = None) -> Product | None:
@@ -63,22 +64,24 @@ def path_in(place: FileOptions, name: str, terminal: Terminal) -> Path | None:
     return place.folder / name
 
 
-def tell_of_replaced(path: Path, terminal: Terminal) -> None:
+def tell_of_replaced(path: Path, terminal: Terminal, posterior: bool = True) -> None:
     """Tell which files of an earlier run will be replaced."""
+    files = (path, path.with_suffix(".nc")) if posterior else (path,)
     with suppress(OSError):  # who writes it says what is wrong with the name
-        old = [str(file) for file in (path, path.with_suffix(".nc")) if file.exists()]
+        old = [str(file) for file in files if file.exists()]
         if old:
             terminal.aside(f"note: replaces {', '.join(old)}")
 
 
-def page(path: Path, source: str, terminal: Terminal) -> Product:
+def page(path: Path, source: str, terminal: Terminal, posterior: bool) -> Product:
     """The report; refuses what could not be written before a long computation."""
     from classex_bayes.report.page import page_path, require_libraries, write_page
 
     require_libraries()
-    product = Product("report", page_path(path, "--out"), partial(write_page, source=source))
+    write = partial(write_page, source=source)
+    product = Product("report", page_path(path, "--out"), write, posterior)
     ready_folder(product.path.parent)
-    tell_of_replaced(product.path, terminal)
+    tell_of_replaced(product.path, terminal, posterior)
     return product
 
 
@@ -263,7 +266,7 @@ def analyse(
     with Interruptions("the posterior is being saved, please wait") as interruptions:
         model, interruption = fitted(task, terminal, fit)
         interruptions.held = True
-        if product is not None:
+        if product is not None and product.posterior:
             files, failures = save_beside(model, product.path)
     if interruptions.late and not interruption:
         interruption = "interrupted while the posterior was saved"

@@ -209,6 +209,12 @@ def report(
     target: Target = None,
     require: Required = None,
     fpir: WantedFpir = None,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references/--no-references", help="ClassExReg and KDE beside the posterior."
+        ),
+    ] = True,
     n_resamples: Resamples = None,
     data: TaskOptions,
     fit: FitOptions,
@@ -222,25 +228,33 @@ def report(
             rich_help_panel="Output",
         ),
     ] = Path("report.html"),
+    posterior: Annotated[
+        bool,
+        typer.Option(
+            "--posterior/--no-posterior",
+            help="Write the posterior (.nc, some MB) beside the page.",
+            rich_help_panel="Output",
+        ),
+    ] = True,
     terminal: Terminal,
 ) -> None:
     """Write prediction, checks, method and record as one HTML page that needs no network."""
     refuse_target(target, metric, require)
     counts = parse_counts(k)
-    product = page(out, ", ".join(file.name for file in files), terminal)
+    product = page(out, ", ".join(file.name for file in files), terminal, posterior)
     task = read(files, terminal, data)
     warn_of_thousands(k, counts, task.n_classes, terminal)
-    references: References = "usual" if metric == "accuracy" else "none"
     # What scores do not tell is said before the sampler begins.
     identified = None if fpir is None else open_set_model(task, files, fit)
     rates = None if identified is None else (identified, identified.predict(counts, fpir=fpir))
+    shown: References = "usual" if references and metric == "accuracy" else "none"
     analyse(
         task,
         counts,
         terminal,
         product,
         fit,
-        references=references,
+        references=shown,
         target=target,
         required=require,
         metric=metric,

@@ -159,8 +159,13 @@ def parse_counts(text: str, name: str = "--k", smallest: int = 2) -> list[int]:
             [_whole(part) for part in text.split(",")], name, smallest=smallest
         ).tolist()
     except DataError as error:
-        hint = f": write {text.replace(',', '_')}, since commas separate numbers"
-        raise DataError(f"{error}{hint if _THOUSANDS.fullmatch(text) else ''}") from None
+        if not _THOUSANDS.fullmatch(text):
+            raise
+        found = str(error).removeprefix(f"{name}: ")
+        raise DataError(
+            f"{name}: write {text.replace(',', '_')} for {text}, because commas separate numbers "
+            f"({found})"
+        ) from None
     except ValueError:
         raise DataError(
             f"{name}: expected whole numbers separated by commas, found {text!r}"

@@ -16,7 +16,10 @@ def diagnose(
     *,
     files: Files,
     strict: Annotated[
-        bool, typer.Option("--strict/--lenient", help="End with exit code 5 if a check fails.")
+        bool,
+        typer.Option(
+            "--strict/--lenient", help="End with exit code 5 if a check warns; hints are no faults."
+        ),
     ] = False,
     data: TaskOptions,
     seed: Seed = 1,

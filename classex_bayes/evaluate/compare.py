@@ -19,7 +19,7 @@ from classex_bayes.estimators.estimator import (
     require_metric,
 )
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.formatting import Display, Shown, capitalized
+from classex_bayes.formatting import Display, Shown, capitalized, percent
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import (
@@ -35,6 +35,8 @@ from classex_bayes.task.doubts import doubts_told, warn_of_doubts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
+
+_STANDARD_ERRORS = 3  # by which a point estimate may miss the pilot's own accuracy
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,6 +137,8 @@ def compare(
     Returns
     -------
     Comparison
+        A note names each point estimate that misses the accuracy of the pilot itself by more than
+        3 standard errors.
 
     Raises
     ------
@@ -180,6 +184,9 @@ def compare(
                 if n_resamples is not None and point.interval_type == "none":
                     with doubts_told():
                         prediction = _with_interval(point, fitted, task, n_resamples, seed)
+                if wanted == "accuracy" and point.interval_type == "none":
+                    missed = _missed_pilot(fitted, task)
+                    prediction = replace(prediction, notes=(*prediction.notes, *missed))
                 prediction = replace(prediction, estimator=name)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
@@ -210,6 +217,27 @@ def _with_interval(
         return bootstrapped(fitted, task, point, n_resamples, seeds, jobs, False)
     except FIT_ERRORS as error:
         return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
+
+
+def _missed_pilot(fitted: Estimator, task: SourceTask) -> tuple[str, ...]:
+    """Note on a point estimate that misses the accuracy on most tested classes.
+
+    Estimate and accuracy come from the same data, so they differ by the bias of the estimator. It
+    may be 3 standard errors of the accuracy, which are at least those of one instance.
+    """
+    known = task.grid()
+    if not known.size:
+        return ()
+    k = known[-1:]
+    measured = float(task.accuracy(k)[0])
+    given = float(prediction_of(fitted, k, "accuracy").mean.iloc[0])
+    se = max(float(task.accuracy_cov(k)[0, 0]) ** 0.5, 1 / task.n_test)
+    if abs(given - measured) <= _STANDARD_ERRORS * se:
+        return ()
+    return (
+        f"it gives {percent(given, 1)} on {int(k[0]):,} classes, where {percent(measured, 1)} was "
+        "measured; do not use it here",
+    )
 
 
 def _set_truth(

@@ -62,7 +62,7 @@ def plot_classes_until(
     --------
     >>> import xarray as xr
     >>> draws = xr.DataArray([[900.0, 1100.0, np.inf]], dims=("chain", "draw"))
-    >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12), backend="none").backend
+    >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12, 50), backend="none").backend
     'none'
     """
     require_type(result, ClassesUntil, "result", "classes_until")

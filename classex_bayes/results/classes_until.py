@@ -1,6 +1,6 @@
 """ClassesUntil: the number of classes up to which an accuracy is kept."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
@@ -8,6 +8,7 @@ import xarray as xr
 from classex_bayes.formatting import Display, count, exact_percent
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import CountDraws
+from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -23,6 +24,8 @@ class ClassesUntil(CountDraws):
         if even two classes are too many, and infinite beyond `largest`.
     largest : int
         Largest number of classes that was tried.
+    n_classes : int
+        k1, the number of source classes. Sentences say "more than" beyond 100 times as many.
     """
 
     plot = PlotMethod("plot_classes_until")
@@ -30,9 +33,19 @@ class ClassesUntil(CountDraws):
     level: float
     k: xr.DataArray
     largest: int
+    n_classes: int
 
     def describe(self, ci_prob: float | None = None) -> str:
-        """One sentence with the median and an interval of the level `ci_prob`."""
+        """One sentence with the median and an interval of the level `ci_prob`.
+
+        Beyond 100 k1 classes the model decides more than the data. The sentence ends there: "to
+        more than 15,000". `median` and `interval` have the numbers.
+        """
+        farthest = min(self.largest, FARTHEST_FACTOR * self.n_classes)
+        near = self.k.where(self.k <= farthest, np.inf)
+        return replace(self, k=near, largest=farthest)._sentence(ci_prob)
+
+    def _sentence(self, ci_prob: float | None) -> str:
         accuracy, median = exact_percent(self.level), self.median
         name, limits = self._interval_text(ci_prob)
         if median < 2:

@@ -182,7 +182,7 @@ class CountDraws(Shown):
         """Return the name of an interval, and its limits."""
         prob, kind = interval_settings(ci_prob, "eti")
         lower, upper = (self._text(k) for k in self.interval(prob))
-        return interval_label(prob, kind), f"{lower} to {upper}"
+        return interval_label(prob, kind), lower if lower == upper else f"{lower} to {upper}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,6 +97,8 @@ def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
 def errors_sentence(task: SourceTask) -> str:
     """Return how few classes carry 40% of the errors among all k1 classes.
 
+    They are named unless others have as many errors as the last of them.
+
     >>> task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], [0, 1, 1, 2, 2, 3], n_classes=4)
     >>> errors_sentence(task)
     'One class carries 67% of the 3 errors: 1.'
@@ -121,6 +123,8 @@ def errors_sentence(task: SourceTask) -> str:
     if few > _MOST_NAMED:
         tested = np.unique(task.y).size
         return f"{few:,} of the {tested:,} tested classes carry {share}."
+    if errors[worst[few - 1]] == errors[worst[few]]:  # naming one of equals would be arbitrary
+        return f"The {total:,} errors are spread over {np.count_nonzero(errors):,} classes."
     names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:few])
     verb = "class carries" if few == 1 else "classes carry"
     return f"{_NUMERALS[few]} {verb} {share}: {names}."

@@ -1,7 +1,8 @@
 """Doubts about a task: checks of its data, warnings of fits and notes of predictions.
 
 A *doubt* means that the data are probably faulty. Every fit warns of it once. A *caution* is a fact
-about small samples, which sound data may have too. Both are notes of every prediction. The checks
+about small samples, which sound data may have too: its check passes with a hint. Both are notes of
+every prediction. The checks
 are cheap because none reads the scores again. Some rows are inspected when the task is made
 (`classex_bayes.task.foreign_columns`).
 """
@@ -86,7 +87,7 @@ def doubts_of(task: Any) -> tuple[str, ...]:
             checks.append(competitors_alike(evidence, task.classes))
             checks.append(embeddings_fit(evidence))
             checks.append(concentrated_errors(evidence, task.classes))
-    return _failed(checks)
+    return tuple(check.sentence for check in checks if check.passed is False)
 
 
 def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
@@ -104,17 +105,13 @@ def notes_on(tasks: Sequence[Any]) -> tuple[str, ...]:
             notes.append(assuming.assumption)
         if (scored := _scored(task)) is not None:
             notes += scored.score_doubts.cautions
-        notes += [*task.doubts, *_failed(checks)]
+        notes += [*task.doubts, *(check.sentence for check in checks if check.is_hint)]
     return tuple(dict.fromkeys(notes))
 
 
 def _scored(task: Any) -> LossEvidence | None:
     """Evidence with the doubts that were found when the task was made."""
     return task.counted if task.intervals is None else task.intervals.broken
-
-
-def _failed(checks: Sequence[Check]) -> tuple[str, ...]:
-    return tuple(check.sentence for check in checks if check.passed is False)
 
 
 def warn_of_doubts(*tasks: Any) -> None:
@@ -132,6 +129,11 @@ def doubts_told() -> Iterator[None]:
         yield
     finally:
         _told.reset(token)
+
+
+def caution(name: str, enough: bool, sentence: str, value: float, threshold: float) -> Check:
+    """A check that sound data may not meet. It passes, with a hint if they do not."""
+    return Check(name, True, sentence, value, threshold, is_hint=not enough)
 
 
 def better_than_chance(task: Any) -> Check:
@@ -197,7 +199,7 @@ def ties(evidence: LossEvidence) -> Check:
 def many_ties(evidence: LossEvidence) -> Check:
     """Whether the true class is tied in more than 5% of the instances, whatever the effect."""
     value = evidence.n_touched / evidence.n_test
-    return Check("many ties", value <= MOST_TIES, _tied(evidence), value, MOST_TIES)
+    return caution("many ties", value <= MOST_TIES, _tied(evidence), value, MOST_TIES)
 
 
 def _tied(evidence: LossEvidence) -> str:
@@ -282,14 +284,14 @@ def concentrated_errors(evidence: LossEvidence, names: Sequence[Any] | None) -> 
 
 def few_classes(n_classes: int) -> Check:
     """Whether there are at least 20 classes, enough to describe their population."""
-    passed = n_classes >= FEWEST_CLASSES
+    enough = n_classes >= FEWEST_CLASSES
     sentence = f"{n_classes} classes"
-    if not passed:
+    if not enough:
         sentence += (
             " are few. Rely on intervals and not on means or point estimates, and test "
             f"{FEWEST_CLASSES} or more classes"
         )
-    return Check("few classes", passed, sentence, float(n_classes), float(FEWEST_CLASSES))
+    return caution("few classes", enough, sentence, float(n_classes), float(FEWEST_CLASSES))
 
 
 def few_weighty_classes(class_weight: FloatArray) -> Check:
@@ -297,30 +299,30 @@ def few_weighty_classes(class_weight: FloatArray) -> Check:
     n_classes = class_weight.size
     # Computed from the effect of the weights, which is exactly 1 for equal ones.
     effective = float(np.count_nonzero(class_weight) / weight_effect(class_weight))
-    passed = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
+    enough = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
     sentence = (
         f"with these weights {n_classes} classes are as informative as {effective:.1f} "
         "equally weighted ones"
     )
-    if not passed:
+    if not enough:
         sentence += ". Rely on intervals and not on means or point estimates"
-    return Check("few weighty classes", passed, sentence, effective, float(FEWEST_CLASSES))
+    return caution("few weighty classes", enough, sentence, effective, float(FEWEST_CLASSES))
 
 
 def few_errors(losses: IntArray, y: IntArray) -> Check:
     """Whether at least 10 instances in 5 classes are wrong. With fewer, the prior dominates."""
     erring = np.unique(y[losses > 0]).size
     n = int((losses > 0).sum())
-    passed = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
+    enough = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
     sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to a competitor"
     if n == 0:
         sentence = "no instance lost to a competitor"
-    if not passed:
+    if not enough:
         sentence += (
             ". So few errors give only an upper limit of the decline, and the model or its prior "
-            "dominates"
+            f"dominates. Test more classes or instances until {FEWEST_ERRORS} or more are wrong"
         )
-    return Check("few errors", passed, sentence, float(n), float(FEWEST_ERRORS))
+    return caution("few errors", enough, sentence, float(n), float(FEWEST_ERRORS))
 
 
 def _counted(number: int, noun: str) -> str:

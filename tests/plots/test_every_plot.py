@@ -56,7 +56,7 @@ def inputs(fitted, pilot):
         "classifiers": ClassifierComparison(predictions, None, True),
         "groups": GroupedExtrapolation(predictions, mix, mix, mix, None),
         "plan": plan,
-        "until": ClassesUntil(0.8, until, 10**12),
+        "until": ClassesUntil(0.8, until, 10**12, 10**10),
         "ranks": xr.DataTree.from_dict({"prior_sbc": ranks}),
         "drift": measure_drift(pilot.task, {20: 0.9, 50: 0.8}),
         "backtest": backtest([cb.ClassExReg(0.5)], few, 20, n_pilots=2, progressbar=False),
@@ -460,7 +460,7 @@ def test_counts_are_written_out_on_a_logarithmic_axis(inputs, backend):
 def test_powers_where_counts_are_too_long(inputs):
     far = xr.DataArray([[1e3, 1e11, np.inf]], dims=("chain", "draw"))
     axes = cb.plots.plot_classes_until(
-        ClassesUntil(0.8, far, 10**12), backend="matplotlib"
+        ClassesUntil(0.8, far, 10**12, 10**10), backend="matplotlib"
     ).get_viz("plot")
     axes.figure.canvas.draw()
     assert any("10^{" in text.get_text() for text in axes.get_xticklabels())

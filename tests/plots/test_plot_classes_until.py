@@ -16,7 +16,7 @@ LARGEST = 10**12
 
 def until(k):
     draws = xr.DataArray(np.atleast_2d(np.asarray(k, dtype=float)), dims=("chain", "draw"))
-    return ClassesUntil(0.8, draws, LARGEST)
+    return ClassesUntil(0.8, draws, LARGEST, 10**10)
 
 
 def spread(number=2000):

@@ -215,12 +215,12 @@ def test_up_to_a_hundred_times_is_not_far():
 def test_a_number_of_classes_that_is_none_is_refused(k):
     draws = xr.DataArray([[1.0, 10.0]], dims=("chain", "draw"))
     with pytest.raises(DataError, match="k: "):
-        ClassesUntil(0.9, draws, 10**12).prob_at_least(k)
+        ClassesUntil(0.9, draws, 10**12, 10**10).prob_at_least(k)
 
 
 def test_classes_until_may_be_infinite():
     draws = xr.DataArray([[1, 10, 20, np.inf, np.inf]], dims=("chain", "draw"))
-    until = ClassesUntil(0.9, draws, 10**12)
+    until = ClassesUntil(0.9, draws, 10**12, 10**10)
     assert until.median == 20
     assert until.interval(0.5) == (10, np.inf)
     assert [until.prob_at_least(k) for k in (1, 15, 21, np.inf)] == [1, 0.6, 0.4, 0.4]
@@ -232,16 +232,28 @@ def test_classes_until_may_be_infinite():
         until.describe(0.2)
         == "accuracy falls to 90% at 20 classes (20% credible interval: 10 to 20)"
     )
-    far = ClassesUntil(0.5, xr.full_like(draws, np.inf), 10**12)
+    far = ClassesUntil(0.5, xr.full_like(draws, np.inf), 10**12, 10**10)
     assert far.median == np.inf and far.interval() == (np.inf, np.inf)
     assert "stays above 50% on more than 10^12 classes" in repr(far)
-    few = ClassesUntil(0.99, xr.full_like(draws, 1.0), 10**12)
+    few = ClassesUntil(0.99, xr.full_like(draws, 1.0), 10**12, 10**10)
     assert "is below 99% on as few as 2 classes" in repr(few)
+
+
+def test_far_beyond_the_pilot_sentences_say_more_than():
+    draws = xr.DataArray([[4_220.0, 9_000.0, 1_720_000.0]], dims=("chain", "draw"))
+    until = ClassesUntil(0.8, draws, 10**12, 150)
+    limits = "89% credible interval: 4,220 to more than 15,000"
+    assert until.describe() == f"accuracy falls to 80% at 9,000 classes ({limits})"
+    assert until.interval() == (4_220, 1_720_000)
+    assert ClassesUntil(0.8, draws, 10**12, 10).describe() == (
+        "accuracy stays above 80% on more than 1,000 classes (89% credible interval: more than "
+        "1,000)"
+    )
 
 
 def test_classes_until_has_quantiles_of_the_draws():
     k = np.random.default_rng(1).lognormal(6, 1, (2, 4001))
-    until = ClassesUntil(0.9, xr.DataArray(k, dims=("chain", "draw")), 10**12)
+    until = ClassesUntil(0.9, xr.DataArray(k, dims=("chain", "draw")), 10**12, 10**10)
     lower, upper = until.interval(0.8)
     assert until.median == np.sort(k, axis=None)[4000]
     assert np.mean(k < lower) == pytest.approx(0.1, abs=1e-3)
