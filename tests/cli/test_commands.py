@@ -471,6 +471,19 @@ def test_report(run, embeddings, tmp_path, strict):
     assert kept.predict([5000]).mean[5000] == pytest.approx(own[1]["mean"])
 
 
+def test_a_report_without_references_and_posterior(run, embeddings, tmp_path, strict):
+    options = ["report", embeddings, "--k", "500,900", "--target", "0.6", "--json", *FEW]
+    (tmp_path / "report.nc").write_text("of another run")
+    code, out, err = run(*options, "--no-references", "--no-posterior")
+    found = strict(out)
+    assert code in ANSWERED and paths(found) == {"report": "report.html"}
+    assert (tmp_path / "report.nc").read_text() == "of another run" and "replaces" not in err
+    assert {row["estimator"] for row in found["predictions"]} == {"BayesianExtrapolator"}
+    text = (tmp_path / "report.html").read_text()
+    for row in found["prob_at_least"]["predictions"]:
+        assert f"Expected accuracy on {row['k']} classes is at least 60% with probability" in text
+
+
 def test_posterior_is_kept_when_the_report_fails(run, embeddings, monkeypatch, tmp_path, strict):
     def fail(*arguments, **options):
         raise OSError(28, "No space left on device")

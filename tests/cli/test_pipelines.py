@@ -146,6 +146,11 @@ def test_diagnose_is_the_library(run, strict, task, tmp_path):
     scores, y = random_scores(3, 40, 3, lead=-2)
     np.savez(tmp_path / "bad.npz", scores=scores, y=y)
     assert run("diagnose", "bad.npz")[0] == 0
+    # An accurate classifier has few errors and no fault.
+    scores, y = random_scores(3, 40, 3, lead=5)
+    np.savez(tmp_path / "good.npz", scores=scores, y=y)
+    code, out, _ = run("diagnose", "good.npz", "--strict")
+    assert code == 0 and "nothing found" in out and "\nhint         few errors" in out
     code, out, _ = run("diagnose", "bad.npz", "--strict", "--json")
     failed = [check["name"] for check in strict(out)["checks"] if check["passed"] is False]
     assert code == 5 and "better than chance" in failed and not strict(out)["passed"]

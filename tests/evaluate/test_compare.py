@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
+from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
@@ -58,6 +59,27 @@ def test_table_holds_the_predictions(estimators, alone, pilot):
     limits = table.loc["BayesianExtrapolator", ["hdi80_lb", "hdi80_ub"]]
     assert_array_equal(limits, estimators[0].predict(K).interval(0.8, "hdi"))
     assert table.loc[names[1:], ["hdi80_lb", "hdi80_ub"]].isna().all(axis=None)
+
+
+def test_a_point_estimate_that_misses_the_pilot_has_a_note(pilot):
+    k1 = pilot.task.n_classes
+    measured, se = pilot.task.accuracy(k1)[0], pilot.task.accuracy_cov(k1)[0, 0] ** 0.5
+
+    class Off(PointEstimator):
+        def __init__(self, standard_errors):
+            self.standard_errors = standard_errors
+
+        def _fit(self, task):
+            pass
+
+        def _curve(self, k):
+            return np.full(k.size, measured - self.standard_errors * se)
+
+    estimators = {"near": Off(2.9), "far": Off(3.1), "above": Off(-3.1)}
+    near, far, above = compare(estimators, pilot.task, K).predictions
+    assert near.notes == () and len(above.notes) == 1
+    given = f"it gives {100 * (measured - 3.1 * se):.1f}% on {k1} classes, where "
+    assert far.notes == (f"{given}{100 * measured:.1f}% was measured; do not use it here",)
 
 
 def test_point_estimates_with_bootstrap_intervals(estimators, alone, pilot, truth):
