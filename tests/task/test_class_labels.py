@@ -27,7 +27,7 @@ def test_weights_of_any_size_sum_to_one(size):
 
 
 def test_untested_classes_are_counted():
-    with pytest.raises(DataError, match=r"class 'b' \(column 1\) .* like 2 of 4 classes"):
+    with pytest.raises(DataError, match=r"class 'b' \(position 1\) .* like 2 of 4 classes"):
         SourceTask.from_scores(np.eye(4)[[0, 2, 2]], list("acc"), classes=list("abcd"))
 
 

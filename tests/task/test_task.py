@@ -201,7 +201,7 @@ def test_weights_by_name():
 def test_untested_classes_compete():
     scores, y = random_scores(n_classes=6)
     scores, y = scores[y != 4], y[y != 4]
-    with pytest.raises(DataError, match=r"class 4 \(column 4\).*untested='competitors'"):
+    with pytest.raises(DataError, match=r"class 4 \(position 4\).*untested='competitors'"):
         SourceTask.from_scores(scores, y)
     task = SourceTask.from_scores(scores, y, untested="competitors")
     own = scores[np.arange(y.size), y][:, None]
