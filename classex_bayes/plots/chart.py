@@ -12,8 +12,8 @@ from scipy.interpolate import PchipInterpolator
 
 from classex_bayes.arguments import class_counts
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary
-from classex_bayes.plots.plot_targets import plot_target
+from classex_bayes.plots.libraries import LIBRARIES, PlotLibrary, plain
+from classex_bayes.plots.plot_targets import PlotContents, enter_contents, plot_target
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_label, interval_of
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray
 
@@ -48,7 +48,8 @@ def series_label(name: str, prediction: Extrapolation, prob: float, kind: str) -
 def require_type(value: Any, expected: type, name: str, made_by: str = "") -> None:
     """Raise `DataError` where the argument `name` has another type."""
     if not isinstance(value, expected):
-        wanted = f"what {made_by} returns" if made_by else f"a {expected.__name__}"
+        article = "an" if expected.__name__[0] in "AEIOU" else "a"
+        wanted = f"what {made_by} returns" if made_by else f"{article} {expected.__name__}"
         raise DataError(f"{name}: expected {wanted}, found {type(value).__name__}")
 
 
@@ -147,10 +148,11 @@ class Mark:
 class Chart:
     """Panels side by side with named series; nothing is drawn before `draw`.
 
-    Series of the palette differ in colour, line style and marker. `series` maps the names in the
-    legend to colours: None takes the next of the palette, "C<n>" one of it, `INK` the colour of
-    the style's text. `visuals` are the names of what the user may remove or style, besides the
-    texts. `marks` are in the order in which they are drawn.
+    Series of the palette differ in colour, line style and marker, from one another and from those
+    that charts drew in the same plot before. `series` maps the names in the legend to colours: None
+    takes the next of the palette, "C<n>" one of it, `INK` the colour of the style's text. `visuals`
+    are the names of what the user may remove or style, besides the texts. `marks` are in the order
+    in which they are drawn.
     """
 
     def __init__(
@@ -173,6 +175,11 @@ class Chart:
     def series(self) -> tuple[str, ...]:
         """Names of the series, in the order of the legend."""
         return tuple(self._colors)
+
+    @property
+    def x_name(self) -> str:
+        """Label of the x axis in letters alone."""
+        return plain(self.x_label)
 
     def mark(self, series: str, kind: str) -> Mark:
         """Return the first mark of a series that has this form."""
@@ -281,17 +288,20 @@ class Chart:
         ------
         DataError
             A visual that the plot has not, a style that a visual cannot have, a collection without
-            its panels, a wrong number of axes, a figure's argument that does not exist or is given
-            beside axes.
+            its panels or with other axes, a wrong number of axes, an argument that the plot has
+            not, or one of the figure that is no mapping or is given beside axes.
         """
         styles = visual_styles(visuals, self.visuals)
         scales = {"log_x": self._log_x, "log_y": self._log_y}
         collection, frame = plot_target(
             self._panels, plot_collection, ax, backend, pc_kwargs, **scales
         )
+        argument = "ax" if plot_collection is None else "plot_collection"
+        contents = PlotContents(self.x_name, self._log_x, self._log_y, self._n_colors)
+        first_color = enter_contents(collection, self._panels, contents, argument)
         library = LIBRARIES[collection.backend]
         drawn: dict[str, list[Any]] = {series: [] for series in self._colors}
-        looks = self._looks(library)
+        looks = self._looks(library, first_color)
         dodge = self._dodge()
         for mark in self.marks:
             style = styles[mark.visual]
@@ -320,18 +330,25 @@ class Chart:
         bars = list(dict.fromkeys(mark.series for mark in single)) if self._log_x else []
         return {name: _BESIDE ** (i - (len(bars) - 1) / 2) for i, name in enumerate(bars)}
 
-    def _looks(self, library: PlotLibrary) -> dict[str, dict[str, str]]:
-        """Colour, line style and marker of every series."""
-        palette, looks, place = library.palette(), {}, 0
+    @property
+    def _n_colors(self) -> int:
+        """Number of colours of the palette."""
+        colors = self._colors.values()
+        fixed = [int(color[1:]) + 1 for color in colors if color and color[0] == "C"]
+        return max(sum(color is None for color in colors), *fixed, 0)
+
+    def _looks(self, library: PlotLibrary, first: int) -> dict[str, dict[str, str]]:
+        """Colour, line style and marker of every series, from a place of the palette on."""
+        palette, looks, place = library.palette(), {}, first
         for series, color in self._colors.items():
-            number = place if color is None else 0
+            number = place if color is None else first if color[0] == "C" else 0
             next_color, dash = palette_place(number, palette)
             if color is None:
                 color, place = next_color, place + 1
             elif color == INK:
                 color = library.ink()
             elif color[0] == "C":
-                color = palette[int(color[1:]) % len(palette)]
+                color = palette[(first + int(color[1:])) % len(palette)]
             marker = _MARKERS[number % len(_MARKERS)]
             looks[series] = {"color": color, "linestyle": f"C{dash}", "marker": marker}
         return looks

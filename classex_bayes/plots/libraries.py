@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 from html import escape
-from textwrap import fill, wrap
+from textwrap import fill
 from typing import Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
@@ -127,17 +127,19 @@ class _Matplotlib(PlotLibrary):
         return text
 
     def title(self, text: str, target: Any) -> dict[str, Any]:
+        from classex_bayes.plots.text_widths import font_points, narrowed
+
         narrow = target.get_figure(root=True).get_figwidth() < _NARROW
-        size = _points("axes.titlesize")
+        size = font_points("axes.titlesize")
         size = min(size, _SMALL_TITLE) if narrow else size
         room = _ROUNDED * 72 * target.get_window_extent().width / target.figure.dpi
-        lines = [_narrow(line, room, size) for line in text.split("\n")]
+        lines = [narrowed(line, room, size) for line in text.split("\n")]
         return {"text": self.literal("\n".join(lines)), "size": size}
 
     def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         from classex_bayes.plots.log_ticks import number_axis
 
-        powers = not _written_out(smallest, largest)
+        powers = not _in_digits(smallest, largest)
         number_axis(getattr(target, f"{axis}axis"), powers=powers)
         if largest < _ALONE * smallest:
             getattr(target, f"set_{axis}lim")(smallest / _ALONE, largest * _ALONE)
@@ -151,9 +153,16 @@ class _Matplotlib(PlotLibrary):
     ) -> None:
         from matplotlib.legend_handler import HandlerTuple
 
+        from classex_bayes.plots.text_widths import font_points, narrowed, text_width
+
         axes = plots[0]
         figure = axes.get_figure(root=True)
-        entries = _ENTRIES[axes] = {**_ENTRIES.get(axes, {}), **marks}
+        entries = {
+            name: drawn
+            for name, drawn in _ENTRIES.get(axes, {}).items()
+            if any(artist.axes is axes for artist in drawn)  # not cleared since
+        }
+        entries = _ENTRIES[axes] = {**entries, **marks}
         other = [legend for legend in figure.legends if legend.get_gid() == _BELOW]
         narrow = figure.get_figwidth() < _NARROW
         below = frame is not Frame.GIVEN or bool(other)
@@ -163,15 +172,15 @@ class _Matplotlib(PlotLibrary):
             "scatteryoffsets": [0.5],
             **{name: value for name, value in _LEGEND.items() if not _set(f"legend.{name}")},
         }
-        letter = _points("legend.fontsize")
+        letter = font_points("legend.fontsize")
         if small:
             letter = min(letter, _SMALL_LEGEND)
             settings |= {"fontsize": letter, "handlelength": 2.0, "labelspacing": 0.3}
         within = 72 * axes.get_window_extent().width / figure.dpi
         width = _ROUNDED * (72 * figure.get_figwidth() if below else within)
         beside = (settings.get("handlelength", 3.0) + _GAPS) * letter
-        names = [_narrow(name, width - beside, letter) for name in entries]
-        widest = max(_width(line, letter) for name in names for line in name.split("\n"))
+        names = [narrowed(name, width - beside, letter) for name in entries]
+        widest = max(text_width(line, letter) for name in names for line in name.split("\n"))
         handles = [tuple(drawn) for drawn in entries.values()]
         texts = [self.literal(name) for name in names]
         if not below:
@@ -221,12 +230,18 @@ class _Plotly(PlotLibrary):
     def _lines(self, name: str) -> str:
         return self.literal(wrapped(name, _LETTERS)).replace("\n", "<br>")
 
+    def title(self, text: str, target: Any) -> dict[str, Any]:
+        # A title is an annotation; it takes the place of an earlier one.
+        layout, name = target.figure.layout, f"title of {target.row}, {target.col}"
+        layout.annotations = [other for other in layout.annotations if other.name != name]
+        return {**super().title(text, target), "name": name}
+
     def count_axis(self, target: Any, axis: Axis, smallest: float, largest: float) -> None:
         # At each first digit, at 1, 2 and 5, or at powers of 10: as many as have room on a phone.
         decades = math.log10(largest / smallest) or math.inf
         ticks = "D1" if decades < 1 else "D2" if decades < 2.5 else 1
         numbers: dict[str, Any] = {"exponentformat": "power"}
-        if _written_out(smallest, largest):
+        if _in_digits(smallest, largest):
             numbers = {"tickformat": ",d" if smallest >= 1 else "~r"}
         if largest < _ALONE * smallest:
             numbers["range"] = np.log10([smallest / _ALONE, largest * _ALONE])
@@ -251,7 +266,9 @@ class _Plotly(PlotLibrary):
             for trace in drawn:
                 if trace.mode == "none":
                     entry.update(fill="toself", fillcolor=trace.fillcolor)
-                entry.update(line=trace.line, marker=trace.marker)
+                else:
+                    looks = "line" if trace.mode == "lines" else "marker"
+                    entry.update({looks: trace[looks]})
             figure.add_trace(entry)
         breaks = sum(self._lines(series).count("<br>") for series in marks)
         below = {"yref": "container", "y": 0.01, "yanchor": "bottom", "x": 0.5, "xanchor": "center"}
@@ -296,7 +313,7 @@ class _Bokeh(PlotLibrary):
         if largest < _ALONE * smallest:
             ends = {"start": smallest / _ALONE, "end": largest * _ALONE}
             getattr(target, f"{axis}_range").update(**ends)
-        if _written_out(smallest, largest):
+        if _in_digits(smallest, largest):
             from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter
 
             numbered = getattr(target, f"{axis}axis")
@@ -367,32 +384,8 @@ def plain(text: str) -> str:
     return text
 
 
-def _points(size: str) -> float:
-    """Height in points that a parameter of matplotlib gives to letters."""
-    from matplotlib import rcParams
-    from matplotlib.font_manager import FontProperties
-
-    return float(FontProperties(size=rcParams[size]).get_size_in_points())
-
-
-def _width(text: str, size: float) -> float:
-    """Width of one line of text in matplotlib, in points as its size."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=size)
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
-
-
-def _narrow(name: str, room: float, size: float) -> str:
-    """A text of matplotlib in lines that are no wider than `room`, in points."""
-    lines, letters = [name], int(room)
-    while letters > 1 and max(_width(line, size) for line in lines) > room:
-        lines, letters = wrap(name, letters), letters - 1
-    return "\n".join(lines)
-
-
-def _written_out(smallest: float, largest: float) -> bool:
+def _in_digits(smallest: float, largest: float) -> bool:
+    """Whether numbers between these are written out, not as powers of 10."""
     return smallest >= _SMALLEST and largest <= _LARGEST
 
 
@@ -405,4 +398,6 @@ def _template() -> Any:
 def _theme(model: str, attribute: str) -> Any:
     from bokeh.io import curdoc
 
-    return curdoc().theme._json.get("attrs", {}).get(model, {}).get(attribute)
+    # Themes have no public reader; without the private one our own colours stay.
+    theme = getattr(curdoc().theme, "_json", {})
+    return theme.get("attrs", {}).get(model, {}).get(attribute)

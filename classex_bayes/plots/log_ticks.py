@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter
 
+from classex_bayes.plots.text_widths import text_width
 from classex_bayes.typing import FloatArray
 
 _BETWEEN = 1.0  # free room between two numbers, in heights of their letters
@@ -19,14 +20,14 @@ _DIGITS = (
 
 def number_axis(axis: Any, *, powers: bool) -> None:
     """Let an axis have numbers that do not collide, as powers of 10 or written out."""
-    write = _power if powers else _written_out
+    write = _power if powers else _digits
     axis.set_major_locator(RoomyLogLocator(write))
     axis.set_major_formatter(lambda value, _: write(value))
     axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=100))
     axis.set_minor_formatter(NullFormatter())
 
 
-def _written_out(value: float) -> str:
+def _digits(value: float) -> str:
     return f"{value:,.10g}"
 
 
@@ -86,15 +87,7 @@ class RoomyLogLocator(Locator):
         places = np.log(ticks / low) / np.log(high / low) * points
         if not along_x:
             return bool(np.all(np.diff(places) >= (1 + _BETWEEN) * letter))
-        widths = np.array([_text_width(self.write(tick), letter) for tick in ticks])
+        texts = map(self.write, ticks)
+        widths = np.array([text_width(text, letter, math="$" in text) for text in texts])
         room = np.diff(places) - (widths[1:] + widths[:-1]) / 2
         return bool(np.all(room >= _BETWEEN * letter))
-
-
-def _text_width(text: str, size: float) -> float:
-    """Width of a number in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=size)
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath="$" in text)[0])

@@ -1,8 +1,10 @@
 """Where a chart is drawn: a new figure, axes of matplotlib, or a collection that exists."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import xarray as xr
@@ -14,6 +16,26 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.plots.libraries import LIBRARIES, Frame, PlotLibrary
 
 _PC_KWARGS = "figure_kwargs", "col_wrap"
+
+
+@dataclass(frozen=True)
+class PlotContents:
+    """What charts have drawn in a plot: their axes, and how many colours of the palette."""
+
+    x_label: str
+    log_x: bool
+    log_y: bool
+    n_colors: int
+
+    @property
+    def axes(self) -> str:
+        """The axes in words."""
+        x, y = ("logarithmic" if log else "linear" for log in (self.log_x, self.log_y))
+        return f"{x} x ({self.x_label}) and {y} y"
+
+
+# Of plots that exist, for what is drawn there later.
+_CONTENTS: WeakKeyDictionary[Any, PlotContents] = WeakKeyDictionary()
 
 
 def chosen_library(backend: str | None) -> tuple[str, PlotLibrary]:
@@ -41,11 +63,17 @@ def plot_target(
     for name in pc_kwargs:
         if name not in _PC_KWARGS:
             raise DataError(
-                f"{name}: no such argument of the figure; expected one of {', '.join(_PC_KWARGS)}"
+                f"{name}: no such argument of this plot; those of the figure are "
+                f"{' and '.join(_PC_KWARGS)}"
             )
+    asked = pc_kwargs.get("figure_kwargs") or {}
+    if not isinstance(asked, Mapping):
+        raise DataError(
+            "figure_kwargs: expected a mapping such as {'figsize': (3.3, 2.5)}, found "
+            f"{type(asked).__name__}"
+        )
     if plot_collection is None and ax is None:
         name, library = chosen_library(backend)
-        asked = pc_kwargs.get("figure_kwargs") or {}
         settings = {**library.figure(len(panels), **scales), **asked}
         data = xr.Dataset(dict.fromkeys(panels, 0.0))
         wrap = {**pc_kwargs, "figure_kwargs": settings}
@@ -68,6 +96,33 @@ def plot_target(
     return collection, Frame.GIVEN
 
 
+def enter_contents(
+    collection: PlotCollection, panels: Sequence[str], contents: PlotContents, argument: str
+) -> int:
+    """Enter what a chart draws; return how many colours of the palette were drawn before.
+
+    Axes that were cleared are as new.
+    """
+    plots = [collection.get_target(panel, {}) for panel in panels]
+    if collection.backend == "none":
+        plots = [collection]  # whose targets are lists
+    elif collection.backend == "matplotlib":
+        for axes in plots:
+            if not axes.has_data():
+                _CONTENTS.pop(axes, None)
+    earlier = [_CONTENTS[plot] for plot in plots if plot in _CONTENTS]
+    for drawn in earlier:
+        if drawn.axes != contents.axes:
+            raise DataError(
+                f"{argument}: found a plot with {drawn.axes}, expected {contents.axes}; draw in "
+                "one with these axes, or in a new one"
+            )
+    n_colors = max((drawn.n_colors for drawn in earlier), default=0)
+    for plot in plots:
+        _CONTENTS[plot] = replace(contents, n_colors=n_colors + contents.n_colors)
+    return n_colors
+
+
 def _with_panels(collection: Any, panels: Sequence[str]) -> PlotCollection:
     """The collection, if it has a plot for each panel or one plot for all that is drawn."""
     if not isinstance(collection, PlotCollection):
@@ -88,14 +143,17 @@ def _with_panels(collection: Any, panels: Sequence[str]) -> PlotCollection:
 
 def _around_axes(ax: Any, panels: Sequence[str]) -> PlotCollection:
     """A collection whose plots are axes of matplotlib."""
+    from matplotlib.axes import Axes
+
     axes = list(np.ravel(np.asarray(ax, dtype=object)))
-    ours = all(
-        type(one).__module__.startswith("matplotlib") or hasattr(one, "transAxes") for one in axes
-    )
-    if not ours or len(axes) != len(panels):
-        wanted = "axes of matplotlib" if len(panels) == 1 else f"{len(panels)} axes of matplotlib"
-        kinds = ", ".join(sorted({type(one).__name__ for one in axes})) or "none"
-        raise DataError(f"ax: expected {wanted}, found {len(axes)} ({kinds})")
+    flat = all(isinstance(target, Axes) and target.name == "rectilinear" for target in axes)
+    if not flat or len(axes) != len(panels):
+        number = "one axes" if len(panels) == 1 else f"{len(panels)} axes"
+        kinds = ", ".join(sorted({type(target).__name__ for target in axes})) or "none"
+        raise DataError(
+            f"ax: expected {number} of matplotlib with x and y, such as one of figure.axes, found "
+            f"{len(axes)} ({kinds})"
+        )
     figure = xr.Dataset({"figure": np.array(axes[0].get_figure(root=True), dtype=object)})
     groups = {
         "plot": axes,

@@ -24,7 +24,6 @@ from classex_bayes.plots.accuracy_plot import (
 )
 from classex_bayes.plots.chart import Chart, Mark
 from classex_bayes.plots.discriminability_plot import RESOLVED, discriminability_chart
-from classex_bayes.plots.libraries import plain
 from classex_bayes.plots.open_set_plot import det_chart
 from classex_bayes.plots.ppc_plot import ppc_chart
 from classex_bayes.plots.prob_at_least_plot import prob_at_least_chart
@@ -268,7 +267,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         f"{written(float(mean[0]))} on 2 to {written(float(mean[-1]))} on {grid[-1]:,} classes, "
         "with credible bands.",
         drawn,
-        Axis.log(plain(chart.x_label), grid, _count, least_step=1),
+        Axis.log(chart.x_name, grid, _count, least_step=1),
         y_axis(estimand.describe(), _heights(drawn), exact_percent if in_percent else _plain),
         _classes,
         (_POSTERIOR, *entries),
@@ -309,7 +308,7 @@ def reaching(posterior: Extrapolation, target: float) -> PageChart:
         f"{name.capitalize()}, against the number of classes: {percent(share[0], 1)} on 2, "
         f"{percent(share[-1], 1)} on {grid[-1]:,}.",
         [PageSeries(line, entry, [_one_decimal(value) for value in share.tolist()])],
-        Axis.log(plain(chart.x_label), grid, _count, least_step=1),
+        Axis.log(chart.x_name, grid, _count, least_step=1),
         Axis.linear(chart.y_labels[0], np.array([0.0, 1.0]), exact_percent),
         _classes,
         (),
@@ -368,7 +367,7 @@ def predictive(findings: Findings) -> PageChart:
     )
     replicated, observed = chart.series
     band, points = chart.mark(replicated, "band"), chart.mark(observed, "points")
-    x_label, (y_label,) = plain(chart.x_label), chart.y_labels
+    x_label, (y_label,) = chart.x_name, chart.y_labels
     pilot = LegendEntry("pilot", "pilot", "--ink", "points")
     name = f"replicates, {interval_name(findings.ci_prob)}"
     replicates = LegendEntry("replicates", name, "--band", "band")
@@ -417,7 +416,7 @@ def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: flo
         f"{chart.y_labels[0]} against FPIR on logarithmic axes, a curve for each number of "
         "enrolled classes, with credible bands.",
         drawn,
-        Axis.log(plain(chart.x_label), fpir, exact_percent),
+        Axis.log(chart.x_name, fpir, exact_percent),
         Axis.log(chart.y_labels[0], _heights(drawn), exact_percent),
         lambda x: f"FPIR {percent(x, 2)}",
         tuple(entries),

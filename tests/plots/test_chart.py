@@ -5,6 +5,7 @@ import pytest
 
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
+from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.plots.accuracy_plot import TARGET, accuracy_chart
 from classex_bayes.plots.chart import INK, Chart, Ribbon, palette_place, require_type
 from classex_bayes.results import Extrapolation
@@ -48,5 +49,7 @@ def test_types_are_named():
     require_type(1, int, "found")
     with pytest.raises(DataError, match="found: expected a str, found int"):
         require_type(1, str, "found")
+    with pytest.raises(DataError, match="model: expected an OpenSetExtrapolator, found int"):
+        require_type(1, OpenSetExtrapolator, "model")
     with pytest.raises(DataError, match=r"found: expected what predict\(k\) returns, found int"):
         require_type(1, str, "found", "predict(k)")

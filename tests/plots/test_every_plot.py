@@ -349,11 +349,15 @@ def test_axes_that_do_not_fit(inputs):
 
     _, axes = plt.subplots(1, 2)
     for given, message in (
-        ({"ax": axes}, "ax: expected axes of matplotlib, found 2 "),
-        ({"ax": 3}, r"ax: expected axes of matplotlib, found 1 \(int\)"),
+        ({"ax": axes}, r"ax: expected one axes of matplotlib .* found 2 \(Axes\)"),
+        ({"ax": 3}, r"ax: expected one axes of matplotlib .* found 1 \(int\)"),
+        ({"ax": axes[0].figure}, r"such as one of figure.axes, found 1 \(Figure\)"),
+        ({"ax": plt.figure().add_subplot(projection="polar")}, r"found 1 \(PolarAxes\)"),
+        ({"ax": plt.figure().add_subplot(projection="3d")}, r"found 1 \(Axes3D\)"),
         ({"ax": axes[0], "backend": "plotly"}, "backend: found 'plotly', but the plot given is of"),
         ({"ax": axes[0], "figure_kwargs": {}}, "figure_kwargs: the axes are in a figure"),
-        ({"figsize": (3, 3)}, "figsize: no such argument of the figure; expected one of figure_kw"),
+        ({"figsize": (3, 3)}, "figsize: no such argument of this plot; those of the figure are fi"),
+        ({"figure_kwargs": (3, 2)}, "figure_kwargs: expected a mapping such as .* found tuple"),
         ({"plot_collection": axes[0]}, "plot_collection: expected an arviz_plots.PlotCollection"),
     ):
         with pytest.raises(DataError, match=message):
