@@ -87,13 +87,12 @@ class Crossing(CountDraws):
 
     def describe(self, ci_prob: float | None = None) -> str:
         """Sentence with the probability of a crossing, its median and an interval."""
-        name, limits = self._interval_text(ci_prob)
         far = FARTHEST_FACTOR * self.n_classes
         near = f" ({self.prob_between(1, far):.2f} up to {far:,})" if far < self.between[1] else ""
         return (
             f"{self.first} and {self.second} cross between {self.between[0]:,} and "
             f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; over all "
-            f"draws the median is {self._text(self.median)} ({name}: {limits})"
+            f"draws the median is {self._text(self.median)} ({self.describe_interval(ci_prob)})"
         )
 
     def _display(self) -> Display:

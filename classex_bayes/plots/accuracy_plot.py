@@ -81,9 +81,9 @@ def plot_accuracy(
     target : float, optional
         Value wanted, drawn as a level.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; those of the predictions by
-        default, of which a prediction must have them; the range above for estimators. Curves are
-        smooth between them, with dots at up to twelve.
+        Numbers of classes that are drawn; those of the predictions by default, of which a
+        prediction must have them; the range above for estimators. Curves are smooth between them,
+        with dots at up to twelve.
     metric : str
         As of `BayesianExtrapolator.predict`, for fitted estimators; a prediction has its own.
         Ranks have a logarithmic axis.

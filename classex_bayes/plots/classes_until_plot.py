@@ -69,7 +69,7 @@ def plot_classes_until(
     prob, _ = interval_settings(ci_prob, "eti")
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
-    title, _, ends = result.describe(prob).removesuffix(")").partition(" (")
+    ends = result.describe_interval(prob)
     edge = f"{count(np.inf, result.largest)}: {beyond:.0%} of the draws"
     names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
     names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
@@ -92,7 +92,7 @@ def plot_classes_until(
         height = np.full(2, beyond / _BAR)
         chart.band(edge, bar, np.zeros(2), height, visual="beyond")
     label = r"posterior density of $\log_{10} k$"
-    return chart.labelled(capitalized(title), N_CLASSES, label).draw(
+    return chart.labelled(capitalized(result.describe_median()), N_CLASSES, label).draw(
         visuals, plot_collection, ax, backend, **pc_kwargs
     )
 

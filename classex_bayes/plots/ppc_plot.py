@@ -77,8 +77,8 @@ def plot_ppc(
     ------
     DataError
         kind="ranks" for a model fitted in the power form; kind="accuracy" where ranks within bounds
-        tell it at no k; kind="classes" where they are not known
-        or have one instance each; a task of another size.
+        tell it at no k; kind="classes" where they are not known or have one instance each; a task
+        of another size.
 
     See Also
     --------

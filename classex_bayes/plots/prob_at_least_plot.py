@@ -35,8 +35,7 @@ def plot_prob_at_least(
     level : float or array-like of float
         Levels in (0, 1), of ranks in 1..k; one line each.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; all of the prediction
-        by default.
+        Numbers of classes that are drawn; all of the prediction by default.
     visuals : mapping, optional
         Removes (False) or styles (a mapping of arguments) what has this name: "probability",
         "title", "xlabel", "ylabel" or "legend".

@@ -49,8 +49,7 @@ def plot_sensitivity(
     component : {"prior", "likelihood"}
         What is scaled.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; all of the result by
-        default.
+        Numbers of classes that are drawn; all of the result by default.
     alphas : sequence of float
         Powers above 0; far from 1 the weights of the draws fail (see `Sensitivity.scaled`).
     ci_prob, ci_kind : optional

@@ -41,19 +41,25 @@ class ClassesUntil(CountDraws):
         Beyond 100 k1 classes the model decides more than the data. The sentence ends there: "to
         more than 15,000". `median` and `interval` have the numbers.
         """
-        farthest = min(self.largest, FARTHEST_FACTOR * self.n_classes)
-        near = self.k.where(self.k <= farthest, np.inf)
-        return replace(self, k=near, largest=farthest)._sentence(ci_prob)
+        return f"{self.describe_median()} ({self.describe_interval(ci_prob)})"
 
-    def _sentence(self, ci_prob: float | None) -> str:
-        accuracy, median = exact_percent(self.level), self.median
-        name, limits = self._interval_text(ci_prob)
+    def describe_median(self) -> str:
+        """The sentence of `describe` without the interval."""
+        near = self._near()
+        accuracy, median = exact_percent(self.level), near.median
         if median < 2:
-            sentence = f"accuracy is below {accuracy} on as few as 2 classes"
-        else:
-            verb = "stays above {} on" if np.isinf(median) else "falls to {} at"
-            sentence = f"accuracy {verb.format(accuracy)} {self._text(median)} classes"
-        return f"{sentence} ({name}: {limits})"
+            return f"accuracy is below {accuracy} on as few as 2 classes"
+        verb = "stays above {} on" if np.isinf(median) else "falls to {} at"
+        return f"accuracy {verb.format(accuracy)} {near._text(median)} classes"
+
+    def describe_interval(self, ci_prob: float | None = None) -> str:
+        """Name of the interval of `describe`, and its limits."""
+        return super(ClassesUntil, self._near()).describe_interval(ci_prob)
+
+    def _near(self) -> "ClassesUntil":
+        """The same, searched up to 100 k1 classes."""
+        farthest = min(self.largest, FARTHEST_FACTOR * self.n_classes)
+        return replace(self, k=self.k.where(self.k <= farthest, np.inf), largest=farthest)
 
     def _text(self, k: float) -> str:
         # Draws support no more digits than three.

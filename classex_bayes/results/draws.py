@@ -178,11 +178,12 @@ class CountDraws(Shown):
             number(k, "k", 0, whole=False)
         return float((self.k.values >= k).mean())
 
-    def _interval_text(self, ci_prob: float | None = None) -> tuple[str, str]:
-        """Return the name of an interval, and its limits."""
+    def describe_interval(self, ci_prob: float | None = None) -> str:
+        """Name of an interval of the level `ci_prob`, and its limits."""
         prob, kind = interval_settings(ci_prob, "eti")
         lower, upper = (self._text(k) for k in self.interval(prob))
-        return interval_label(prob, kind), lower if lower == upper else f"{lower} to {upper}"
+        limits = lower if lower == upper else f"{lower} to {upper}"
+        return f"{interval_label(prob, kind)}: {limits}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,7 +220,9 @@ def drawn_by(inputs, plot, **given):
 
 def visuals_of(plot):
     """Names that the docstring of a plot gives to what may be removed or styled."""
-    text = plot.__doc__.split("    visuals : mapping, optional\n")[1].split("\n    plot_coll")[0]
+    head, end = "    visuals : mapping, optional\n", "\n    plot_coll"
+    assert head in plot.__doc__, f"{plot.__name__}: its docstring has no {head.strip()!r}"
+    text = plot.__doc__.split(head)[1].split(end)[0]
     return re.findall(r'"(\w+)"', text)
 
 

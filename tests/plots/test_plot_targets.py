@@ -57,8 +57,8 @@ def test_curves_of_two_calls_on_the_same_axes_differ():
 
 def test_colours_that_belong_together_move_together():
     draws = xr.DataArray([[900.0, 1000.0, 1100.0, np.inf]], dims=("chain", "draw"))
-    plot = plot_classes_until(ClassesUntil(0.8, draws, 10**12), backend="plotly")
-    later = plot_classes_until(ClassesUntil(0.7, draws / 10, 10**12), plot_collection=plot)
+    plot = plot_classes_until(ClassesUntil(0.8, draws, 10**12, 50), backend="plotly")
+    later = plot_classes_until(ClassesUntil(0.7, draws / 10, 10**12, 50), plot_collection=plot)
     posterior = looks(later, "posterior")
     assert posterior == (PALETTE[2], "dot")
     bands = {trace.fillcolor for trace in plot.get_viz("figure").data if trace.fill == "tonexty"}
