@@ -216,6 +216,28 @@ def test_unknown_names_are_seen(code):
     assert unknown_names(["x = cb.KDE('ucv').fit(task)\nx.predict(k=3)"]) == []
 
 
+def empty_parts(text):
+    """Names of generated parts of a page without content, or without an end."""
+    for mark in re.finditer(r"^<!-- (?!end of |ci: )(.+?) -->\n", text, re.MULTILINE):
+        content, end, _ = text[mark.end() :].partition(f"<!-- end of {mark[1]} -->")
+        if not end or not content.strip():
+            yield mark[1]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.suffix == ".md"],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_no_generated_part_is_empty(page):
+    assert list(empty_parts(page.read_text(encoding="utf-8"))) == []
+
+
+def test_empty_parts_are_seen():
+    text = "<!-- a -->\n1\n<!-- end of a -->\n<!-- b -->\n\n<!-- end of b -->\n<!-- c -->\n1\n"
+    assert list(empty_parts(text)) == ["b", "c"]
+
+
 def test_tables_of_the_papers_are_those_of_the_command():
     """No number of a table stands there by hand: each table is a part that a command wrote."""
     text = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
