@@ -158,5 +158,5 @@ def test_a_curve_with_one_accuracy():
 def test_bad_k(k, message):
     with pytest.raises(DataError, match=message):
         HighDimensional(k).fit(losses_task(np.zeros(40, int), 40))
-    with pytest.raises(DataError, match="was not given"):
+    with pytest.raises(DataError, match="the task has no accuracy at"):
         HighDimensional(4).fit(curve([0.9, 0.8], k=[2, 10]))
