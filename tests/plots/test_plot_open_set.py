@@ -129,7 +129,7 @@ def test_rates_are_written_out(model, backend):
 
 
 def test_what_is_refused(model, pilot):
-    with pytest.raises(DataError, match="model: expected a OpenSetExtrapolator"):
+    with pytest.raises(DataError, match="model: expected an OpenSetExtrapolator"):
         cb.plots.plot_det(cb.ClassExReg(), 100)
     with pytest.raises(DataError, match="truth: it has 200 classes and tells rates on at most 199"):
         cb.plots.plot_det(model, 200, truth=pilot.task)
