@@ -11,32 +11,22 @@ import pytest
 import scipy.sparse
 from scipy.special import softmax
 from scipy.stats import rankdata
-from sklearn import (
-    calibration,
-    discriminant_analysis,
-    ensemble,
-    gaussian_process,
-    linear_model,
-    multiclass,
-    naive_bayes,
-    neighbors,
-    neural_network,
-    semi_supervised,
-    svm,
-    tree,
-)
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import all_estimators
 
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.task import classifier_scores
@@ -50,21 +40,7 @@ from classex_bayes.task.doubts import notes_on
 from classex_bayes.task.source_task import SourceTask
 
 PAGE = (Path(__file__).parents[2] / "docs/from_sklearn.md").read_text(encoding="utf-8")
-MODULES = (
-    calibration,
-    discriminant_analysis,
-    ensemble,
-    gaussian_process,
-    linear_model,
-    multiclass,
-    naive_bayes,
-    neighbors,
-    neural_network,
-    semi_supervised,
-    svm,
-    tree,
-)
-NAMESPACE = {name: value for module in MODULES for name, value in vars(module).items()}
+NAMESPACE = dict(all_estimators())
 K1, TRAIN, TEST = 12, 10, 8
 KEPT = np.array([0, 1, 2, 4, 5, 7, 8, 9, 11])
 QUICK = {"random_state": 0, "n_estimators": 8, "Cs": 2, "cv": 2}
@@ -242,7 +218,7 @@ def test_what_is_frozen_is_fixed(data):
     task = SourceTask.from_classifier(clf.fit(X, y), X_test, y_test)
     np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
     assert marginality_of(clf).degree == "marginal"
-    lda = FrozenEstimator(discriminant_analysis.LinearDiscriminantAnalysis().fit(X, y))
+    lda = FrozenEstimator(LinearDiscriminantAnalysis().fit(X, y))
     assert marginality_of(lda).degree == "nearly"
     assert marginality_of(make_pipeline(lda, NearestCentroid())).degree == "marginal"
 
@@ -486,13 +462,11 @@ REFUSED = {
     "clusters": (lambda X, y: KMeans(2, n_init=1).fit(X), "^clf: .*KMeans"),
     "an array": (lambda X, y: X, "^clf: .*ndarray"),
     "several outputs": (
-        lambda X, y: tree.DecisionTreeClassifier().fit(X, np.c_[y, y]),
+        lambda X, y: DecisionTreeClassifier().fit(X, np.c_[y, y]),
         "^clf: .*several outputs",
     ),
     "several labels": (
-        lambda X, y: multiclass.OneVsRestClassifier(GaussianNB()).fit(
-            X, y[:, None] == np.unique(y)
-        ),
+        lambda X, y: OneVsRestClassifier(GaussianNB()).fit(X, y[:, None] == np.unique(y)),
         "^clf: .*several outputs",
     ),
     "two classes": (

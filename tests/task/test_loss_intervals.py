@@ -4,6 +4,7 @@ import pickle
 from contextlib import nullcontext
 from itertools import combinations
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -151,7 +152,6 @@ def test_scores_without_ties_are_as_they_were(ties):
 
 
 def test_embeddings_and_dask_agree_with_the_matrix():
-    da = pytest.importorskip("dask.array")
     scores, y = scores_of(40)
     votes = np.rint(scores)
     expected = cb.SourceTask.from_scores(votes, y, ties="unknown")
