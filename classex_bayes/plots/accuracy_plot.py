@@ -1,6 +1,7 @@
 """Accuracy, or another metric, against the number of classes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ OBSERVED, BOUNDS, TRUTH, TARGET = "observed (ATA)", "bounds of ATA", "truth", "t
 OBSERVED_METRIC = "observed"  # ATA is the average test accuracy
 _VISUALS = (*CURVES, "bounds", "truth", "target")
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
+_MOST_BANDS = 6
 _ACCURACY = "accuracy"
 _EXPECTED = "what predict(k) returns, a fitted estimator, or a list of them"
 _COLORS = {OBSERVED: INK, OBSERVED_METRIC: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
@@ -67,11 +69,11 @@ def plot_accuracy(
     Parameters
     ----------
     predictions : fitted estimator or Extrapolation, a Comparison, or sequence of them
-        Ribbon and mean for those with draws, a line for point estimates. Estimators are drawn from
-        2 classes to the largest k of the predictions and of a task given as `truth`, or to ten
-        times their source classes where there is neither; predictions at their own k. Where they
-        answer to different questions (expected, or measured in a test), the legend says what each
-        one does.
+        Ribbon and mean for those with draws, a line for point estimates. Of more than six, those
+        with bootstrap intervals are lines, because the ribbons would hide each other. Estimators
+        are drawn from 2 classes to the largest k of the predictions and of a task given as `truth`,
+        or to ten times their source classes where there is neither; predictions at their own k. If
+        they answer different questions (expected, or measured in a test), the legend says so.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
         points. If ranks are known within bounds alone, the bounds of the accuracy are drawn as
@@ -141,6 +143,8 @@ def accuracy_chart(
         predictions = predictions.predictions
     several = predictions if isinstance(predictions, Sequence) else [predictions]
     predicted = predictions_at(several, k, truth, named_metric(metric).name)
+    if len(predicted) > _MOST_BANDS:
+        predicted = [_without_bootstrap(prediction) for prediction in predicted]
     if task is not None:
         source_task(task)
     metric = shared_metric(predicted)
@@ -172,10 +176,10 @@ def accuracy_chart(
     if known is not None and not known.empty:
         chart.points(observed, known.index.to_numpy(), known.to_numpy())
     if bounds is not None:
-        k = log_spaced(2, bounds.n_classes, _N_K)
-        lower, upper = bounds.accuracy_bounds(k)
+        places = log_spaced(2, bounds.n_classes, _N_K)
+        lower, upper = bounds.accuracy_bounds(places)
         # One outline, open at few classes.
-        outline = np.append(k, k[::-1]), np.append(lower, upper[::-1])
+        outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
         chart.line(BOUNDS, *outline, visual="bounds", linestyle="C2")
     ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
@@ -187,6 +191,12 @@ def accuracy_chart(
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     return chart.labelled(f"{capitalized(label)} on more classes", N_CLASSES, label)
+
+
+def _without_bootstrap(prediction: Extrapolation) -> Extrapolation:
+    if prediction.interval_type != "bootstrap":
+        return prediction
+    return replace(prediction, interval_type="none")
 
 
 def _observed(task: SourceTask, metric: str, n_observed: int) -> pd.Series:

@@ -218,6 +218,19 @@ def test_top_m_is_drawn_beside_top_m(fitted, pilot):
     assert labels(plot)[2] == "top-3 accuracy"
 
 
+@pytest.mark.parametrize(("n_others", "with_bands"), [(5, 5), (6, 0)])
+def test_ribbons_that_would_hide_each_other_are_left_out(prediction, n_others, with_bands):
+    names = [f"other {place}" for place in range(n_others)]
+    others = [
+        Extrapolation(prediction.draws, name, "bootstrap", prediction.n_classes) for name in names
+    ]
+    plot = plot_accuracy([prediction, *others], ci_prob=0.9)
+    bands = [name for name in drawn(plot) if name.startswith("band other")]
+    lines = [name for name in drawn(plot) if name.startswith("line other")]
+    assert f"band {BAYES}" in drawn(plot)
+    assert (len(bands), len(lines)) == (with_bands, n_others)
+
+
 def test_measured_beside_expected(fitted):
     both = [fitted.predict(K), fitted.predict(K, kind="observed", repeats=5)]
     plot = plot_accuracy(both, ci_prob=0.9, ci_kind="eti", backend="none")
