@@ -235,8 +235,8 @@ def _missed_pilot(fitted: Estimator, task: SourceTask) -> tuple[str, ...]:
     if abs(given - measured) <= _STANDARD_ERRORS * se:
         return ()
     return (
-        f"it gives {percent(given, 1)} on {int(k[0]):,} classes, where {percent(measured, 1)} was "
-        "measured; do not use it here",
+        f"the estimate is {percent(given, 1)} on {int(k[0]):,} classes, where "
+        f"{percent(measured, 1)} was measured; do not use it here",
     )
 
 

@@ -78,7 +78,7 @@ def test_a_point_estimate_that_misses_the_pilot_has_a_note(pilot):
     estimators = {"near": Off(2.9), "far": Off(3.1), "above": Off(-3.1)}
     near, far, above = compare(estimators, pilot.task, K).predictions
     assert near.notes == () and len(above.notes) == 1
-    given = f"it gives {100 * (measured - 3.1 * se):.1f}% on {k1} classes, where "
+    given = f"the estimate is {100 * (measured - 3.1 * se):.1f}% on {k1} classes, where "
     assert far.notes == (f"{given}{100 * measured:.1f}% was measured; do not use it here",)
 
 
