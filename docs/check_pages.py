@@ -80,4 +80,5 @@ def faults(site: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(faults(Path(sys.argv[1]))))
+    # An empty text would be a failure, too.
+    sys.exit("\n".join(faults(Path(sys.argv[1]))) or None)

@@ -2,6 +2,8 @@
 
 import json
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,17 @@ def test_a_page_without_faults(check):
     html = """<p role=heading aria-level=2>Start</p><pre tabindex=0>code</pre><img src=a alt=curve>
     <aside aria-label=Site></aside><aside aria-label=Page></aside><a href=x><math>k</math> on</a>"""
     assert check["PageCheck"](html).faults == []
+
+
+@pytest.mark.parametrize(("html", "code"), [("<p>text</p>", 0), ("<pre>code</pre>", 1)])
+def test_the_check_of_a_site_fails_on_faults_alone(check, tmp_path, html, code):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/page.html").write_text(html, encoding="utf-8")
+    known = ",".join(f'"{word}":1' for word in check["SEARCHED"])
+    (tmp_path / "searchindex.js").write_text(f"{{{known}}}", encoding="utf-8")
+    command = [sys.executable, str(DOCS / "check_pages.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "cannot be reached" in done.stderr) == (code, bool(code))
 
 
 def test_words_of_other_fields_are_in_the_glossary():
