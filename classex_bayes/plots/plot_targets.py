@@ -1,4 +1,4 @@
-"""Where a chart is drawn: a new figure, axes of matplotlib, or a collection that exists."""
+"""Targets of a chart: a new figure, axes of matplotlib, or a collection that exists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
 
-K1, K, N_PILOTS, N_RESAMPLES = 100, [100, 300], 40, 50
+K1, K, N_PILOTS, N_RESAMPLES = 100, [100, 1000], 40, 50
 LAW = cb.simulate.GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 POPULATIONS = "Gaussian", "characters"
 
