@@ -291,7 +291,8 @@ def _arrays(path: Path, labels: Path | None, names: Iterable[Any]) -> dict[str, 
         raise no_such_file(path)
     if ending not in _ENDINGS:
         raise DataError(
-            f"{path}: expected a file ending in {', '.join(_ENDINGS)}, or a run of TREC and qrels="
+            f"{path}: expected a file ending in {', '.join(_ENDINGS)}, or a run of TREC and qrels= "
+            "(command line: --qrels)"
         )
     if labels is not None and ending != ".npy":
         raise DataError(
