@@ -220,9 +220,10 @@ def drawn_by(inputs, plot, **given):
 
 def visuals_of(plot):
     """Names that the docstring of a plot gives to what may be removed or styled."""
-    head, end = "    visuals : mapping, optional\n", "\n    plot_coll"
-    assert head in plot.__doc__, f"{plot.__name__}: its docstring has no {head.strip()!r}"
-    text = plot.__doc__.split(head)[1].split(end)[0]
+    head, end = "visuals : mapping, optional\n", "\nplot_coll"
+    docstring = inspect.getdoc(plot)
+    assert head in docstring, f"{plot.__name__}: its docstring has no {head.strip()!r}"
+    text = docstring.split(head)[1].split(end)[0]
     return re.findall(r'"(\w+)"', text)
 
 
