@@ -1,4 +1,4 @@
-"""How far predictions err if classes are drawn with unequal chances or in groups, as a table.
+"""How far predictions err if classes are drawn with unequal probabilities or in groups, as a table.
 
     python docs/figures/design_coverage.py FOLDER [--pilots 100] [--jobs -1] [--only TEXT]
 

@@ -1,4 +1,4 @@
-"""Pilots whose classes were drawn with unequal chances or in groups."""
+"""Pilots whose classes were drawn with unequal probabilities or in groups."""
 
 from itertools import combinations, product
 
