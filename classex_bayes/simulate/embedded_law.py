@@ -29,7 +29,7 @@ class EmbeddingSample(NamedTuple):
 
 
 class EmbeddedLaw(KnownLaw):
-    """A population of classes in an embedding space, where the nearest template wins."""
+    """A population of classes in an embedding space. The nearest template wins."""
 
     def sample(
         self, n_classes: int, *, repeats: ClassCounts = 1, random_seed: RandomSeed = None

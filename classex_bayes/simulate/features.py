@@ -1,4 +1,4 @@
-"""Training and test features of Gaussian classes, for classifiers that are trained."""
+"""Training and test features of Gaussian classes, for classifiers that need training."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
 class FeatureSample(NamedTuple):
-    """Training and test features for classifiers that are trained.
+    """Training and test features for classifiers that need training.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class GaussianClasses:
 
     Class j has the mean :math:`\mu_j \sim N(0, I)` and the covariance
     :math:`S_j = s^2 W_j / \nu` with :math:`W_j \sim` Wishart(I, :math:`\nu`), so
-    :math:`E[S_j] = s^2 I`; its instances are :math:`N(\mu_j, S_j)`. Classes are drawn
+    :math:`E[S_j] = s^2 I`. Its instances are :math:`N(\mu_j, S_j)`. Classes are drawn
     independently.
 
     Parameters
@@ -44,10 +44,10 @@ class GaussianClasses:
     dim : int, default 5
         Number of features; `DataError` unless whole and at least 1.
     noise_variance : float, default 0.2
-        Mean within-class variance s2 per feature; `DataError` unless positive.
+        Mean within-class variance s^2 per feature; `DataError` unless positive.
     degrees : int, optional
         Degrees of freedom nu; `DataError` unless whole and at least `dim`. With fewer degrees the
-        covariances differ more. If None, all covariances are s2 I.
+        covariances differ more. If None, all covariances are s^2 I.
 
     References
     ----------
@@ -88,7 +88,7 @@ class GaussianClasses:
         Returns
         -------
         FeatureSample
-            Features, in order of class.
+            Features, sorted by class.
 
         Raises
         ------

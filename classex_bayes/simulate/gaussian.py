@@ -14,7 +14,7 @@ from classex_bayes.typing import FloatArray
 
 @dataclass(frozen=True)
 class _IsotropicClasses(NearestTemplate):
-    """Classes of one spherical covariance about centres N(0, I)."""
+    """Classes with centres N(0, I) and the same spherical covariance."""
 
     dim: int = 10
     noise_variance: float = 0.2
@@ -29,9 +29,8 @@ class _IsotropicClasses(NearestTemplate):
 class GaussianNearestNeighbor(_IsotropicClasses):
     """One-nearest-neighbour recognition among Gaussian classes.
 
-    Class centre mu ~ N(0, I), one template and the probes ~ N(mu, s2 I); the score of a class is
-    minus the squared distance between probe and template. From Zheng, Achanta and Benjamini,
-    JMLR 19(65), 2018, section 4.
+    A class has the centre mu ~ N(0, I). Its template and its probes are N(mu, s2 I). The score of
+    a class is minus the squared distance between probe and template.
 
     Parameters
     ----------
@@ -39,6 +38,10 @@ class GaussianNearestNeighbor(_IsotropicClasses):
         Dimension of the embeddings; `DataError` unless whole and at least 1.
     noise_variance : float, default 0.2
         Within-class variance s2 per coordinate; `DataError` unless positive.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4.
 
     Examples
     --------
@@ -54,12 +57,12 @@ class GaussianNearestNeighbor(_IsotropicClasses):
 
 @dataclass(frozen=True)
 class GaussianKnownCentres(_IsotropicClasses):
-    """Bayes classification of Gaussian classes: their centres are known, not estimated.
+    """Bayes classification of Gaussian classes with known centres.
 
-    Class centre mu ~ N(0, I), probes ~ N(mu, s2 I). The template of a class is mu itself, so minus
-    the squared distance is the log-likelihood up to constants, and no classifier is better. It is
-    `GaussianNearestNeighbor` without the noise of the templates, and `BivariateNormal` with rho^2 =
-    1 / (1 + s2) in other units.
+    A class has the centre mu ~ N(0, I), and its probes are N(mu, s2 I). The template of a class is
+    mu itself. Minus the squared distance is therefore the log-likelihood up to constants, and no
+    classifier is better. This is `GaussianNearestNeighbor` without noise in the templates. It is
+    also `BivariateNormal` with rho^2 = 1 / (1 + s2), in other units.
 
     Parameters
     ----------
@@ -83,11 +86,10 @@ class GaussianKnownCentres(_IsotropicClasses):
 
 @dataclass(frozen=True)
 class BivariateNormal(NearestTemplate):
-    """Bayes classification of normal labels, the toy example of the paper (there dim = 1).
+    """Bayes classification of normal labels: the toy example of the paper, there with dim = 1.
 
-    The label of a class is Y ~ N(0, I), its instances are X ~ N(rho Y, (1 - rho^2) I), and the
-    score ``-|x - rho y|^2`` is the log-likelihood up to constants; galleries contain rho Y. From
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
+    The label of a class is Y ~ N(0, I), and its instances are X ~ N(rho Y, (1 - rho^2) I). The
+    score ``-|x - rho y|^2`` is the log-likelihood up to constants. Galleries contain rho Y.
 
     Parameters
     ----------
@@ -95,6 +97,10 @@ class BivariateNormal(NearestTemplate):
         Correlation of X and Y; `DataError` unless in (0, 1).
     dim : int, default 1
         Number of coordinates; `DataError` unless whole and at least 1.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
 
     Examples
     --------
@@ -115,7 +121,7 @@ class BivariateNormal(NearestTemplate):
         return self.rho**2, 0.0, 1 - self.rho**2
 
     def generalization_accuracy(self, labels: Any) -> FloatArray:
-        r"""Accuracy GA_k of the Bayes rule on concrete labels, for dim = 1.
+        r"""Accuracy GA_k of the Bayes rule on given labels, for dim = 1.
 
         The rule cuts halfway between the means of neighbouring labels
         :math:`y_{[1]} \le \dots \le y_{[k]}`, with :math:`y_{[0]} = -\infty` and
@@ -127,7 +133,7 @@ class BivariateNormal(NearestTemplate):
                 \Phi\left(\frac{\rho\,(y_{[i+1]} - y_{[i]})}{2\sqrt{1 - \rho^2}}\right) -
                 \Phi\left(\frac{\rho\,(y_{[i-1]} - y_{[i]})}{2\sqrt{1 - \rho^2}}\right)
 
-        Over random labels its mean is `accuracy(k)`.
+        Its mean over random labels is `accuracy(k)`.
 
         Parameters
         ----------
@@ -146,8 +152,8 @@ class BivariateNormal(NearestTemplate):
 
         Notes
         -----
-        The paper prints the formula without the factor rho; but the mean of a class is rho y, and
-        the mean of the printed form over labels is not AGA_k.
+        The paper prints the formula without the factor rho. The factor is needed because the mean
+        of a class is rho y. Without it the mean over random labels differs from AGA_k.
 
         References
         ----------
@@ -163,7 +169,7 @@ class BivariateNormal(NearestTemplate):
             raise DataError(f"labels: expected shape (k,) or (n_sets, k >= 2), found {sets.shape}")
         half_gap = np.diff(np.sort(sets, axis=1), axis=1) / 2
         inside = ndtr(half_gap * self.rho / np.sqrt(1 - self.rho**2))
-        # Every gap bounds two classes; the outermost sides miss nothing.
+        # Every gap bounds two classes. The outermost classes lose nothing on their outer side.
         k = sets.shape[1]
         return (2 * inside.sum(axis=1) - k + 2) / k
 
@@ -212,7 +218,7 @@ class BivariateNormal(NearestTemplate):
         return ndtr(-(x + distance) / self.rho) + ndtr((x - distance) / self.rho)
 
     def _scalars(self, name: str, values: Any) -> FloatArray:
-        """Finite numbers, each a label or an instance."""
+        """Return labels or instances as finite numbers."""
         if self.dim != 1:
             raise DataError(f"dim: expected 1, because labels must be numbers, found {self.dim}")
         array = as_numeric(values, name).astype(float)

@@ -21,10 +21,9 @@ class HierarchicalNormal(EmbeddedLaw):
     r"""One-nearest-neighbour recognition among classes that belong to a few super-classes.
 
     The population is one realisation, fixed by `population_seed`: group centres g_1..g_G ~ N(0,
-    group_variance I). A class is a group drawn uniformly and a centre mu ~ N(g, class_variance I);
-    its template and its probes are N(mu, noise_variance I). Classes are therefore independent draws
-    from one population, a mixture, and share its groups. Most confusions are between classes of one
-    group.
+    group_variance I). A class draws its group uniformly and its centre mu ~ N(g, class_variance I).
+    Its template and its probes are N(mu, noise_variance I). Classes are therefore independent draws
+    from one mixture. Most confusions are between classes of one group.
 
     Given a probe x and its own template t, with :math:`\tau^2` the sum of class and noise
     variance, the favorability is exact:
@@ -34,7 +33,7 @@ class HierarchicalNormal(EmbeddedLaw):
         U^* = 1 - \frac{1}{G} \sum_g F\left(\frac{|x - t|^2}{\tau^2};\, d,
             \frac{|x - g_g|^2}{\tau^2}\right)
 
-    with F the noncentral chi-square distribution function. Its law is taken from 65536
+    with F the noncentral chi-square distribution function. Its law is computed from 65536
     quasi-random pairs (x, t).
 
     Parameters
@@ -54,9 +53,8 @@ class HierarchicalNormal(EmbeddedLaw):
 
     Notes
     -----
-    `accuracy` and `discriminability` are those of the realised population, not of an average over
-    populations. The standard error is at most 3e-4 for the accuracy and 1e-3 for the
-    discriminability.
+    `accuracy` and `discriminability` are those of the one population that `population_seed` draws.
+    The standard error is at most 3e-4 for the accuracy and 1e-3 for the discriminability.
 
     Examples
     --------
@@ -113,9 +111,9 @@ class HierarchicalNormal(EmbeddedLaw):
         )
 
     def _at(self, points: FloatArray) -> FloatArray:
-        """Log U* as a function on the unit cube: group, radius, gap along and across, direction.
+        """Log U* at points of the unit cube: group, radius, gap along and across, direction.
 
-        The most important coordinates come first, where the points are spread most evenly.
+        The most important coordinates come first, because Sobol points spread most evenly there.
         """
         points = np.clip(points, 1e-12, 1 - 1e-12)
         own_group = (points[:, 0] * self.n_groups).astype(int)
@@ -124,8 +122,8 @@ class HierarchicalNormal(EmbeddedLaw):
         across = 2 * gammaincinv((self.dim - 1) / 2, points[:, 3]) if self.dim > 1 else 0.0
         direction = ndtri(points[:, 4:])
         direction *= (radius / np.linalg.norm(direction, axis=1))[:, None]
-        # In units of the spread of a group's templates. Given the probe, its own template lies
-        # towards the group's centre.
+        # Lengths are in units of the spread of a group's templates. Given the probe, the true
+        # template lies towards the centre of its group.
         spread = self.class_variance + self.noise_variance
         noise = self.noise_variance / spread
         centres = self.group_centres / np.sqrt(spread)

@@ -1,4 +1,4 @@
-"""Laws of the favorability: their common methods, and the law with a given favorability."""
+"""Laws of the favorability: the base classes, and mixtures of normals on the probit scale."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ class KnownLaw(ABC):
     def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average generalization accuracy, AGA_k = E[U*^(k-1)].
 
-        The absolute error is below 1e-8 for k up to 1e9 (for Gaussian classes: with dim up to 50,
-        noise variance 0.01 to 2, rho 0.05 to 0.999). `HierarchicalNormal` is an exception and
-        states its error.
+        The absolute error is below 1e-8 for k up to 1e9. For Gaussian classes this holds with dim
+        up to 50, noise variance 0.01 to 2 and rho 0.05 to 0.999. The error of
+        `HierarchicalNormal` is larger and stated there.
 
         Parameters
         ----------
@@ -65,8 +65,8 @@ class KnownLaw(ABC):
     def discriminability(self, u: npt.ArrayLike) -> FloatArray:
         """Distribution function of the favorability, D(u) = P(U* <= u).
 
-        U* is the probability that a random competitor scores below the true class (for the
-        bivariate normal, one minus the favorability printed in section 3.2 of the paper).
+        U* is the probability that a random competitor scores below the true class. Section 3.2 of
+        the paper prints 1 - U* for the bivariate normal.
 
         Parameters
         ----------
@@ -100,12 +100,12 @@ class KnownLaw(ABC):
 
 def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatArray:
     """E[U*^(k-1)] of a law given by log U* on nodes and their weights."""
-    # One k at a time: the matrix over k and nodes would not fit for a long grid.
+    # One k at a time: for a long grid the matrix over k and nodes would not fit in memory.
     return np.array([weights @ np.exp((size - 1) * log_u) for size in k])
 
 
 class IndependentInstances(KnownLaw):
-    """Test instances with separate competitors, whose U* can be drawn."""
+    """Independent test instances: each has its own competitors and a U* drawn from the law."""
 
     def sample(
         self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
@@ -117,8 +117,8 @@ class IndependentInstances(KnownLaw):
         n_classes : int
             Number of classes, at least 2.
         n_test : int, optional
-            Number of instances, at least and by default `n_classes`. Instances cycle through the
-            classes.
+            Number of instances, at least `n_classes`, which is the default. Instances cycle through
+            the classes.
         random_seed : int, SeedSequence or None
             The same seed gives the same ranks.
 
@@ -151,20 +151,28 @@ class IndependentInstances(KnownLaw):
 
 @dataclass(frozen=True)
 class FavorabilityLaw(IndependentInstances):
-    """Test instances with separate competitors, whose favorability has a chosen law.
+    r"""Independent test instances whose favorability has a chosen law.
 
-    Z = Phi^-1(U*) is a mixture of normals, and U* may have atoms: at 0 (instances that never
-    win) and at 1 (that always do). AGA_k is the mixture of the E[Phi(mean + sd eps)^(k-1)], as
-    for the radial basis of Zheng, Achanta and Benjamini (2018), section 4, plus the atom at 1.
+    :math:`Z = \Phi^{-1}(U^*)` is a mixture of normals. U* may also have atoms: :math:`a_0` at 0
+    (instances that never win) and :math:`a_1` at 1 (instances that always win). With
+    :math:`\varepsilon \sim N(0, 1)` and weights :math:`w_i` that sum to 1,
+
+    .. math:: AGA_k = a_1 + (1 - a_0 - a_1) \sum_i w_i E[\Phi(m_i + s_i \varepsilon)^{k-1}]
 
     Parameters
     ----------
     means, sds : tuple of float of length m
-        Components of the law of Z; `DataError` unless as many, and `sds` positive.
+        Means and standard deviations of the components of Z; `DataError` unless equally many, with
+        `sds` positive.
     weights : tuple of float of length m, optional
-        Shares of the components, scaled to a sum of 1 (`DataError` if negative or all 0).
+        Weights of the components, scaled to a sum of 1; equal by default. `DataError` if negative
+        or all 0.
     atom_at_zero, atom_at_one : float, default 0
-        Probabilities of U* = 0 and 1; `DataError` unless their sum leaves the rest a share >= 0.
+        Probabilities of U* = 0 and U* = 1; `DataError` if negative or if their sum is above 1.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4: the radial basis.
 
     Examples
     --------
@@ -202,7 +210,7 @@ class FavorabilityLaw(IndependentInstances):
 
     def _discriminability(self, u: FloatArray) -> FloatArray:
         shares, means, sds = self._components
-        # The atoms apart: at u = 0 and u = 1 their argument is infinity minus infinity.
+        # The atoms are added separately: at u = 0 and u = 1 their argument is inf - inf.
         normal = ndtr((ndtri(u)[:, None] - means[2:]) / sds[2:]) @ shares[2:]
         return normal + shares[0] + shares[1] * (u == 1)
 

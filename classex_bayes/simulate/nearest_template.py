@@ -1,4 +1,4 @@
-"""The nearest template among isotropic normal classes: exact law of the favorability."""
+"""Nearest-template recognition of isotropic normal classes: exact law of the favorability."""
 
 from abc import abstractmethod
 from functools import cached_property
@@ -16,12 +16,13 @@ _RADIUS_NODES, _DISTANCE_NODES = 96, 200
 
 
 class NearestTemplate(EmbeddedLaw):
-    """Task in which the template nearest to the probe wins, all laws being isotropic normal.
+    """The template nearest to the probe wins, and all distributions are isotropic normal.
 
-    Centre of a class ~ N(0, c I), template = centre + N(0, a I), probe = centre + N(0, b I), where
-    `_variances` is (c, a, b). Given a probe x, its own template is N(x c / (c + b), ...) and a
-    competitor's is N(0, (c + a) I). So both squared distances are scaled noncentral chi-squares
-    that depend on x only through R = |x|^2 / (c + b) ~ chi2(dim).
+    The centre of a class is N(0, c I), its template is centre + N(0, a I) and its probes are
+    centre + N(0, b I); `_variances` is (c, a, b). Given a probe x, the true template is
+    N(x c / (c + b), (a + c b / (c + b)) I) and a rival's is N(0, (c + a) I). Both squared distances
+    are therefore scaled noncentral chi-squares, and depend on x only through
+    R = |x|^2 / (c + b) ~ chi2(dim).
     """
 
     dim: int
@@ -43,22 +44,22 @@ class NearestTemplate(EmbeddedLaw):
         return mean_power(*self._favorability_rule, k)
 
     def _discriminability(self, u: FloatArray) -> FloatArray:
-        # U* <= u where the own distance reaches the one that a rival exceeds with chance u.
+        # U* <= u if the true distance is at least the one that a rival exceeds with probability u.
         radius, weights = self._radius_rule
-        own_scale, rival_scale, own_shift, rival_shift = self._laws
+        true_scale, rival_scale, true_shift, rival_shift = self._laws
         threshold = rival_scale * ncx2.ppf(1 - u[:, None], self.dim, rival_shift * radius)
-        return ncx2.sf(threshold / own_scale, self.dim, own_shift * radius) @ weights
+        return ncx2.sf(threshold / true_scale, self.dim, true_shift * radius) @ weights
 
     @property
     def _laws(self) -> tuple[float, float, float, float]:
-        """Scales of the own and a competitor's squared distance, their noncentralities per R."""
+        """Scales of the true and the rival's squared distance, and their noncentralities per R."""
         centre, template, probe = self._variances
-        own, rival = template + centre * probe / (centre + probe), centre + template
-        return own, rival, probe**2 / ((centre + probe) * own), (centre + probe) / rival
+        true, rival = template + centre * probe / (centre + probe), centre + template
+        return true, rival, probe**2 / ((centre + probe) * true), (centre + probe) / rival
 
     @cached_property
     def _radius_rule(self) -> tuple[FloatArray, FloatArray]:
-        """Nodes for R and their weights: Gauss-Legendre over the root of R, a chi variable."""
+        """Nodes for R and their weights, by Gauss-Legendre over sqrt(R), a chi variable."""
         low, high = chi.ppf(_TAIL, self.dim), chi.isf(_TAIL, self.dim)
         nodes, weights = np.polynomial.legendre.leggauss(_RADIUS_NODES)
         root = (low + high + (high - low) * nodes) / 2
@@ -67,15 +68,17 @@ class NearestTemplate(EmbeddedLaw):
 
     @cached_property
     def _favorability_rule(self) -> tuple[FloatArray, FloatArray]:
-        """Log U* on the nodes of a quadrature over (R, own distance), and their weights.
+        """Log U* on the nodes of a quadrature over (R, true distance), and their weights.
 
-        The trapezoid rule runs over s with sqrt(distance) = log(1 + e^s): linear where the
-        distance is about normal, and logarithmic towards 0, where U^(k-1) of a large k lives.
+        The trapezoid rule runs over s with sqrt(distance) = log(1 + e^s). This scale is linear for
+        large distances, which are about normal. It is logarithmic near 0, where U^(k-1) is
+        concentrated if k is large.
         """
         radius, radius_weight = self._radius_rule
-        own_scale, rival_scale, own_shift, rival_shift = self._laws
-        shift = np.sqrt(own_shift * radius)
-        # A noncentral chi is above a central one, and between shift - normal and shift + chi.
+        true_scale, rival_scale, true_shift, rival_shift = self._laws
+        shift = np.sqrt(true_shift * radius)
+        # Tails: a noncentral chi lies above a central chi and between shift + normal and
+        # shift + chi.
         low = np.maximum(chi.ppf(_TAIL, self.dim), shift + ndtri(_TAIL))
         high = shift + chi.isf(_TAIL, self.dim)
         # U^(k-1) steepens like sqrt(dim).
@@ -85,7 +88,7 @@ class NearestTemplate(EmbeddedLaw):
         root = np.logaddexp(0, s)
         density = 2 * root * ncx2.pdf(root**2, self.dim, shift**2) * -np.expm1(-root)
         weights = np.ravel(radius_weight * step * density)
-        miss = ncx2.cdf(root**2 * own_scale / rival_scale, self.dim, rival_shift * radius)
+        miss = ncx2.cdf(root**2 * true_scale / rival_scale, self.dim, rival_shift * radius)
         log_u = np.log1p(-np.minimum(np.ravel(miss), 1 - 1e-16))
-        kept = weights > 1e-24  # lighter nodes are lost in the sum
+        kept = weights > 1e-24  # lighter nodes do not change the sum
         return log_u[kept], weights[kept]

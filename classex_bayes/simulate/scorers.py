@@ -26,7 +26,8 @@ def qda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     .. math:: m_j(x) = -(x - \mu_j)' S_j^{-1} (x - \mu_j) - \log\det S_j
 
     with the mean :math:`\mu_j` and the covariance :math:`S_j` (divided by the number) of the
-    training instances of class j; shrunk, :math:`(1 - \lambda) S_j + \lambda\,diag(S_j)`.
+    training instances of class j. Shrinkage replaces :math:`S_j` by
+    :math:`(1 - \lambda) S_j + \lambda\,diag(S_j)`.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def qda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     Raises
     ------
     DataError
-        Arguments of another form; a class whose covariance is singular.
+        If an argument is invalid or the covariance of a class is singular.
 
     References
     ----------
@@ -82,26 +83,27 @@ def naive_bayes_scores(
 
     .. math:: m_j(x) = \log \pi_j + \sum_c \log \hat f_{jc}(x_c)
 
-    with an estimate :math:`\hat f_{jc}` of the density of feature c from the training instances of
-    class j alone. It is the marginal model :math:`M(\hat F_j, \pi_j) = \log \pi_j +
-    \log \hat f_j` of the papers with independent features.
+    :math:`\hat f_{jc}` is the density of feature c, estimated from the training instances of class
+    j alone. With independent features this is the marginal model :math:`M(\hat F_j, \pi_j) =
+    \log \pi_j + \log \hat f_j` of the papers.
 
     Parameters
     ----------
     train, train_y, test
         As in `qda_scores`.
     density : {"normal", "bernoulli", "multinomial", "kde"}
-        "normal": mean and variance (divided by the number) of the class. "bernoulli": features 0
-        or 1, of which the n instances have a share :math:`(n_1 + a) / (n + 2a)` of ones.
-        "multinomial": features are counts, and an instance of N counts is a draw of
-        :math:`p_c = (N_c + a) / (N + d a)` over its d features, up to a factor that all classes
-        share. "kde": a normal kernel of width :math:`s_{jc} n^{-1/5}` (Scott's rule, the standard
-        deviation divided by n - 1) on every training instance.
+        "normal": mean and variance (divided by the number) of the class. "bernoulli": features are
+        0 or 1. If :math:`n_1` of n instances have a 1, its probability is
+        :math:`(n_1 + a) / (n + 2a)`. "multinomial": features are counts. If the class has
+        :math:`N_c` counts of feature c among N counts of d features, its probability is
+        :math:`p_c = (N_c + a) / (N + d a)`. The multinomial coefficient is left out, because all
+        classes share it. "kde": a normal kernel of width :math:`s_{jc} n^{-1/5}` on every training
+        instance (Scott's rule; :math:`s_{jc}` is the standard deviation with divisor n - 1).
     class_prior : array-like of shape (k1,), optional
         Prior :math:`\pi_j` of each class, positive; equal by default. It is not normalised, because
         dividing by the sum over the present classes does not change the ranking.
     smoothing : float
-        a, positive, of "bernoulli" and "multinomial".
+        Pseudocount a of "bernoulli" and "multinomial"; positive.
 
     Returns
     -------
@@ -111,8 +113,8 @@ def naive_bayes_scores(
     Raises
     ------
     DataError
-        Arguments of another form; a class in which a feature is constant, with "normal" or "kde";
-        features that are not 0 or 1 with "bernoulli", or negative with "multinomial".
+        If an argument is invalid; if a feature is constant in a class, with "normal" or "kde"; if
+        features are not 0 or 1 with "bernoulli", or negative with "multinomial".
 
     References
     ----------
@@ -165,7 +167,7 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     train, train_y, test
         As in `qda_scores`; a class may have one training instance.
     shrinkage : float, default 0
-        Share in [0, 1] of the diagonal of S in the covariance.
+        Lambda in [0, 1]. It replaces S by :math:`(1 - \lambda) S + \lambda\,diag(S)`.
 
     Returns
     -------
@@ -175,7 +177,7 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
     Raises
     ------
     DataError
-        Arguments of another form; a singular covariance.
+        If an argument is invalid or the covariance is singular.
 
     Examples
     --------
@@ -191,7 +193,7 @@ def lda_scores(train: Any, train_y: Any, test: Any, *, shrinkage: float = 0.0) -
 def logistic_scores(train: Any, train_y: Any, test: Any, *, penalty: float = 1.0) -> FloatArray:
     """Scores of multinomial logistic regression; not marginal.
 
-    All classes are fitted together, so the score of a class depends on its competitors.
+    One model is fitted to all classes, so the score of a class depends on its competitors.
 
     Parameters
     ----------
@@ -208,9 +210,9 @@ def logistic_scores(train: Any, train_y: Any, test: Any, *, penalty: float = 1.0
     Raises
     ------
     DataError
-        Arguments of another form.
+        If an argument is invalid.
     ImportError
-        scikit-learn is not installed.
+        If scikit-learn is not installed.
 
     Examples
     --------
@@ -306,7 +308,7 @@ def _root(covariance: FloatArray, shrinkage: float, whose: str) -> FloatArray:
     np.fill_diagonal(shrunk, np.diag(covariance))
     try:
         root = cholesky(shrunk, lower=True)
-        # The share of a feature's variance that the features before it leave unexplained.
+        # diag(root)^2 is the variance of a feature that the features before it do not explain.
         if np.any(np.diag(root) ** 2 <= _SINGULAR * np.diag(shrunk)):
             raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:

@@ -1,6 +1,6 @@
-"""Class centres uniform on a sphere, probes about them: recognition by the cosine.
+"""Recognition by the cosine: class centres are uniform on a sphere, with probes about them.
 
-Given the angle between a probe and its centre, a random competitor wins where its centre lies in
+Given the angle between a probe and its centre, a random competitor wins if its centre lies in
 the cap of that angle about the probe. So U* = 1 - V, with V the cap's share of the sphere,
 
     V = I_a(sin^2(angle / 2)),   a = (dim - 1) / 2,
@@ -22,12 +22,12 @@ from classex_bayes.simulate.embedded_law import EmbeddedLaw
 from classex_bayes.simulate.laws import mean_power
 from classex_bayes.typing import FloatArray, IntArray
 
-_TAIL = 45.0  # minus the log of the density, relative to its peak, that may be left out
+_TAIL = 45.0  # densities below e^-45 times the peak are left out
 _STEP, _NODES = 0.25, 400  # step of the trapezoid rule in widths, nodes for the distribution
 
 
 class _UniformCentres(EmbeddedLaw):
-    """Class centres uniform on the unit sphere of `dim` coordinates, serving as templates."""
+    """Class centres, which are the templates, uniform on the unit sphere of `dim` coordinates."""
 
     dim: int
 
@@ -53,10 +53,11 @@ class _UniformCentres(EmbeddedLaw):
 
 @dataclass(frozen=True)
 class UniformSphere(_UniformCentres):
-    r"""Uniform class centres on a sphere, probes uniform in a cap about them.
+    r"""Uniform class centres on a sphere, with probes uniform in a cap about them.
 
-    The score is the cosine between probe and centre. The cap's share V of the sphere up to the
-    probe's angle is uniform on (0, c), so U* is uniform on (1 - c, 1) in every dimension:
+    The score is the cosine between probe and centre. The cap up to the probe's angle covers a
+    share V of the sphere, and V is uniform on (0, c). So U* is uniform on (1 - c, 1) in every
+    dimension:
 
     .. math:: AGA_k = \frac{1 - (1 - c)^k}{c\,k}
 
@@ -101,8 +102,8 @@ class VonMisesFisher(_UniformCentres):
 
     The density of a probe at angle :math:`\theta` from its centre is proportional to
     :math:`e^{\kappa \cos\theta}`, so the cosine is the log-likelihood up to constants. Embeddings
-    of face recognisers look like this. The accuracy is an integral over the angle, whose density
-    is proportional to :math:`e^{\kappa \cos\theta} \sin^{d-2}\theta`.
+    of face recognisers look like this. The accuracy is an integral over the angle. Its density is
+    proportional to :math:`e^{\kappa \cos\theta} \sin^{d-2}\theta`.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ class VonMisesFisher(_UniformCentres):
         return mean_power(*self._favorability_rule, k)
 
     def _discriminability(self, u: FloatArray) -> FloatArray:
-        # U* <= u where the angle reaches the one whose cap has the share 1 - u.
+        # U* <= u if the angle is at least the one whose cap covers the share 1 - u.
         low, high = self._range
         start = logit(betaincinv(self._shape, self._shape, 1 - u)) / 2
         return self._integral(np.clip(start, low, high)) / self._integral(np.array([low]))
@@ -163,7 +164,7 @@ class VonMisesFisher(_UniformCentres):
     def _favorability_rule(self) -> tuple[FloatArray, FloatArray]:
         """Log U* on the nodes of a trapezoid rule over s, and their weights.
 
-        U^(k-1) of a large k falls at a small angle, where V grows like e^(s (dim - 1)).
+        If k is large, U^(k-1) falls at a small angle, where V grows like e^(s (dim - 1)).
         """
         low, high = self._range
         s = np.arange(low, high, _STEP / max(self.dim - 1, 2))
@@ -177,7 +178,7 @@ class VonMisesFisher(_UniformCentres):
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         half = (high - start[:, None]) / 2
         log_density = self._log_density(start[:, None] + half * (1 + nodes))
-        relative = np.exp(log_density - self._log_density(np.array(low)))  # else it underflows
+        relative = np.exp(log_density - self._log_density(np.array(low)))  # avoids underflow
         return relative @ weights * half[:, 0]
 
 

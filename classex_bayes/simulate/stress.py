@@ -1,4 +1,4 @@
-"""Laws of the favorability for stress tests, in ten shapes."""
+"""Ten laws of the favorability with different shapes, for stress tests."""
 
 from dataclasses import dataclass
 
@@ -11,25 +11,25 @@ from classex_bayes.typing import FloatArray
 
 # With larger parameters the gamma functions of `BetaLaw` overflow before k = 1e12.
 _LARGEST_A, _LARGEST_B = 1e6, 20.0
-# The largest of up to 1e12 standard normals lies outside with a chance below 1e-18.
+# The largest of up to 1e12 standard normals lies outside with a probability below 1e-18.
 _LOWEST, _HIGHEST = -9.0, 12.0
-# The trapezoid rule errs by about exp(-2 pi w / step), w being the distance of the integrand's
-# singularity from the real line: at least the scale of the Student law.
+# The error of the trapezoid rule is about exp(-2 pi w / step). Here w is the distance of the
+# integrand's singularity from the real line, which is at least the scale of the Student law.
 _LARGEST_STEP, _STEP_IN_SCALES, _SMALLEST_SCALE = 0.03, 0.15, 0.01
 _DUPLICATES = 1e-3
 
 
 @dataclass(frozen=True)
 class BetaLaw(IndependentInstances):
-    r"""Test instances whose favorability is a beta variable, which can be scaled to end below 1.
+    r"""Test instances whose favorability is a beta variable times a constant c <= 1.
 
     With :math:`U^* = c B`, :math:`B \sim \mathrm{Beta}(a, b)`,
 
     .. math:: AGA_k = c^{k-1} \frac{B(a + k - 1, b)}{B(a, b)},
 
-    which falls like :math:`k^{-b}` if c = 1. A share 1 - c of near-duplicates of every class,
-    which win whatever the other scores, makes c < 1: no U* is above c, and beyond 1 / (1 - c)
-    classes the accuracy falls exponentially.
+    which falls like :math:`k^{-b}` if c = 1. If a share 1 - c of all classes are near-duplicates of
+    the true class and always win, no U* is above c < 1. Beyond 1 / (1 - c) classes the accuracy
+    then falls exponentially.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class BetaLaw(IndependentInstances):
         return 1 - self.highest * rng.beta(self.a, self.b, n)
 
     def _accuracy(self, k: FloatArray) -> FloatArray:
-        # Ratios of gamma functions: the logarithms of the beta functions cancel to 9 digits.
+        # Ratios of gamma functions, because differences of log beta functions have 9 digits only.
         beta = poch(self.a, self.b) / poch(self.a + k - 1, self.b)
         return self.highest ** (k - 1) * beta
 
@@ -79,7 +79,7 @@ def _up_to(name: str, value: float, largest: float) -> None:
 class StudentLaw(IndependentInstances):
     r"""Test instances whose Z = Phi^-1(U*) has heavy tails: a Student variable, scaled and shifted.
 
-    With :math:`Z = m + s T`, T of :math:`\nu` degrees of freedom, an instance wins where Z is above
+    :math:`Z = m + s T`, and T has :math:`\nu` degrees of freedom. An instance wins if Z is above
     the largest of k - 1 standard normal variables:
 
     .. math:: AGA_k = \int P(Z > z) (k - 1) \Phi(z)^{k-2} \varphi(z) \, dz
@@ -91,7 +91,7 @@ class StudentLaw(IndependentInstances):
     scale : float, default 0.7
         Scale s of Z; `DataError` unless at least 0.01.
     df : float, default 3
-        Degrees of freedom; `DataError` unless at least 1, which is the Cauchy law.
+        Degrees of freedom :math:`\nu`; `DataError` unless at least 1. With 1 it is the Cauchy law.
 
     Examples
     --------
@@ -131,19 +131,19 @@ class StudentLaw(IndependentInstances):
 def zoo() -> dict[str, IndependentInstances]:
     """Ten laws of the favorability for stress tests, by name.
 
-    Z = Phi^-1(U*) is normal, bimodal, skewed to either side, heavy-tailed or in two narrow groups;
-    U* is a beta variable, has an atom at 0 (mislabelled test items) or at 1, or is never above
-    0.999, since every class has near-duplicates.
+    In six laws Z = Phi^-1(U*) is normal, bimodal, skewed to the left or to the right, heavy-tailed
+    or in two narrow groups. In the other four U* is a beta variable, has an atom at 0 (mislabelled
+    test items) or at 1, or is never above 0.999, because every class has near-duplicates.
 
     Returns
     -------
     dict of str to law
-        Each with `accuracy`, `discriminability` and `sample`; accuracies on 100 classes are between
-        0.5 and 0.85.
+        Each law has `accuracy`, `discriminability` and `sample`. Accuracies on 100 classes are
+        between 0.5 and 0.85.
 
     See Also
     --------
-    identifiable : Laws whose shape is visible with a number of classes.
+    identifiable : Laws whose shape a pilot of some number of classes shows.
 
     Examples
     --------
@@ -175,11 +175,11 @@ def zoo() -> dict[str, IndependentInstances]:
 
 
 def identifiable(n_classes: int) -> tuple[str, ...]:
-    """Names of the laws of the zoo whose decline continues as `n_classes` classes show it.
+    """Names of the laws of the zoo whose shape a pilot of `n_classes` classes shows.
 
-    Near-duplicates of a class are a share of 0.001, so a class meets one only among about 1,000
-    classes. With fewer classes this law looks like one whose accuracy decreases slowly, and
-    intervals may miss the truth.
+    The law "near-duplicates" is missing below 1,000 classes. A share of 0.001 of all classes are
+    near-duplicates of a class: less than one class of such a pilot. This law then looks like one
+    whose accuracy decreases slowly, and intervals may miss the truth.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def identifiable(n_classes: int) -> tuple[str, ...]:
     Raises
     ------
     DataError
-        If `n_classes` is not of that form.
+        If `n_classes` is invalid.
 
     Notes
     -----
