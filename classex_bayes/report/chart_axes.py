@@ -1,4 +1,4 @@
-"""Axes of the page's charts: places of values along them, and the numbers beside them."""
+"""Axes of the page's charts: positions of values, and labels of ticks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,16 +10,16 @@ from classex_bayes.typing import FloatArray, NumberArray
 
 _ROOM = 0.03  # at both ends, as a share of the range
 _MOST_NUMBERS = 7
-_DECADES_FOR_POWERS = 2  # fewer have 1, 2 and 5 times powers of ten
-# Letters beside an axis as wide as a phone, each number with the gap to the next.
+_DECADES_FOR_POWERS = 2  # shorter axes are also labelled at 2 and 5 times powers of ten
+# Letters that fit beside the axis on a phone, and the gap between two labels in letters.
 _LETTERS, _GAP = 32, 2
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `low` to `high`, which are powers of ten where it `is_log`.
+    """An axis from `low` to `high`. If it `is_log`, these are base-10 logarithms of its ends.
 
-    `ticks` are values with their numbers as text; a tick without text is a small one.
+    `ticks` are pairs of a value and its label. A minor tick has an empty label.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Axis:
 
     @classmethod
     def linear(cls, title: str, values: NumberArray, written: Callable[[float], str]) -> "Axis":
-        """Return an axis that shows all values, with numbers at even steps."""
+        """Return an axis that shows all values, with labels at even steps."""
         low, high = _roomy(float(np.min(values)), float(np.max(values)))
         return cls(title, low, high, [(value, written(value)) for value in _steps(low, high)])
 
@@ -44,8 +44,9 @@ class Axis:
     ) -> "Axis":
         """Return a logarithmic axis that shows all positive values.
 
-        Its numbers are powers of ten. Axes of less than two decades have 1, 2 and 5 times these,
-        and those that would have less than two numbers have even steps, of `least_step` or more.
+        Labels are at powers of ten. If the axis is shorter than two decades, they are also at 2 and
+        5 times powers of ten. If fewer than two labels fit, they are at even steps of at least
+        `least_step`.
         """
         positive = np.asarray(values)[np.asarray(values) > 0]
         if positive.size == 0:
@@ -66,29 +67,29 @@ class Axis:
         return cls(title, low, high, sorted(ticks), is_log=True)
 
     def places(self, values: NumberArray) -> FloatArray:
-        """Places of values in percent of the axis; 0 and 100 are its ends."""
+        """Positions of values in percent of the axis; 0 and 100 are its ends."""
         with np.errstate(divide="ignore"):  # 0 is below every logarithmic axis
             scaled = np.log10(values) if self.is_log else np.asarray(values, dtype=float)
         return np.clip(100 * (scaled - self.low) / (self.high - self.low), -100.0, 200.0)
 
     @property
     def numbers(self) -> list[tuple[float, str]]:
-        """Places within the axis and numbers beside it."""
+        """Positions and labels of the labelled ticks within the axis."""
         return [(place, text) for place, text in self._within() if text]
 
     @property
     def small_ticks(self) -> list[float]:
-        """Places within the axis that have a tick alone."""
+        """Positions of the minor ticks within the axis."""
         return [place for place, text in self._within() if not text]
 
     @property
     def is_dense(self) -> bool:
-        """Whether a phone has room for every second number alone."""
+        """Whether a phone has room for only every second label."""
         return sum(len(text) + _GAP for _, text in self.numbers) > _LETTERS
 
     @property
     def widest(self) -> int:
-        """Letters of the longest number."""
+        """Number of letters of the longest label."""
         return max((len(text) for _, text in self.numbers), default=0)
 
     def _within(self) -> list[tuple[float, str]]:
@@ -98,7 +99,7 @@ class Axis:
 
 
 def _roomy(low: float, high: float) -> tuple[float, float]:
-    """Ends of an axis around a range, which may be a single value."""
+    """Ends of an axis with room on both sides of a range, which may be a single value."""
     room = _ROOM * (high - low) or _ROOM * abs(high) or 1.0
     return low - room, high + room
 

@@ -1,4 +1,4 @@
-"""Contents of the page: sentences, charts and numbers, ready for the template."""
+"""Contents of the page: sentences, charts and numbers for the template."""
 
 import datetime
 import hashlib
@@ -38,7 +38,7 @@ _VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats")
 
 
 def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
-    """Names of the template and their values."""
+    """Return the variables of the template by name."""
     model, task, level = findings.model, findings.task, findings.ci_prob
     checks = diagnose(task, random_seed=seeds_of(model.idata.attrs))
     replicates = posterior_checks(model, task)
@@ -87,7 +87,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
 
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:
-    """Rows of the table of predictions, by the number of classes."""
+    """Rows of the table of predictions, sorted by the number of classes."""
     posterior, *others = findings.comparison.predictions
     beside = by_limits(findings.comparison.table)
     table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
@@ -100,7 +100,7 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
 
 
 def _open_set(findings: Findings, numbers: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Threshold and rates of open-set identification for each number of classes, and the record."""
+    """Rates, thresholds and settings of open-set identification; None if it is not requested."""
     if findings.open_set is None or numbers is None:
         return None
     model, rates = findings.open_set
@@ -140,17 +140,18 @@ def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_c
 def _numbers(
     findings: Findings, curve: Extrapolation, checks: TaskReport, replicates: PredictiveReport
 ) -> dict[str, Any]:
-    """The document of `--json`, and what the page tells beyond it."""
-    tree = findings.model.idata
-    attributes: dict[Any, Any] = tree.attrs
-    sizes = tree["posterior"].sizes
-    made = {"chains": sizes["chain"], "draws": sizes["draw"]}  # where no sampler drew
+    """The document of `--json`, and the further numbers of the page."""
+    idata = findings.model.idata
+    attributes: dict[Any, Any] = idata.attrs
+    sizes = idata["posterior"].sizes
+    # Of a model that is drawn without a sampler.
+    independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
         **document(findings),
         "fit": {
             "prior": json.loads(attributes.get("prior", "null")),
             "likelihood": attributes.get("likelihood"),
-            "sampler": json.loads(attributes.get("sampler", json.dumps(made))),
+            "sampler": json.loads(attributes.get("sampler", json.dumps(independent))),
             "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
             "fingerprint": fingerprint(findings.task),
         },
@@ -165,22 +166,22 @@ def _numbers(
 
 
 def fingerprint(task: SourceTask) -> str:
-    """Start of the SHA-256 of all that a fit sees of a task: the same for the same data."""
+    """Return the first 16 digits of the SHA-256 of the data that a fit uses."""
     if task.intervals is not None:
         ends = task.intervals.lowest.losses, task.intervals.highest.losses
-        seen: tuple[Any, ...] = task.y, *ends, task.class_weight
+        data: tuple[Any, ...] = task.y, *ends, task.class_weight
     elif task.has_ranks:
-        seen = task.y, task.evidence.losses, task.class_weight
+        data = task.y, task.evidence.losses, task.class_weight
     else:
-        seen = task.grid(), task.accuracy(task.grid())
+        data = task.grid(), task.accuracy(task.grid())
     digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
-    for array in seen:
+    for array in data:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
 
 def versions() -> dict[str, str]:
-    """Versions of this package and of what its numbers rest on."""
+    """Versions of this package, of Python and of the packages that compute its numbers."""
     installed = {"classex_bayes": __version__, "Python": platform.python_version()}
     for name in _VERSIONS:
         try:

@@ -1,11 +1,11 @@
-"""Numbers as JSON has them: one document for `--json` and for the page."""
+"""Results as JSON: one document for `--json` and for the page."""
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the command line starts without what a fit needs
+if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
     from classex_bayes.bayes.fitted import FittedModel
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
@@ -13,13 +13,13 @@ if TYPE_CHECKING:  # the command line starts without what a fit needs
     from classex_bayes.task.source_task import SourceTask
 
 
-# Raised when a key of the documents changes its name, place or meaning.
+# Increased when a key of the documents changes its name, place or meaning.
 SCHEMA = 1
 _ROW = ("estimator", "k", "mean", "lower", "upper", "interval_type", "truth", "error", "covered")
 
 
 def document(findings: "Findings") -> dict[str, Any]:
-    """All findings in the types of JSON; numbers that are not finite or not asked for are null."""
+    """Return all findings as JSON types; numbers that are not finite or not requested are null."""
     from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 
     model, comparison = findings.model, findings.comparison
@@ -70,13 +70,13 @@ def document(findings: "Findings") -> dict[str, Any]:
 def open_set_document(
     model: "OpenSetExtrapolator", task: "SourceTask", rates: "OpenSetPrediction", ci_prob: float
 ) -> dict[str, Any]:
-    """Rates of open-set identification in the types of JSON."""
+    """Return the rates of open-set identification as JSON types."""
     numbers = {**facts(model, task), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
     return {**numbers, "doubts": list(task.doubts)}
 
 
 def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
-    """Version, seed and task of a fit."""
+    """Return version, seed and task of a fit."""
     attributes = model.idata.attrs
     return {
         "version": attributes["modeling_interface_version"],
@@ -94,7 +94,7 @@ def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
 def _rates(
     model: "OpenSetExtrapolator", rates: "OpenSetPrediction", ci_prob: float
 ) -> dict[str, Any]:
-    """FNIR and FPIR at their thresholds, with what must be known of them."""
+    """FNIR and FPIR at their thresholds, with settings, Pareto k and notes."""
     from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 
     return {
@@ -108,7 +108,7 @@ def _rates(
 
 
 def by_limits(table: Any) -> Any:
-    """Table whose names of limits are without the level of the intervals, which is `ci_prob`."""
+    """Return a table whose limits are named "lower" and "upper", without the level `ci_prob`."""
     ends = {"_lb": "lower", "_ub": "upper"}
     return table.rename(columns=lambda name: ends.get(name[-3:], name))
 
@@ -126,14 +126,14 @@ def _fit_gap(gap: Any) -> dict[str, float] | None:
 
 
 def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Rows of a data frame and its index, or their columns of some names; null where missing."""
+    """Return the rows of a data frame with its index, or only the columns `names`; NaN is null."""
     flat = frame.reset_index()
     flat = flat if names is None else flat.reindex(columns=names)
     return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
 
 
 def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:
-    """Rows of `score_trials` with the coverage at one level, which is no part of a key."""
+    """Return the rows of `score_trials` with "coverage" at one level; no key contains a level."""
     level = f"coverage{100 * ci_prob:g}"
     others = [n for n in scores if n.startswith("coverage") and n not in (level, f"{level}_se")]
     kept = scores.drop(columns=others)
@@ -141,15 +141,15 @@ def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:
 
 
 def notes_of(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:
-    """Notes as rows; the estimator is null where they are on all."""
+    """Return notes as rows; the estimator is null if they concern all estimators."""
     return [{"estimator": estimator, "note": note} for note in notes]
 
 
 def listed(files: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Files as rows."""
+    """Return the names and paths of files as rows."""
     return [{"name": name, "path": str(path)} for name, path in files.items()]
 
 
 def finite(value: float) -> float | None:
-    """The number, or null where it is infinite or missing."""
+    """Return the number, or None if it is infinite or NaN."""
     return value if math.isfinite(value) else None

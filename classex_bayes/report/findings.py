@@ -1,4 +1,4 @@
-"""A fitted model beside its references: what tables, figures and pages are made from."""
+"""A fitted model and its references: the data of tables, figures and pages."""
 
 import warnings
 from collections.abc import Sequence
@@ -24,9 +24,10 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Predictions of a fitted model and of references, those of the model first, and the target.
+    """Predictions of a fitted model and of its references, and the target.
 
-    `open_set` are a model of open-set identification and the rates that it predicts, if wanted.
+    The first prediction is that of the model. `open_set` is a model of open-set identification with
+    the rates that it predicts, or None.
     """
 
     model: LawModel
@@ -47,14 +48,14 @@ class Findings:
         return self.prediction.estimand.metric
 
     def grid(self, n_points: int) -> IntArray:
-        """Numbers of classes from 2 to the farthest asked for, log-spaced, and those asked for."""
+        """Log-spaced numbers of classes from 2 to the largest, with those of the prediction."""
         farthest = max(int(self.prediction.k.max()), self.task.n_classes)
         return np.union1d(log_spaced(2, farthest, n_points), self.prediction.k)
 
     def curves(self, n_points: int) -> list[Extrapolation]:
         """Predictions of every estimator on the grid."""
         grid = self.grid(n_points)
-        with warnings.catch_warnings():  # told with the predictions
+        with warnings.catch_warnings():  # already shown with the predictions
             warnings.simplefilter("ignore", ExtrapolationWarning)
             return [
                 prediction_of(estimator, grid, self.metric)
@@ -76,10 +77,17 @@ def findings_of(
     random_seed: RandomSeed = None,
     progressbar: bool = True,
 ) -> Findings:
-    """Predict with a fitted model, and with references fitted to its task.
+    """Predict with a fitted model, and with references that are fitted to its task.
 
-    Arguments are those of `compare`; `target` is the accuracy wanted, of no other metric. The
-    `partial` of an `Interrupted` are the findings without the references that were not fitted yet.
+    Arguments are those of `compare`. `target` is an accuracy and requires the metric accuracy.
+
+    Raises
+    ------
+    DataError
+        If an argument is invalid.
+    Interrupted
+        If the user stops it. Its `partial` holds the findings with the references fitted so far,
+        or None.
     """
     level, _ = interval_settings(ci_prob, None)
     accuracy_target(target, metric)
@@ -98,14 +106,14 @@ def findings_of(
 def accuracy_target(
     target: float | None, metric: str, name: str = "target", metric_name: str = "metric"
 ) -> None:
-    """Raise if a target is given beside another metric than accuracy."""
+    """Raise if a target is given for a metric other than accuracy."""
     if target is not None and named_metric(metric).name != "accuracy":
         raise DataError(
-            f"{name}: found {target!r} beside {metric_name} {metric!r}; a target, and the "
-            f"number of classes until it, concern accuracy alone; leave out {name} or {metric_name}"
+            f"{name}: found {target!r} with {metric_name} {metric!r}; only accuracy can have a "
+            f"target; leave out {name} or {metric_name}"
         )
 
 
 def usual_references(random_seed: RandomSeed = None) -> list[Estimator]:
-    """The estimators that stand beside the posterior where none are named."""
+    """Return the default references: ClassExReg, KDE(ucv) and KDE(bcv)."""
     return [ClassExReg(random_seed=random_seed), KDE("ucv"), KDE("bcv")]

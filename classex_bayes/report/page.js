@@ -18,8 +18,7 @@
     });
   });
 
-  // The values under the pointer: those of the first series that has a point there, and of all that
-  // have one at the same place.
+  // Values under the pointer, of all series that have a point at the same place.
   const nearest = (places, at) => places.reduce(
     (best, place, number) => Math.abs(place - at) < Math.abs(places[best] - at) ? number : best, 0
   );
@@ -32,20 +31,20 @@
       const shown = readings[chart].filter(({ series }) => !hidden[chart].has(series));
       if (!shown.length) return close();
       const { left, width } = plot.getBoundingClientRect();
-      const asked = (100 * (clientX - left)) / width;
-      const first = shown.find((one) => distance(one, asked) <= SAME_PLACE) ?? shown[0];
-      const number = nearest(first.at, asked);
+      const pointer = (100 * (clientX - left)) / width;
+      const first = shown.find((series) => distance(series, pointer) <= SAME_PLACE) ?? shown[0];
+      const number = nearest(first.at, pointer);
       const at = first.at[number];
       const lines = shown
-        .filter((one) => distance(one, at) <= SAME_PLACE)
-        .map((one) => `${one.name}: ${one.y[nearest(one.at, at)]}`);
+        .filter((series) => distance(series, at) <= SAME_PLACE)
+        .map((series) => `${series.name}: ${series.y[nearest(series.at, at)]}`);
       box.replaceChildren(...[first.x[number], ...lines].map((text) => {
         const line = document.createElement("p");
         line.textContent = text;
         return line;
       }));
       cursor.style.left = `${at}%`;
-      // On the side that has more room.
+      // The box stands on the side that has more room.
       const room = `${Math.max(at, 100 - at)}%`;
       Object.assign(box.style, at < 50
         ? { left: `${at}%`, right: "auto", maxWidth: room }
@@ -72,7 +71,7 @@
     });
   });
 
-  // The slider asks the curve, and marks the place in its chart.
+  // The slider shows values of the curve and marks them in its chart.
   const slider = document.getElementById("at");
   const answer = document.getElementById("answer");
   const { at: places } = readings.accuracy.find(({ series }) => series === "posterior");

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing beside itself."""
+"""The report: one self-contained HTML file."""
 
 import datetime
 from collections.abc import Sequence
@@ -38,58 +38,61 @@ def write_report(
     source: str = "",
     date: datetime.date | None = None,
 ) -> Path:
-    """Write what a fitted model found as one HTML page that needs no network.
+    """Write the results of a fitted model as one HTML page that needs no network.
 
-    The accuracy curve with references, a table, the target, D(u), checks of the task and of the
-    model in words, convergence, method and citation to paste, data, settings, seed and versions;
-    all numbers also as JSON (the element with id "numbers"). It adapts to phones, paper and dark
-    screens. The same fit gives the same page but for its date.
+    The page has the accuracy curve with references, a table, the target, D(u), checks of the task
+    and of the model, convergence, method and citation, data, settings, seed and versions. The
+    element with id "numbers" holds all numbers as JSON. The page adapts to phones, print and dark
+    mode. The same fit gives the same page, except for the date.
 
     Parameters
     ----------
     model : LawModel
         A fitted model, such as a `BayesianExtrapolator`.
     k : int or array-like of int
-        Numbers of classes; the headline is about the largest.
+        Numbers of classes. The headline shows the largest.
     path : str or Path
-        Ends in .html. The file appears whole or not at all.
+        Name of the file, ending in .html. The file is written completely or not at all.
     metric : str
-        As of `BayesianExtrapolator.predict`; what the headline, the curve and the table are about.
+        Metric of headline, curve and table, as in `BayesianExtrapolator.predict`.
     task : SourceTask, optional
-        The fitted task, for a model read from a file.
-    references : sequence of estimators, optional
-        Point estimates beside the posterior; of the accuracy ClassExReg and KDE by default.
+        The task that the model was fitted to. A model that was read from a file requires it.
+    references : sequence of Estimator, optional
+        Estimators to compare with the posterior. By default ClassExReg, KDE(ucv) and KDE(bcv) if
+        the metric is accuracy, else none.
     target : float, optional
-        Accuracy wanted, in (0, 1); not beside another metric.
+        Target accuracy in (0, 1). It requires the metric accuracy.
     open_set : OpenSetExtrapolator, optional
-        Adds a section on open-set identification: FNIR and FPIR at the thresholds that keep FPIR
-        below `fpir`, and the DET curves. Fitted to the same task.
+        A model fitted to the same task. It adds a section on open-set identification: FNIR and FPIR
+        at the thresholds that keep FPIR below `fpir`, and the DET curves.
     fpir : float
-        FPIR that is kept below with probability 0.95.
+        Limit of FPIR. Each threshold keeps FPIR below it with probability 0.95.
     ci_prob : float, optional
         Level of the intervals; ArviZ's rcParams by default.
     n_resamples : int, optional
-        Gives the references bootstrap intervals, as in `compare`; by default they have none.
+        Number of resamples for bootstrap intervals of the references, as in `compare`. By default
+        the references have no intervals.
     source : str
-        Name of the data, such as that of their file.
+        Name of the data, such as the name of their file.
     date : date, optional
         Date of the page; today by default.
 
     Returns
     -------
     Path
+        Path of the page.
 
     Raises
     ------
     DataError
-        No fitted model of one task, or not of this one; another ending; bad k, metric, target,
-        FPIR, level, references, source or date.
+        If the model is not fitted to this task, `path` does not end in .html, or another argument
+        is invalid.
     NotFittedError
-        The model has no draws.
+        If the model has no draws.
     ImportError
-        jinja2 is not installed.
+        If jinja2 is not installed.
     OSError
-        The file cannot be written.
+        If the file cannot be written.
 
     Examples
     --------
@@ -110,8 +113,8 @@ def write_report(
     task = model.task if task is None else task
     if task is None:
         raise DataError(
-            "task: found none, expected the one task that the model was fitted to; a model read "
-            "from a file does not have it, so pass task="
+            "task: found none, expected the task that the model was fitted to; a model that was "
+            "read from a file does not contain it, so pass task="
         )
     source_task(task)
     if not model.is_fitted_to(task):
@@ -131,7 +134,7 @@ def write_report(
             raise DataError("open_set: it was fitted to another task or with other parameters")
         rates = open_set, open_set.predict(counts, fpir=fpir)
     if references is None:
-        # They predict accuracy alone.
+        # The default references predict accuracy only.
         references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
     if isinstance(references, str) or not isinstance(references, Sequence):
         raise DataError(f"references: expected a list of estimators, found {references!r}")
@@ -152,12 +155,12 @@ def write_report(
 
 
 def require_libraries() -> None:
-    """Raise ImportError where what a page is made with is not installed."""
+    """Raise ImportError if jinja2 is not installed."""
     require_extra("report", "a report", "jinja2")
 
 
 def page_path(path: str | Path, name: str) -> Path:
-    """Path of a page; `DataError` about the argument `name` where it does not end in .html."""
+    """Return the path of a page; raise `DataError` unless it is a file that ends in .html."""
     where = file_path(path, name)
     if where.suffix != ".html":
         raise DataError(f"{name}: expected a name ending in .html, found {str(path)!r}")
@@ -169,12 +172,12 @@ def page_path(path: str | Path, name: str) -> Path:
 def write_page(
     findings: Findings, path: Path, *, source: str = "", date: datetime.date | None = None
 ) -> Path:
-    """Write the page of what was found; arguments as of `write_report`."""
+    """Write the page of some findings; arguments are those of `write_report`."""
     return write_text(html(findings, source, date or datetime.date.today()), path)
 
 
 def html(findings: Findings, source: str, date: datetime.date) -> str:
-    """The page as text."""
+    """Return the page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -200,7 +203,7 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         one_line=lambda text: Markup(" ").join(text.split()),
     )
     here = resources.files("classex_bayes.report")
-    # Our own files, trusted as they are; whatever comes from data is escaped.
+    # Files of the package are trusted. All text that comes from data is escaped.
     css, js = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("page.css", "page.js"))
     return environment.get_template("page.html.jinja").render(
         **contents(findings, source, date), css=css, js=js

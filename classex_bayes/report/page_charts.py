@@ -1,8 +1,8 @@
-"""Charts of the page: those of `classex_bayes.plots` as drawings, beside their numbers.
+"""Charts of the page: those of `classex_bayes.plots` as drawings with tables of their numbers.
 
-A drawing is made of paths in percent of its axes, which the page stretches to any width. Colours
-are names of custom properties of the style sheet ("--posterior"), so that one drawing serves light,
-dark and paper.
+The paths of a drawing are in percent of its axes, so the page can stretch them to any width.
+Colours are names of custom properties of the style sheet ("--posterior"), so one drawing serves
+light mode, dark mode and print.
 """
 
 import math
@@ -39,14 +39,14 @@ _FEWEST_DECADES = 4
 _DASHES = ("7,3", "2,3", "9,3,2,3", "12,4", "4,2")
 _TARGET_DASH = "1,4"
 _WIDE, _THIN = 2.5, 1.75
-_SHADE = 0.2  # of bands in the colour of their lines
+_SHADE = 0.2  # opacity of bands in the colour of their lines
 _MEAN_AND_LIMITS = "posterior mean", "lower limit", "upper limit"
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """An entry of the legend, which shows and hides the series that carry its key."""
+    """An entry of the legend. It shows and hides the series that have its key."""
 
     key: str
     name: str
@@ -58,10 +58,10 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class PageSeries:
-    """A mark of a chart with the looks of an entry of the legend.
+    """A mark of a chart in the style of its legend entry.
 
-    `values` are its values as text, where the reader may point at them; `errors` are the limits of
-    its points, if they have any.
+    `values` are its values as text, shown when the reader points at them. `errors` are the lower
+    and upper limits of its points, if they have any.
     """
 
     mark: Mark
@@ -71,7 +71,7 @@ class PageSeries:
 
     @property
     def shade(self) -> float:
-        """Opacity: a band in the colour of a line is lighter than the line."""
+        """Opacity; a band in the colour of its line is lighter than the line."""
         return _SHADE if self.mark.kind == "band" and self.entry.shape == "line" else 1.0
 
     def path(self, x: Axis, y: Axis) -> str:
@@ -82,7 +82,7 @@ class PageSeries:
         if self.mark.kind == "band":
             both = np.append(across, across[::-1]), np.append(up[1], up[0][::-1])
             return f"M{_corners(*both)}Z"
-        # A line of no length with round ends is a dot of any chart, however it is stretched.
+        # A line of length 0 with round ends is a dot, which stays round in a stretched chart.
         return "".join(f"M{_corner(*point)}h0" for point in zip(across, up[0], strict=True))
 
     def error_path(self, x: Axis, y: Axis) -> str:
@@ -95,7 +95,7 @@ class PageSeries:
 
 @dataclass(frozen=True)
 class VerticalLine:
-    """A vertical line with words at its bottom or top, wherever the curve is not."""
+    """A vertical line with a label at its bottom or top, away from the curve."""
 
     x: float
     text: str
@@ -104,9 +104,9 @@ class VerticalLine:
 
 @dataclass(frozen=True)
 class PageChart:
-    """A drawing with its id in the page and a description for readers who do not see it.
+    """A drawing with its id in the page (`key`) and a description for screen readers (`label`).
 
-    `columns` and `rows` are some of its numbers as text; `read_x` writes values along x.
+    `columns` and `rows` are a table of some of its numbers as text. `read_x` formats values of x.
     """
 
     key: str
@@ -122,20 +122,20 @@ class PageChart:
 
     @property
     def grid(self) -> str:
-        """Path of the lines at the numbers of both axes."""
+        """Path of the grid lines at the labels of both axes."""
         across = (f"M{place:.2f} 0v100" for place, _ in self.x.numbers)
         up = (f"M0 {100 - place:.2f}h100" for place, _ in self.y.numbers)
         return "".join([*across, *up])
 
     @property
     def line_place(self) -> float:
-        """Place of the vertical line."""
+        """Position of the vertical line."""
         assert self.line is not None
         return float(self.x.places(np.array(self.line.x)))
 
     @property
     def readings(self) -> list[dict[str, object]]:
-        """Text beside every point that the reader may point at, in the order of the legend."""
+        """Text of every point that the reader can point at, in the order of the legend."""
         read = [series for series in self.series if series.values]
         if self.legend:
             read.sort(key=lambda series: self.legend.index(series.entry))
@@ -159,7 +159,7 @@ def _corner(across: float, up: float) -> str:
 
 
 def _corners(across: FloatArray, up: FloatArray) -> str:
-    """Places as the corners of a path, whose y grows downwards."""
+    """Positions as the corners of a path, whose y-axis points down."""
     return "L".join(_corner(*place) for place in zip(across, up, strict=True))
 
 
@@ -168,14 +168,14 @@ def _interval(ci_prob: float, key: str = "interval", color: str = "--band") -> L
 
 
 def _ribbon(chart: Chart, series: str) -> tuple[Mark, Mark, tuple[NumberArray, ...]]:
-    """Band and line of a series, and the numbers of both: mean, lower and upper limit."""
+    """Band and line of a series, and their numbers: mean, lower and upper limit."""
     band, line = chart.mark(series, "band"), chart.mark(series, "line")
     return band, line, (*line.y, *band.y)
 
 
 def _heights(series: Sequence[PageSeries]) -> FloatArray:
     """All values along y."""
-    drawn = [array for one in series for array in (*one.mark.y, *(one.errors or ()))]
+    drawn = [array for item in series for array in (*item.mark.y, *(item.errors or ()))]
     return np.concatenate([np.ravel(array) for array in drawn])
 
 
@@ -198,7 +198,7 @@ def _one_decimal(share: float) -> str:
 def _rows(
     x: Sequence[str], *columns: NumberArray, written: Callable[[float], str] = _one_decimal
 ) -> list[tuple[str, ...]]:
-    """Shares, or other values, at about a dozen evenly spaced places."""
+    """Rows of a table, at about a dozen evenly spaced places."""
     places = np.unique(np.linspace(0, len(x) - 1, _N_ROWS).round().astype(int))
     return [(x[i], *(written(float(column[i])) for column in columns)) for i in places]
 
@@ -209,20 +209,20 @@ def _written(k: NumberArray) -> list[str]:
 
 def _spans(written: Callable[[float], str], low: NumberArray, high: NumberArray) -> list[str]:
     """Limits as text: "67.4% to 76.1%"."""
-    each = zip(map(written, low.tolist()), map(written, high.tolist()), strict=True)
-    return [f"{lower} to {upper}" for lower, upper in each]
+    pairs = zip(map(written, low.tolist()), map(written, high.tolist()), strict=True)
+    return [f"{lower} to {upper}" for lower, upper in pairs]
 
 
 def _with_limits(
     written: Callable[[float], str], middle: NumberArray, low: NumberArray, high: NumberArray
 ) -> list[str]:
     """Values with their limits: "72.0% (67.4% to 76.1%)"."""
-    each = zip(map(written, middle.tolist()), _spans(written, low, high), strict=True)
-    return [f"{value} ({span})" for value, span in each]
+    pairs = zip(map(written, middle.tolist()), _spans(written, low, high), strict=True)
+    return [f"{value} ({span})" for value, span in pairs]
 
 
 def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
-    """The posterior of the accuracy or other metric beside pilot, references and target."""
+    """Chart of the posterior of accuracy or another metric, with pilot, references and target."""
     estimand = findings.prediction.estimand
     in_percent = estimand.numerals is PERCENTAGES
     written = _one_decimal if in_percent else brief_decimal
@@ -246,7 +246,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         name = f"target {exact_percent(findings.target)}"
         entry = LegendEntry("target", name, "--target", dash=_TARGET_DASH)
         drawn.append(PageSeries(chart.mark(TARGET, "line"), entry))
-    # Only the accuracy itself has a covariance.
+    # Sampling intervals need a covariance, which is computed for accuracy only.
     has_errors = estimand.metric == "accuracy"
     name = f"pilot, {interval_name(ci_prob)} (sampling)" if has_errors else "pilot"
     pilot = LegendEntry("pilot", name, "--ink", "points")
@@ -278,7 +278,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
 
 
 def _reference_looks(number: int) -> tuple[str, str]:
-    """Colour and dash of a line beside the posterior; both go round, with different periods."""
+    """Colour and dash of a reference; each round of colours has the dashes in another order."""
     turn, place = divmod(number, len(_DASHES))
     return f"--reference-{place + 1}", _DASHES[(place + turn) % len(_DASHES)]
 
@@ -297,7 +297,7 @@ def _sampling_errors(
 
 
 def reaching(posterior: Extrapolation, target: float) -> PageChart:
-    """Probability that the accuracy is at least the target, against the number of classes."""
+    """Chart of the probability that accuracy reaches the target, against the number of classes."""
     chart = prob_at_least_chart(posterior, target)
     (line,) = chart.marks
     grid, share = line.x, line.y[0]
@@ -319,7 +319,7 @@ def reaching(posterior: Extrapolation, target: float) -> PageChart:
 
 
 def discriminability(findings: Findings) -> PageChart:
-    """D(1 - 1/N) on the normal scale, which spreads out the tail that many classes rest on."""
+    """Chart of D(1 - 1/N) on the normal scale, which spreads out the tail of many competitors."""
     farthest = max(_FEWEST_DECADES, math.ceil(math.log10(findings.grid(2)[-1])))
     rivals = np.array([2.0, *(10.0**power for power in range(1, farthest + 1))])
     places = -ndtri(1 / rivals)
@@ -330,13 +330,13 @@ def discriminability(findings: Findings) -> PageChart:
         PageSeries(band, interval := _interval(findings.ci_prob)),
         PageSeries(line, _POSTERIOR, _with_limits(_one_decimal, *numbers)),
     ]
-    axis = Axis.linear("loses to at least one in so many competitors", places, _plain)
+    axis = Axis.linear("N: loses to at least one in N competitors", places, _plain)
     ticks = [(place, _short(number)) for place, number in zip(places, rivals, strict=True)]
     limit = float(chart.mark(RESOLVED, "line").x[0])
     return PageChart(
         "discriminability",
-        "Share of test instances that lose to at least one in so many random competitors, with "
-        "its credible band.",
+        "Share of test instances that lose to at least one in N random competitors, against N, "
+        "with its credible band.",
         drawn,
         replace(axis, ticks=ticks),
         Axis.linear("share of instances, D(u)", _heights(drawn), exact_percent),
@@ -360,7 +360,7 @@ def _short(number: float) -> str:
 
 
 def predictive(findings: Findings) -> PageChart:
-    """Ranks of the task, or its accuracies where these are all that is known, and replicates."""
+    """Chart of the ranks of pilot and replicates, or of accuracies if the task has no ranks."""
     bare = findings.task.kind == "accuracies"
     chart = ppc_chart(
         findings.model, findings.task, "accuracy" if bare else "ranks", ci_prob=findings.ci_prob
@@ -377,8 +377,8 @@ def predictive(findings: Findings) -> PageChart:
     ]
     return PageChart(
         "predictive",
-        f"{y_label.capitalize()} against {x_label}: of the pilot, and of replicates that the "
-        "model draws.",
+        f"{y_label.capitalize()} against {x_label}, of the pilot and of replicates drawn from the "
+        "model.",
         drawn,
         Axis.log(x_label, points.x, _count, least_step=1),
         Axis.linear(y_label, _heights(drawn), exact_percent),
@@ -390,7 +390,7 @@ def predictive(findings: Findings) -> PageChart:
 
 
 def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: float) -> PageChart:
-    """DET curves: FNIR against FPIR at each number of enrolled classes."""
+    """Chart of DET curves: FNIR against FPIR for each number of enrolled classes."""
     chart = det_chart(model, rates.k, rank=rates.rank, ci_prob=ci_prob)
     drawn: list[PageSeries] = []
     entries: list[LegendEntry] = []
@@ -398,7 +398,7 @@ def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: flo
     for number, (k, name) in enumerate(zip(rates.k.tolist(), chart.series, strict=False)):
         band, line, numbers = _ribbon(chart, name)
         color, dash = _reference_looks(number)
-        # Its button shows and hides band and line.
+        # One button shows and hides both band and line.
         entry = LegendEntry(f"enrolled-{number + 1}", f"{k:,} enrolled", color, dash=dash)
         values = _with_limits(_one_decimal, *numbers)
         drawn += [PageSeries(band, entry), PageSeries(line, entry, values)]

@@ -1,4 +1,4 @@
-"""One page of Markdown with the papers' tables and figures, as the shell computed them."""
+"""One Markdown page with the tables and figures of the papers, computed again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ NOT_DRAWN = (
 
 @dataclass(frozen=True)
 class Section:
-    """A table of a paper: how it was made, in a sentence or two, and its cells as text."""
+    """A table of a paper: name, title, a text on its computation, and its cells as text."""
 
     name: str
     title: str
@@ -36,19 +36,19 @@ class Section:
 
     @property
     def markdown(self) -> str:
-        """Version and date, the sentences and the table."""
+        """Version, date, text and table."""
         made = f"Version {__version__}, {date.today():%B %Y}. {self.text}"
         return f"{made}\n\n{markdown_table(self.table.reset_index())}\n"
 
     def write(self, folder: Path) -> Path:
-        """Write the Markdown without its title to a file of the folder."""
+        """Write the Markdown, without the title, to a file in the folder."""
         path = folder / f"{self.name}.md"
         write_text(self.markdown, path)
         return path
 
 
 def markdown_table(table: pd.DataFrame) -> str:
-    r"""A table of text in Markdown.
+    r"""Return a table of text as Markdown.
 
     >>> print(markdown_table(pd.DataFrame({"k": ["2", "3"], "a|b": ["0.9", ""]})))
     | k | a\|b |
@@ -69,9 +69,9 @@ def write_papers(
     folder: Path,
     command: str,
 ) -> Path:
-    """Write the page: tables, figures of the folder with captions, and what was left out and why.
+    """Write the page: tables, figures with captions, and the parts that are left out.
 
-    `missing` maps titles to what they need; `command` is what makes the page again.
+    `missing` maps titles of left-out parts to their requirements. `command` makes the page again.
     """
     parts = [
         "# The papers' tables and figures, computed again",

@@ -1,4 +1,4 @@
-"""Whether sampler, fit and model are to be trusted, in sentences."""
+"""Sentences that say whether sampler, fit and model can be trusted."""
 
 import math
 from typing import Any
@@ -19,8 +19,8 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
     facts = [] if math.isnan(diagnosis.r_hat) else [f"r-hat is at most {diagnosis.r_hat:.3f}"]
     if not math.isnan(diagnosis.ess_bulk):
         effective = min(diagnosis.ess_bulk, diagnosis.ess_tail)
-        facts.append(f"every predicted accuracy rests on at least {effective:,.0f} effective draws")
-    facts.append(f"{diverged:,} draws diverged" if diverged else "no draw diverged")
+        facts.append(f"effective sample sizes of accuracies are at least {effective:,.0f}")
+    facts.append(f"{diverged:,} divergence{'' if diverged == 1 else 's'}")
     figures = f"{size}: {', '.join(facts)}."
     if not diagnosis.problems:
         return f"The sampler converged. {figures}"
@@ -31,28 +31,28 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
 
 
 def fit_sentence(gap: FitGap | None) -> str:
-    """Return how close the posterior comes to what the data allow."""
+    """Return how far the posterior lies below the best law."""
     if gap is None:
-        return "The fit was not measured: it is to accuracies alone, or the best law was not found."
+        return "The fit was not measured: the data are accuracies only, or no best law was found."
     verdict = (
         "The posterior misses the shape of the data"
         if gap.unusual
-        else "The posterior reaches what the data allow"
+        else "The posterior fits the data as well as expected"
     )
     return f"{verdict}: it lies {gap!r}."
 
 
 def checks_sentence(report: PredictiveReport) -> str:
-    """Return whether replicates of the pilot look like it."""
+    """Return whether replicates resemble the pilot."""
     total = len(report.table)
     if report.passed:
         return (
-            f"The model reproduces the pilot: none of {total} discrepancies between it and "
-            "replicates that the model draws is unusual."
+            f"The model reproduces the pilot: none of {total} discrepancies between the pilot and "
+            "replicates is unusual."
         )
     unusual = len(report.unusual)
     names = " and ".join(f'"{name}"' for name in report.unusual)
     return (
-        f"{unusual} of {total} discrepancies between the pilot and replicates that the model draws "
-        f"{'is' if unusual == 1 else 'are'} unusual: {names}."
+        f"The model misses something: {unusual} of {total} discrepancies between the pilot and "
+        f"replicates {'is' if unusual == 1 else 'are'} unusual: {names}."
     )

@@ -239,7 +239,7 @@ def test_metrics_of_embeddings_have_another_name(run, embeddings):
     code, _, err = run(*arguments, "--metric", "city")
     assert code == 2 and "metric: found 'city', expected one of accuracy" in err
     code, _, err = run(*arguments, "--metric", "mrr", "--target", "0.9")
-    assert code == 2 and "--target: found 0.9 beside --metric 'mrr'" in err
+    assert code == 2 and "--target: found 0.9 with --metric 'mrr'" in err
 
 
 # Bad input

@@ -197,7 +197,7 @@ def test_report(fitted, tmp_path, name, title, label):
 
 
 def test_targets_are_accuracies(fitted, tmp_path):
-    with pytest.raises(DataError, match=r"target: found 0\.8 beside metric 'mrr'"):
+    with pytest.raises(DataError, match=r"target: found 0\.8 with metric 'mrr'"):
         write_report(fitted, K, tmp_path / "report.html", metric="mrr", target=0.8)
 
 
