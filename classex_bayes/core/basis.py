@@ -1,4 +1,4 @@
-"""Radial basis of the discriminability function and what is linear in its weights."""
+"""Radial basis of the discriminability function, and quantities that are linear in its weights."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -19,8 +19,8 @@ _LARGEST_STEP = 0.4
 class RadialBasis:
     r"""Radial basis CDFs :math:`h_l(u) = \Phi((\Phi^{-1}(u) - t_l) / h)` on [0, 1].
 
-    A mixture :math:`D(u) = \sum_l w_l h_l(u)` with weights on the simplex is a CDF: on the scale
-    Z = Phi^-1(U*) it is a mixture of normals with means `knots` (m,) and standard deviation
+    A mixture :math:`D(u) = \sum_l w_l h_l(u)` with weights on the simplex is the CDF of U*. On the
+    scale Z = Phi^-1(U*) it is a mixture of normals with means `knots` (m,) and standard deviation
     `bandwidth` (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4).
     """
 
@@ -34,25 +34,26 @@ class RadialBasis:
         return cls(np.linspace(lower, upper, n_steps + 1), bandwidth)
 
     def cdf(self, u: FloatArray) -> FloatArray:
-        """Basis CDFs at `u` (n_u,), values in [0, 1]: array of shape (n_u, m)."""
+        """Basis CDFs (n_u, m) at `u` (n_u,), values in [0, 1]."""
         z = ndtri(np.atleast_1d(np.asarray(u, dtype=float)))
         return ndtr((z[:, None] - self.knots) / self.bandwidth)
 
     def accuracy(self, k: FloatArray | IntArray) -> FloatArray:
-        """Expected accuracy A_l(k) = E[Phi(t_l + h eps)^(k-1)]: array of shape (n_k, m).
+        """Expected accuracy A_l(k) = E[Phi(t_l + h eps)^(k-1)], an array of shape (n_k, m).
 
         The absolute error is below 1e-11 for k up to 1e12 (`expected_power`).
         """
         return expected_power(self.knots, self.bandwidth, np.asarray(k, dtype=float))
 
     def bin_probabilities(self, last_loss: IntArray, n_classes: int) -> FloatArray:
-        r"""Probability (n_bins, m) of each bin of losses for each basis element: Bernstein moments.
+        r"""Probability (n_bins, m) of each bin of losses under each basis element.
 
-        Given U* = u the losses are Binomial(k1 - 1, 1 - u), so :math:`P(L \le v) = E[1 - h_l(X)]`
-        with X ~ Beta(k1 - 1 - v, v + 1) (Zheng, Achanta and Benjamini, draft, 2016, section 4). The
-        expectation is taken over the quantiles of X, where the integrand stays smooth for every k1;
-        the absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12. `last_loss`
-        (n_bins,) is the largest loss of each bin, increasing, the last one k1 - 1.
+        `last_loss` (n_bins,) is the largest loss of each bin. It increases, and the last one is
+        k1 - 1. Given U* = u the losses L are Binomial(k1 - 1, 1 - u), so the probabilities are
+        differences of the Bernstein moments :math:`P(L \le v) = E[1 - h_l(X)]` with
+        X ~ Beta(k1 - 1 - v, v + 1) (Zheng, Achanta and Benjamini, draft, 2016, section 4). The
+        integral runs over the quantiles of X, because the integrand is then smooth for every k1.
+        The absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12.
         """
         losses = np.asarray(last_loss[:-1], dtype=float)
         above = np.empty((losses.size, self.knots.size))
@@ -65,7 +66,7 @@ class RadialBasis:
             tail = ndtr(-np.abs(standard))
             above[row] = weight @ np.where(standard > 0, 1 - tail, tail)
             below[row] = weight @ np.where(standard > 0, tail, 1 - tail)
-        # Differences of the smaller of the two tails keep rare bins accurate.
+        # Rare bins stay accurate because the smaller of the two tails is differenced.
         zeros, ones = np.zeros((1, self.knots.size)), np.ones((1, self.knots.size))
         by_below = np.diff(np.vstack([zeros, below, ones]), axis=0)
         by_above = -np.diff(np.vstack([ones, above, zeros]), axis=0)
@@ -73,11 +74,11 @@ class RadialBasis:
         return np.maximum(np.where(smaller_below, by_below, by_above), 0.0)
 
     def _quantile_nodes(self, v: float, n_classes: int) -> FloatArray:
-        """Nodes of the trapezoidal rule for the expectation over X, on the normal scale.
+        """Nodes of the trapezoid rule for the expectation over X, on the normal scale.
 
-        Where the quantile has slope b the integrand is as smooth as a normal CDF with standard
-        deviation h / b, which the rule with step d integrates up to exp(-2 pi^2 (h / (b d))^2);
-        far out the weight of the node adds to that.
+        At slope b of the quantile function, the integrand is as smooth as a normal CDF with
+        standard deviation h / b. With step d the rule integrates it with an error of
+        exp(-2 pi^2 (h / (b d))^2), multiplied by the weight of the node.
         """
         s = np.linspace(-6.5, 6.5, 53)
         slope = np.gradient(_beta_quantile(s, v, n_classes), s)
@@ -90,7 +91,7 @@ class RadialBasis:
 def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
     """Quantile of X ~ Beta(k1 - 1 - v, v + 1) at Phi(s), on the normal scale.
 
-    It is taken through whichever of X and 1 - X is small.
+    It is computed from the smaller of X and 1 - X, which keeps its relative precision.
     """
     wins = n_classes - 1 - v
     lower = betaincinv(wins, v + 1, ndtr(s))
@@ -99,9 +100,9 @@ def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
 
 
 def loss_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
-    """Largest loss of each bin: 0..8 singly, then spaced evenly in the logarithm up to k1 - 1.
+    """Largest loss of each bin: 0 to 8 have a bin each, then log-spaced bins reach k1 - 1.
 
-    There are `n_bins` bins, or k1 if there are fewer distinct losses.
+    There are `n_bins` bins, or k1 if k1 is smaller.
 
     >>> loss_bins(1000, 12).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 40, 200, 999]
@@ -116,6 +117,6 @@ def loss_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
 
 
 def loss_histogram(losses: IntArray, last_loss: IntArray, weights: FloatArray) -> FloatArray:
-    """Weight of the losses in each bin: array of shape (n_bins,) with the sum of `weights`."""
+    """Total weight (n_bins,) of the losses in each bin. It sums to the sum of `weights`."""
     where = np.searchsorted(last_loss, losses)
     return np.bincount(where, weights=weights, minlength=last_loss.size)

@@ -1,8 +1,8 @@
 """Dependence between the answers of one test, and the variance of its accuracy.
 
-The accuracy TA_k measured on one concrete set of classes is a mean of answers, right or wrong.
-Answers to instances of one class are alike because they share the class; all answers are alike
-because they share the competitors.
+An answer is 1 if an instance is classified correctly and 0 otherwise. The accuracy TA_k on one set
+of k classes is a mean of answers. Answers to instances of one class are correlated because they
+share the class. All answers are correlated because they share the competitors.
 """
 
 from dataclasses import dataclass
@@ -12,24 +12,25 @@ import numpy as np
 from classex_bayes.core.influence import clustered_covariance, equal_weights, weight_effect
 from classex_bayes.typing import FloatArray, IntArray
 
-# What stands in for the estimates of a pilot, and is averaged with them. Over Gaussian,
-# hierarchical and spherical laws with 50 to 800 classes rho was 0.00 to 0.34 and c -0.14 to 0.19;
-# the standard deviations are wider, for populations less regular than these.
+# Typical rho and c: they replace missing estimates of a pilot, and are averaged with the others.
+# For Gaussian, hierarchical and spherical populations with 50 to 800 classes rho was 0.00 to 0.34
+# and c -0.14 to 0.19. The standard deviations are wider, because real populations are less regular.
 _TYPICAL_CLASS, _CLASS_SD = 0.20, 0.15
 _TYPICAL_COMPETITOR, _COMPETITOR_SD = 0.08, 0.15
 
 
 @dataclass(frozen=True)
 class AnswerDependence:
-    r"""Dependence between the answers of one test, the same at every number of classes.
+    r"""Dependence between the answers of one test, taken as constant in the number of classes.
 
-    For k classes, all of them tested with r instances each,
+    If all k classes are tested with r instances each, and A = AGA_k,
 
-    .. math:: Var(TA_k) = \frac{A (1 - A)}{k r} \bigl(s (1 + (r - 1) \rho) + r c\bigr),
+    .. math:: Var(TA_k) = \frac{A (1 - A)}{k r} \bigl(s (1 + (r - 1) \rho) + r c\bigr).
 
-    A = AGA_k: an instance part A (1 - A) s (1 - rho) / (k r), a class part A (1 - A) s rho / k and
-    a competitor part A (1 - A) c / k. Over ten laws rho moved by up to 0.1 and c by up to 0.3 from
-    50 to 800 classes, while the accuracy fell by half and more.
+    It is the sum of an instance part A (1 - A) s (1 - rho) / (k r), a class part
+    A (1 - A) s rho / k and a competitor part A (1 - A) c / k. From 50 to 800 classes of ten
+    populations, rho changed by up to 0.1 and c by up to 0.3, while the accuracy fell by half and
+    more.
 
     References
     ----------
@@ -48,21 +49,21 @@ class AnswerDependence:
     """
 
     within: float  # rho, the correlation of two answers of one class
-    # c, k - 1 times the correlation of two answers of different classes, which share competitors;
-    # negative if the errors of some classes exclude those of others
+    # c, k - 1 times the correlation of two answers of different classes. These share competitors.
+    # c is negative if the errors of some classes exclude those of others.
     between: float
-    # s = k_t sum_j w_j^2 of the weights of the k_t tested classes, 1 if they weigh the same; of
-    # classes drawn by a design, times the inflation that the design causes beside them
+    # s = k_t sum_j w_j^2 with the weights w of the k_t tested classes. It is 1 for equal weights.
+    # For classes drawn by a design it includes the further inflation that the design causes.
     spread: float
-    repeats: float  # instances per class of the pilot; the harmonic mean over squared weights
-    accuracy: float | None  # TA_k1 of the pilot, if it is known
+    repeats: float  # instances per class of the pilot: harmonic mean, weighted by squared weights
+    accuracy: float | None  # TA_k1 of the pilot, or None if it is unknown
     n_classes: int  # k1
-    tested_share: float = 1.0  # k_t / k1, classes of the pilot that have test instances
+    tested_share: float = 1.0  # k_t / k1, the share of the pilot's classes with test instances
 
     def design_effect(self, repeats: float) -> float:
-        r"""Factor by which dependence inflates the variance of a mean of k r answers.
+        r"""Factor :math:`s (1 + (r - 1) \rho) + r c` on the variance of k r independent answers.
 
-        :math:`s (1 + (r - 1) \rho) + r c`, at least s (no better than independent answers).
+        It is at least s.
         """
         of_classes = self.spread * (1 + (repeats - 1) * self.within)
         return max(of_classes + repeats * self.between, self.spread)
@@ -78,23 +79,25 @@ class AnswerDependence:
 
     @property
     def carried_over(self) -> float:
-        r"""Share of the pilot's deviation from AGA_k1 that new instances of its classes inherit.
+        r"""Share of the pilot's deviation from AGA_k1 expected in new instances of its classes.
 
-        The regression of one on the other,
-        :math:`(s \rho + c t) / (s (1 - \rho) / r_1 + s \rho + c t)`, t the share of tested classes.
+        The regression coefficient of the new deviation on that of the pilot,
+        :math:`(s \rho + c t) / (s (1 - \rho) / r_1 + s \rho + c t)`, where t is the share of tested
+        classes.
         """
         shared = max(self.spread * self.within + self.between * self.tested_share, 0.0)
         return shared / (shared + self._of_instances) if shared else 0.0
 
     @property
     def shared(self) -> float:
-        r"""Variance that classes and competitors cause, :math:`s \rho + c`, in A (1 - A) / k."""
+        r"""Variance from classes and competitors, :math:`s \rho + c`, in units of A (1 - A) / k."""
         return max(self.spread * self.within + self.between, 0.0)
 
     def share_of_population(self, population: int) -> float:
-        r"""Share of the pilot's deviation that a population of K classes has, its own among them.
+        r"""Share of the pilot's deviation expected in a population of K classes that contains it.
 
-        The regression :math:`(k_t / s K) (s \rho + c) / (s (1 - \rho) / r_1 + s \rho + c t)`.
+        The regression coefficient
+        :math:`(k_t / s K) (s \rho + c) / (s (1 - \rho) / r_1 + s \rho + c t)`.
         """
         competitors = self.between * self.tested_share
         of_pilot = max(self.spread * self.within + competitors, 0.0) + self._of_instances
@@ -107,30 +110,30 @@ class AnswerDependence:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A note on the weights of new classes, if those of the pilot are unequal."""
+        """A note on the weights of new classes, if the pilot's classes have unequal weights."""
         if round(self.spread, 6) == 1:
             return ()
         return (
-            "new classes are taken to be drawn and weighed as those of the pilot: k of them count "
-            f"as k / {self.spread:.3g} equal ones",
+            "new classes are assumed to be drawn and weighted like those of the pilot, so k of "
+            f"them count as k / {self.spread:.3g} classes of equal weight",
         )
 
     @property
     def notes_on_tests(self) -> tuple[str, ...]:
-        """Notes on a new test; one more if classes of the pilot have no test instances."""
+        """`notes`, and a note on the pilot's classes without test instances if there are any."""
         if self.tested_share == 1:
             return self.notes
         return (
             *self.notes,
-            f"the given pilot has instances of {self.n_tested:,.0f} of its {self.n_classes:,} "
-            "classes; the new test is taken to have instances of all its classes",
+            f"the pilot has test instances of {self.n_tested:,.0f} of its {self.n_classes:,} "
+            "classes, but the new test is assumed to have instances of all its classes",
         )
 
 
 def typical_dependence(
     n_classes: int, n_test: int, accuracy: float | None = None
 ) -> AnswerDependence:
-    """Dependence of a pilot of which no losses are known: rho = 0.20, c = 0.08."""
+    """Dependence assumed for a pilot with unknown losses: rho = 0.20, c = 0.08."""
     return AnswerDependence(
         _TYPICAL_CLASS, _TYPICAL_COMPETITOR, 1.0, n_test / n_classes, accuracy, n_classes
     )
@@ -141,8 +144,8 @@ def answer_dependence(
 ) -> AnswerDependence:
     r"""Estimate the dependence between the answers of a pilot at k1 from losses and y (n,).
 
-    With e_i the deviation of answer i (right or wrong among all k1 classes) from TA_k1 and
-    :math:`V = TA_{k_1} (1 - TA_{k_1}) + \widehat{Var}(TA_{k_1})`,
+    Let e_i be the deviation of answer i among all k1 classes from TA_k1, and
+    :math:`V = TA_{k_1} (1 - TA_{k_1}) + \widehat{Var}(TA_{k_1})`. Then
 
     .. math::
 
@@ -151,18 +154,20 @@ def answer_dependence(
         \hat c = k_1 \Bigl(\frac{\widehat{Var}(TA_{k_1})}{V}
             - \hat\rho \sum_j w_j^2 - (1 - \hat\rho) \sum_j \frac{w_j^2}{r_j}\Bigr),
 
-    the mean over pairs of instances of class j, the first two sums over classes with several. The
-    variance raises V and the pairs because the deviations are from the observed mean. Each estimate
-    is averaged by precision with a typical value; the variances of the estimates are
-    :math:`2 (1-\rho)^2 (1 + (r-1)\rho)^2 / (r (r-1) m)` and
+    where :math:`\overline{e_i e_{i'}}` is the mean over pairs of instances of class j, and the
+    first two sums run over classes with several instances. The variance is added to V and to the
+    products, because the deviations are from the observed mean.
+
+    Each estimate is averaged with a typical value, weighted by precision. The variances of the
+    estimates are :math:`2 (1-\rho)^2 (1 + (r-1)\rho)^2 / (r (r-1) m)` and
     :math:`2 ((1 + (r-1)\rho) / t + r c)^2 / (r^2 m)` for m informative classes and the share t of
     tested ones (Fisher, Statistical Methods for Research Workers, 1925, section 40). With one
-    instance a class, or without errors, rho is the typical one.
+    instance per class, or without errors, rho is the typical value.
 
     `class_weight` (k1,) sums to 1. `variance` is the dyadic variance of ATA_k1
-    (`classex_bayes.core.influence`); without it c is the typical one. If the weights are unequal,
-    c is the typical one as well, and w in :math:`\hat\rho` and V are equal weights: all classes
-    tell how alike the answers of one class are.
+    (`classex_bayes.core.influence`). Without it c is the typical value. If the weights are unequal,
+    c is the typical value as well, and w in :math:`\hat\rho` and V are equal weights, because all
+    classes are informative about the correlation within a class.
     """
     n_classes = class_weight.size
     tested = np.flatnonzero(class_weight)
@@ -180,7 +185,7 @@ def answer_dependence(
     if informative:
         clustered = clustered_covariance((right / repeats)[:, None], weight)
         noise = float(clustered[0, 0]) if variance is None else variance
-        # Deviations from the observed mean are too small by its own variance.
+        # Deviations from the observed mean are too small by the variance of that mean.
         total = accuracy * (1 - accuracy) + noise
         several = repeats > 1
         if _informative(right[several], repeats[several]):
@@ -199,7 +204,7 @@ def answer_dependence(
 
 
 def _informative(right: FloatArray, repeats: FloatArray) -> int:
-    """Number of classes with wrong answers or with right ones, whichever are fewer."""
+    """Number of classes with wrong answers or number with right answers, whichever is smaller."""
     return min(int(np.count_nonzero(right < repeats)), int(np.count_nonzero(right)))
 
 
@@ -219,6 +224,6 @@ def _within_class(
 
 
 def _averaged(estimate: float, error: float, typical: float, sd: float) -> float:
-    """Average of an estimate with variance `error` and a typical value, by precision."""
+    """Average, weighted by precision, of an estimate with variance `error` and a typical value."""
     trust = sd**2 / (sd**2 + error)
     return float(trust * estimate + (1 - trust) * typical)

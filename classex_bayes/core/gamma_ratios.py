@@ -12,7 +12,7 @@ _STIRLING_FROM = 16.0
 def log_gamma_ratio(x: FloatArray, t: FloatArray | IntArray | int) -> FloatArray:
     r"""Log of :math:`\Gamma(x + t) / \Gamma(x)`, without the cancellation of two large log gammas.
 
-    `x` is positive, `t` is not negative; they broadcast.
+    `x` is positive, `t` is at least 0, and the two broadcast.
     """
     large = x >= _STIRLING_FROM
     base = np.where(large, x, _STIRLING_FROM)

@@ -1,4 +1,4 @@
-"""Roots of increasing functions, many at once, infinite where the bracket holds none."""
+"""Roots of increasing functions, vectorised; a root outside the bracket is infinite."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +15,12 @@ def increasing_root(
     goal: FloatArray,
     **tolerances: Any,
 ) -> FloatArray:
-    """Points at which a function reaches its goals, by Chandrupatla's bracketing method.
+    """Points at which an increasing function reaches its goals, by Chandrupatla's method.
 
-    `excess` maps points and goals (m,) to how far the function is above the goals. `tolerances` are
-    those of `scipy.optimize.elementwise.find_root`. The root is minus infinity if the goal is
-    reached at the lower end of the bracket, infinity if it is not passed at the upper end.
+    `excess` maps points and goals (m,) to function value minus goal. `tolerances` are those of
+    `scipy.optimize.elementwise.find_root`. The root is minus infinity if the function has reached
+    the goal at the lower end of the bracket. It is infinity if the function has not exceeded the
+    goal at the upper end.
 
     >>> increasing_root(lambda x, goal: x**3 - goal, (0.0, 3.0), np.array([-1.0, 8.0, 99.0]))
     array([-inf,   2.,  inf])

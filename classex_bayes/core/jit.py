@@ -1,4 +1,4 @@
-"""Functions compiled by numba, kept on disk where there is a place for them."""
+"""Functions compiled by numba and cached on disk if a folder for the cache is writable."""
 
 import logging
 from collections.abc import Callable
@@ -10,15 +10,15 @@ import numba
 
 try:
     from numba.core.caching import FunctionCache
-except ImportError:  # another numba, whose own cache serves
+except ImportError:  # a version of numba without this module: its standard cache is used
     FunctionCache = object
 
 
 class SpareCache(FunctionCache):
-    """Numba's cache of a function, which the function can do without.
+    """Numba's cache of a function, with failures of the cache ignored.
 
-    A file that cannot be read is replaced, and one that cannot be written is left out: the
-    function is compiled in this process.
+    A file that cannot be read is replaced. If a file cannot be written, the function is compiled
+    for this process only.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -29,13 +29,13 @@ class SpareCache(FunctionCache):
         except Exception as error:  # a damaged file may raise anything
             _tell(error)
             with suppress(Exception):
-                self.flush()  # so that the function can be kept anew
+                self.flush()  # so that the function can be saved again
         if kept is None:
             _announce()
         return kept
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function, if there is room."""
+        """Save a compiled function if the disk permits it."""
         try:
             super().save_overload(sig, data)
         except Exception as error:  # a full disk, a folder that was taken away
@@ -44,8 +44,8 @@ class SpareCache(FunctionCache):
 
 @cache
 def _announce() -> None:
-    """Say once, before the wait, what is waited for."""
-    logging.getLogger("classex_bayes").warning("compiling for some seconds, once on a machine")
+    """Log once that compilation takes some time."""
+    logging.getLogger("classex_bayes").warning("compiling for some seconds, once per machine")
 
 
 def _tell(error: Exception) -> None:
@@ -55,7 +55,7 @@ def _tell(error: Exception) -> None:
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: `numba.njit`, compiled once on a machine.
+    """Decorator `numba.njit` with a cache on disk, so that a function compiles once per machine.
 
     If neither the package's folder nor the user's cache can be written, the function is compiled in
     every process.

@@ -1,4 +1,4 @@
-"""Laws of the favorability U*: every prediction for more classes is an expectation under one."""
+"""Distributions of the favorability U*: predictions for more classes are expectations under one."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,34 +11,34 @@ from classex_bayes.typing import FloatArray, IntArray
 
 _ACCURACY = Accuracy()
 _POINTS_PER_DECADE = 40
-_NEVER = -30.0  # Phi^-1(U*), of which no power of U* is left
+_NEVER = -30.0  # Phi^-1(U*) at which every power of U* is 0
 
 
 @dataclass(frozen=True)
 class MixtureLaw:
-    """Draws of a law of U* that is a mixture of m radial-basis CDFs with `weights` (..., m)."""
+    """Draws of the distribution of U*: mixtures, with `weights` (..., m), of a radial basis."""
 
     basis: RadialBasis
     weights: FloatArray
-    siblings: float = 0.0  # how many of the k - 1 competitors U* is not about
+    siblings: float = 0.0  # number of the k - 1 competitors that U* does not describe
 
     def thinned(self, share: FloatArray, siblings: float) -> Self:
-        """Law of which a share (...) is left and the rest, beaten by siblings, lies at U* = 0."""
+        """Law scaled by `share` (...); the rest, instances beaten by siblings, is put at U* = 0."""
         basis = RadialBasis(np.append(_NEVER, self.basis.knots), self.basis.bandwidth)
         left = share[..., None]
         weights = np.concatenate([1 - left, left * self.weights], axis=-1)
         return type(self)(basis, weights, siblings)
 
     def cdf(self, u: FloatArray) -> FloatArray:
-        """P(U* <= u) at `u` (n_u,): array of shape (..., n_u)."""
+        """P(U* <= u) at `u` (n_u,), as an array of shape (..., n_u)."""
         return self.weights @ self.basis.cdf(u).T
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
-        """Value of a metric on `k` (n_k,) classes, E[U*^(k-1)] for accuracy: (..., n_k)."""
+        """Value (..., n_k) of a metric on `k` (n_k,) classes. Accuracy is E[U*^(k-1)]."""
         return metric.under(self.weights, self.basis, self.without_siblings(k))
 
     def without_siblings(self, k: FloatArray | IntArray) -> FloatArray | IntArray:
-        """Numbers of classes (n_k,) that U* is about, siblings taken off."""
+        """Numbers of classes (n_k,) that U* describes: `k` without the siblings, at least 1."""
         if not self.siblings:
             return k
         return np.maximum(np.rint(np.asarray(k) - self.siblings), 1).astype(np.int64)
@@ -46,9 +46,9 @@ class MixtureLaw:
     def classes_until(self, level: float, largest: int) -> FloatArray:
         """Largest number of classes (...) whose expected accuracy is at least `level`.
 
-        Accuracy is tabulated at 40 log-spaced k a decade up to `largest` and interpolated between
-        them, linear in log k. Infinite if accuracy stays above the level up to `largest`, 1 if it
-        is below the level at 2 classes.
+        Accuracy is tabulated at 40 log-spaced k per decade up to `largest` and interpolated
+        linearly in log k. The result is infinite if the accuracy at `largest` is at least `level`,
+        and 1 if the accuracy on 2 classes is below it.
         """
         n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
         grid = np.geomspace(2, largest, n_points)

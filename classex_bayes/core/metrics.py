@@ -1,7 +1,8 @@
-"""Metrics: functions of the rank of the true class among k classes, in a pilot and under a law.
+"""Metrics: functions of the rank of the true class among k classes.
 
-A metric is written once, here. `SourceTask.metric`, `BayesianExtrapolator.predict`, plots and
-tables take it by its name.
+Each metric is defined once, for a pilot (`Metric.average`) and for a distribution of U*
+(`Metric.under`). `SourceTask.metric`, `BayesianExtrapolator.predict`, plots and tables select it by
+its name.
 """
 
 from abc import ABC, abstractmethod
@@ -23,8 +24,8 @@ from classex_bayes.typing import FloatArray, IntArray
 class Metric(ABC):
     """A statistic of the rank of the true class among k classes; rank 1 is best.
 
-    If a query has several relevant documents, its rank is that of the best of them. A metric that
-    is the mean of a function of the rank is a `MeanMetric`.
+    If a query has several relevant documents, its rank is the rank of the best of them. Most
+    metrics are the mean of a function of the rank (`MeanMetric`).
     """
 
     @property
@@ -38,10 +39,10 @@ class Metric(ABC):
         return self.name
 
     is_rank: ClassVar[bool] = False
-    """Whether values are ranks in 1..k, where smaller is better; else they are in [0, 1]."""
+    """Whether values are ranks in 1..k (smaller is better). Other metrics lie in [0, 1]."""
 
     def limits(self, k: FloatArray | IntArray) -> tuple[float, FloatArray]:
-        """Smallest and largest value (n_k,) on k classes."""
+        """Smallest possible value, and largest possible values (n_k,), on k classes."""
         sizes = np.atleast_1d(np.asarray(k, dtype=float))
         return (1.0, sizes) if self.is_rank else (0.0, np.ones(sizes.size))
 
@@ -51,29 +52,31 @@ class Metric(ABC):
     ) -> FloatArray:
         """Value (n_k,) over all subsets of k source classes and the weighted instances.
 
-        `losses` (n,) are the numbers of wrong classes that score above the true one, rank - 1; the
-        weights sum to 1.
+        `losses` (n,) are rank - 1: the number of wrong classes that score above the true class.
+        `weights` (n,) sum to 1.
         """
 
     @abstractmethod
     def under(
         self, weights: FloatArray, basis: RadialBasis, k: FloatArray | IntArray
     ) -> FloatArray:
-        """Value (..., n_k) on k classes under laws of U*, mixtures of a radial basis.
+        """Value (..., n_k) on k classes under mixtures of a radial basis as distributions of U*.
 
-        Given the favorability U the rank is 1 + Binomial(k - 1, 1 - U). `weights` are (..., m).
+        `weights` (..., m) are the mixture weights. Given the favorability U, the rank is
+        1 + Binomial(k - 1, 1 - U).
         """
 
 
 class MeanMetric(Metric):
     """The mean of a function of the rank.
 
-    A metric of your own defines `name`, `given_losses` and `expected`, and enters `METRICS`.
+    To add a metric, define `name`, `given_losses` and `expected` in a subclass, and add it to
+    `METRICS`.
     """
 
     @abstractmethod
     def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Mean (n, n_k) over the subsets of k source classes that hold the true one.
+        """Mean (n, n_k) over the subsets of k source classes that contain the true class.
 
         `losses` are as in `average`.
         """
@@ -87,7 +90,7 @@ class MeanMetric(Metric):
     ) -> FloatArray:
         """Weighted mean (n_k,) of `given_losses` over instances.
 
-        It is unbiased for the expectation at k <= k1.
+        For k <= k1 it is an unbiased estimate of the expectation on k classes.
         """
         mean = weighted_over_losses(
             lambda values, part: self.given_losses(values, n_classes, part), losses, k, weights
@@ -97,13 +100,13 @@ class MeanMetric(Metric):
     def under(
         self, weights: FloatArray, basis: RadialBasis, k: FloatArray | IntArray
     ) -> FloatArray:
-        """Mixture (..., n_k) of the expectations under the elements."""
+        """Expectation (..., n_k) under each mixture."""
         return np.clip(weights @ self.expected(basis, k).T, *self.limits(k))
 
 
 @dataclass(frozen=True)
 class Accuracy(MeanMetric):
-    """Accuracy among the m best: whether the rank is at most m. Also called recall@m."""
+    r"""Top-m accuracy :math:`P(R \le m)`, also called recall@m: the rank is at most m."""
 
     m: int = 1
 
@@ -118,27 +121,27 @@ class Accuracy(MeanMetric):
         return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
 
     def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Hypergeometric chance, see `top_accuracy_given_losses`."""
+        """Hypergeometric probability, see `top_accuracy_given_losses`."""
         return top_accuracy_given_losses(losses, n_classes, k, self.m)
 
     def average(
         self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
-        """Weighted mean over instances; 1 for k <= m, however the weights round."""
+        """Weighted mean over instances. It is exactly 1 for k <= m."""
         accuracy = super().average(losses, n_classes, k, weights)
         return np.where(np.atleast_1d(k) <= self.m, 1.0, accuracy)
 
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
-        """Binomial chance under each element, see `expected_top_accuracy`."""
+        """Binomial probability under each element, see `expected_top_accuracy`."""
         return expected_top_accuracy(basis, k, self.m)
 
 
-_MOST_GAINS = 1000  # terms of a sum over ranks
+_MOST_GAINS = 1000  # a sum over ranks has m terms
 
 
 @dataclass(frozen=True)
 class _GainMetric(MeanMetric):
-    """Mean of a gain that falls with the rank; with m, ranks beyond m have none."""
+    """Mean of a gain that decreases with the rank. If m is given, ranks beyond m have gain 0."""
 
     m: int | None = None
 
@@ -146,11 +149,11 @@ class _GainMetric(MeanMetric):
     _long: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse an m beyond which sums take too long."""
+        """Raise DataError if m is so large that the sums take too long."""
         if self.m is not None and self.m > _MOST_GAINS:
             raise DataError(
-                f"metric: found {self.name!r}, expected an m of at most {_MOST_GAINS}; leave out "
-                f"@m, {self._short!r}, for the gain at any rank"
+                f"metric: found {self.name!r}, expected an m of at most {_MOST_GAINS}; pass "
+                f"{self._short!r} for gains at every rank"
             )
 
     @property
@@ -165,7 +168,7 @@ class _GainMetric(MeanMetric):
 
     @abstractmethod
     def _of_rank(self, rank: FloatArray) -> FloatArray:
-        """Gains of ranks, before the cut."""
+        """Gains of ranks without the cutoff m."""
 
     def gain(self, rank: FloatArray) -> FloatArray:
         """Gains of ranks, 0 beyond m."""
@@ -183,9 +186,9 @@ class _GainMetric(MeanMetric):
 
 @dataclass(frozen=True)
 class MeanReciprocalRank(_GainMetric):
-    r"""Mean of 1 / R; with m, ranks beyond m count 0: :math:`\sum_{r \le m} P(R = r) / r`.
+    r"""Mean reciprocal rank :math:`\sum_{r \le m} P(R = r) / r`; without m, r runs up to k.
 
-    Without m it is :math:`E[(1 - U^k) / (k (1 - U))]`, which is also the mean of the expected
+    Without m it is :math:`E[(1 - U^k) / (k (1 - U))]`. This is also the mean of the expected
     accuracies on 1, ..., k classes.
     """
 
@@ -199,9 +202,11 @@ class MeanReciprocalRank(_GainMetric):
 class DiscountedGain(_GainMetric):
     r"""nDCG with one relevant document: :math:`\sum_{r \le m} P(R = r) / \log_2(1 + r)`.
 
+    Without m, r runs up to k. The ideal gain is 1.
+
     References
     ----------
-    Järvelin and Kekäläinen, ACM Trans. Inf. Syst. 20(4), 2002; the ideal gain is 1.
+    Järvelin and Kekäläinen, ACM Trans. Inf. Syst. 20(4), 2002.
     """
 
     _short, _long = "ndcg", "nDCG"
@@ -227,11 +232,11 @@ class MeanRank(MeanMetric):
         return "mean rank"
 
     def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """One more than the share (k - 1) / (k1 - 1) of the losses."""
+        """1 + losses (k - 1) / (k1 - 1)."""
         return 1 + np.asarray(losses)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
 
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
-        """One more than (k - 1) times the mean chance of losing to a competitor."""
+        """1 + (k - 1) P(a random competitor scores above the true class)."""
         lost = ndtr(-basis.knots / np.hypot(1, basis.bandwidth))
         return 1 + (np.atleast_1d(np.asarray(k, dtype=float)) - 1)[:, None] * lost
 
@@ -240,8 +245,8 @@ class MeanRank(MeanMetric):
 class MedianRank(Metric):
     """Smallest r with P(R <= r) at least 1/2; smaller is better.
 
-    P(R <= r) is the expected top-r accuracy. A median is not linear in the law: that of a pilot is
-    no unbiased estimate of the median on k classes.
+    P(R <= r) is the expected top-r accuracy. The median is not linear in the distribution of U*, so
+    the value of a pilot is a biased estimate of the median on k classes.
     """
 
     is_rank = True
@@ -259,14 +264,14 @@ class MedianRank(Metric):
     def average(
         self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
-        """Median (n_k,) over all subsets of k source classes and instances together."""
+        """Median (n_k,) over all pairs of a subset of k source classes and an instance."""
 
         def smallest(size: int) -> int:
             few, enough = 0, size
             while enough - few > 1:
                 middle = (few + enough) // 2
                 at_most = Accuracy(middle).average(losses, n_classes, np.array([size]), weights)
-                # A share of exactly one half must not fail by rounding.
+                # Rounding must not reject a share of exactly one half.
                 if at_most[0] >= 0.5 - _ROUNDING:
                     enough = middle
                 else:
@@ -278,7 +283,7 @@ class MedianRank(Metric):
     def under(
         self, weights: FloatArray, basis: RadialBasis, k: FloatArray | IntArray
     ) -> FloatArray:
-        """Median (..., n_k) under each law, see `median_rank`."""
+        """Median (..., n_k) under each mixture, see `median_rank`."""
         flat = weights.reshape(-1, weights.shape[-1])
         medians = [median_rank(flat, basis, int(size)) for size in np.atleast_1d(k)]
         return np.stack(medians, axis=-1).reshape(*weights.shape[:-1], -1)
@@ -287,7 +292,7 @@ class MedianRank(Metric):
 _ROUNDING = 1e-12
 _TABULATED, _REFINEMENTS = 129, 4
 _MOST_DIGITS = 12
-# Names, and what makes the metric: from m if the name was given as "name@m".
+# Constructors of the metrics by name. A name given as "name@m" passes m to the constructor.
 METRICS: dict[str, Callable[..., Metric]] = {
     "accuracy": Accuracy,
     "recall": Accuracy,
@@ -298,16 +303,16 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "mean_rank": MeanRank,
     "median_rank": MedianRank,
 }
-_OF_THE_BEST = "recall", "hit_rate", "success"  # among the m best; nobody's m is a default
+_WITHOUT_DEFAULT = "recall", "hit_rate", "success"  # these names need @m: no m is standard
 
 
 def named_metric(name: str) -> Metric:
-    """Metric of a name.
+    """Metric with a given name.
 
     Parameters
     ----------
     name : str
-        A key of `METRICS`, such as "accuracy", with "@m" behind it if the metric has an m.
+        A key of `METRICS`, such as "accuracy". If the metric has an m, "@m" may follow.
 
     Returns
     -------
@@ -316,9 +321,9 @@ def named_metric(name: str) -> Metric:
     Raises
     ------
     DataError
-        An unknown name, several names, an m that is no whole number in 1..10^12 - 1 (1..1000 of
-        "mrr" and "ndcg"), one for a metric that has none, or none for "recall", "hit_rate" and
-        "success".
+        If the name is unknown or contains several names; if m is not a whole number in
+        1..10^12 - 1 (1..1000 for "mrr" and "ndcg"); if a metric without m is given one; or if
+        "recall", "hit_rate" or "success" is given without m.
 
     Examples
     --------
@@ -326,33 +331,34 @@ def named_metric(name: str) -> Metric:
     Accuracy(m=5)
     """
     if isinstance(name, str) and "," in name:
-        raise DataError(f"metric: found {name!r}, expected one metric; ask for each in a call")
+        raise DataError(f"metric: found {name!r}, expected one metric; make one call for each")
     key, at, m = name.partition("@") if isinstance(name, str) else ("", "", "")
     if key not in METRICS:
         raise DataError(
             f"metric: found {name!r}, expected one of {', '.join(METRICS)}, such as 'accuracy@5'"
         )
-    if not at and key in _OF_THE_BEST:
-        raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or the like")
+    if not at and key in _WITHOUT_DEFAULT:
+        raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or similar")
     if not at:
         return METRICS[key]()
     if "m" not in signature(METRICS[key]).parameters:
         raise DataError(f"metric: found {name!r}, expected {key!r}, which has no m")
     if not (m.isascii() and m.isdigit() and len(m) <= _MOST_DIGITS and int(m) > 0):
-        raise DataError(f"metric: found {name!r}, expected a whole number in 1..10^12 - 1 behind @")
+        raise DataError(f"metric: found {name!r}, expected a whole number in 1..10^12 - 1 after @")
     return METRICS[key](int(m))
 
 
 def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int) -> FloatArray:
     r"""Expected top-m accuracy on k classes for each element of a radial basis.
 
-    Given the favorability U the losses on k classes are Binomial(k - 1, 1 - U), so element l has
+    Given the favorability U, the losses L on k classes are Binomial(k - 1, 1 - U). So the accuracy
+    of element l, with CDF :math:`h_l`, is
 
     .. math:: A_l(k; m) = E[P(L < m)] = E[1 - h_l(X)], \qquad X \sim Beta(k - m, m).
 
-    The expectation over X is taken on the scale of its log odds, where the integrand is smooth
-    for every k and m. For a mixture with weights w it is :math:`\sum_l w_l A_l(k; m)`. The
-    absolute error is below 1e-11 for k up to 1e12.
+    The integral over X uses the log odds of X, because the integrand is then smooth for every k and
+    m. The accuracy of a mixture with weights w is :math:`\sum_l w_l A_l(k; m)`. The absolute error
+    is below 1e-11 for k up to 1e12.
 
     Parameters
     ----------
@@ -361,11 +367,12 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
     k : int array of shape (n_k,)
         Numbers of classes, at least 1.
     top : int
-        m, at least 1. With m = 1 it is `RadialBasis.accuracy`; with m >= k it is 1.
+        m, at least 1.
 
     Returns
     -------
     array of shape (n_k, n)
+        Accuracies. For m = 1 they equal `RadialBasis.accuracy`; for k <= m they are 1.
 
     References
     ----------
@@ -373,7 +380,8 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
 
     Examples
     --------
-    With one standard normal element the favorability is uniform: m of k by guessing.
+    With one standard normal element the favorability is uniform and the accuracy is that of
+    guessing, m / k.
 
     >>> guessing = RadialBasis(np.array([0.0]), 1.0)
     >>> expected_top_accuracy(guessing, np.array([2, 5, 1000]), 5).round(6).ravel().tolist()
@@ -390,15 +398,29 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
 
 
 def median_rank(weights: FloatArray, basis: RadialBasis, k: int) -> FloatArray:
-    """Median rank (n,) on k classes under laws of U*, mixtures with weights (n, m).
+    r"""Median rank on k classes: the smallest r with :math:`P(R \le r) \ge 1/2`.
 
-    P(R <= r) is tabulated at 129 ranks, evenly spaced in the logarithm, between ranks that hold the
-    medians of all laws and come nearer as long as they can. If not every rank between is
-    tabulated, the median is interpolated, linear in the logarithm, with an error below 1%.
+    P(R <= r) is the expected top-r accuracy. It is tabulated at up to 129 log-spaced ranks from 1
+    to k. The table is refined up to three times, each time between the ranks that enclose the
+    medians of all mixtures. The result is exact if the last table contains every rank of its range.
+    Otherwise it is interpolated linearly in the logarithm of the rank, with an error below 1%.
+
+    Parameters
+    ----------
+    weights : array of shape (n, m)
+        Weights of n mixtures, the distributions of U*.
+    basis : RadialBasis
+        Basis with m elements.
+    k : int
+        Number of classes, at least 1.
+
+    Returns
+    -------
+    array of shape (n,)
 
     Examples
     --------
-    With one standard normal element every rank is as likely.
+    With one standard normal element all ranks are equally likely.
 
     >>> median_rank(np.array([[1.0]]), RadialBasis(np.array([0.0]), 1.0), 99).tolist()
     [50.0]
@@ -409,7 +431,7 @@ def median_rank(weights: FloatArray, basis: RadialBasis, k: int) -> FloatArray:
         at_most = np.stack(
             [weights @ expected_top_accuracy(basis, np.array([k]), int(r))[0] for r in rank], axis=1
         )
-        # At r = k it is 1.
+        # Each row reaches 1/2, because it is 1 at r = k.
         place = np.argmax(at_most >= 0.5 - _ROUNDING, axis=1)
         low, high = max(int(place.min()) - 1, 0), int(place.max())
         if rank.size == last - first + 1 or (low, high) == (0, rank.size - 1):
@@ -430,9 +452,10 @@ def _beta_rule(wins: float, top: float, bandwidth: float) -> tuple[FloatArray, F
     total = wins + top
     sd = float(np.sqrt(polygamma(1, wins) + polygamma(1, top)))
     step = min(0.2, 0.4 * sd, 0.4 * bandwidth)
-    # Normal in the middle, exponential in the tails: beyond, the density is below 1e-18.
+    # The density is normal in the middle and exponential in the tails. Beyond these nodes it is
+    # below 1e-18.
     n_nodes = int(np.ceil((9.2 * sd + 42 / min(wins, top)) / step))
-    # Log odds of 1 - X, as distance from their mode, keep the exponent from cancelling.
+    # The log odds of 1 - X, measured from their mode, avoid cancellation in the exponent.
     distance = np.arange(-n_nodes, n_nodes + 1) * step
     spread = np.log1p(top / total * np.expm1(distance))
     weight = np.exp(top * distance - total * spread)

@@ -1,4 +1,4 @@
-"""Moments of the favorability of a normal law: E[Phi(mu + sd eps)^(k-1)] for every k."""
+"""Moments E[U*^(k-1)] of the favorability if Phi^-1(U*) is normal, for every k."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ from classex_bayes.typing import FloatArray, IntArray
 
 # Beyond 9 standard deviations the normal density is below 1e-18.
 _RANGE = 9.0
-# The trapezoid rule errs by about exp(-pi^2 / step) on the double-exponential flank of
-# Phi^(k-1), the step being counted in widths of that flank: 0.3 gives 1e-14.
+# On the double-exponential flank of Phi^(k-1) the trapezoid rule has an error of about
+# exp(-pi^2 / step), with the step in widths of the flank. A step of 0.3 gives 1e-14.
 _FLANK_STEP = 0.3
 _LARGEST_STEP = 0.25
 # Between these signals the accuracy rises from below 1e-19 to 1 for every k from 2 to 1e12.
@@ -24,16 +24,16 @@ def expected_power(
     r"""Average accuracy on `k` classes when ``Phi^-1(U*)`` is normal.
 
     Computes :math:`A(k) = E[\Phi(\mu + \sigma\varepsilon)^{k-1}]` with
-    :math:`\varepsilon \sim N(0, 1)` by the trapezoid rule over :math:`\varepsilon`, whose step
-    follows the width of the integrand's flank. The absolute error is below 1e-11 for every
-    k up to 1e12.
+    :math:`\varepsilon \sim N(0, 1)` by the trapezoid rule over :math:`\varepsilon`. The step
+    depends on the width of the integrand's flank. The absolute error is below 1e-11 for every k up
+    to 1e12.
 
     Parameters
     ----------
     mu, sd : float or array of shape (m,)
         Mean and standard deviation of ``Phi^-1(U*)``; ``sd >= 0``.
     k : array of shape (n_k,)
-        Numbers of classes, at least 1; need not be whole.
+        Numbers of classes, at least 1; may be fractional.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def expected_power_slopes(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Derivatives (n_k, m) of `expected_power` in `mu` and in `sd`, for ``sd > 0``.
 
-    With :math:`P = \Phi(\mu + \sigma\varepsilon)^{k-1}` they are
-    :math:`E[\varepsilon P] / \sigma` and :math:`E[(\varepsilon^2 - 1) P] / \sigma`, by partial
-    integration. The absolute error is below 1e-11 / sd for k up to 1e12.
+    With :math:`P = \Phi(\mu + \sigma\varepsilon)^{k-1}`, integration by parts gives
+    :math:`E[\varepsilon P] / \sigma` and :math:`E[(\varepsilon^2 - 1) P] / \sigma`. The absolute
+    error is below 1e-11 / sd for k up to 1e12.
     """
     mu, sd = np.broadcast_arrays(np.atleast_1d(mu).astype(float), np.atleast_1d(sd).astype(float))
     sizes = np.atleast_1d(np.asarray(k, dtype=float))
@@ -97,27 +97,27 @@ def _powers(mu: FloatArray, sd: FloatArray, k: FloatArray, eps: FloatArray) -> I
 def signal_accuracy(
     signal: FloatArray | float, k: FloatArray | IntArray, order: int = 0
 ) -> FloatArray:
-    r"""Accuracy on `k` classes at a signal c, or its derivatives in c: the high-dimensional law.
+    r"""Accuracy on `k` classes at a signal c under the high-dimensional law, or its derivatives.
 
     Computes :math:`\bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz`, which is `expected_power`
-    with mean c and standard deviation 1. Under the conditions of the references the Bayes
-    classifier has this accuracy with :math:`c = \sqrt{2 I}`, I being the mutual information in
-    nats. One table of powers serves all signals, so many cost little. Derivatives put Hermite
-    polynomials of :math:`z - c` beside :math:`\varphi`.
+    with mean c and standard deviation 1. Under the conditions of the references it is the accuracy
+    of the Bayes classifier, with :math:`c = \sqrt{2 I}` and I the mutual information in nats. In
+    the derivatives by c, :math:`\varphi` is multiplied by Hermite polynomials of :math:`z - c`. All
+    signals share one table of powers, so additional signals are cheap.
 
     Parameters
     ----------
     signal : float or array of shape (m,)
         Signal c, which may be negative or infinite.
     k : array of shape (n_k,)
-        Numbers of classes, at least 1; need not be whole.
+        Numbers of classes, at least 1; may be fractional.
     order : {0, 1, 2}
-        Order of the derivative.
+        Order of the derivative; 0 is the accuracy itself.
 
     Returns
     -------
     array of shape (n_k, m)
-        The absolute error is below 1e-11 for k up to 1e12.
+        Accuracies or derivatives. The absolute error is below 1e-11 for k up to 1e12.
 
     References
     ----------
@@ -132,7 +132,7 @@ def signal_accuracy(
     """
     signal = np.atleast_1d(np.asarray(signal, dtype=float))
     sizes = np.atleast_1d(np.asarray(k, dtype=float))
-    # Farther out nothing changes; infinite signals become finite.
+    # Beyond these limits the accuracy is constant. Clipping makes infinite signals finite.
     within = np.clip(signal, _WEAKEST - _RANGE, _STRONGEST + _RANGE)
     z, step = _signal_nodes(float(within.min()), float(within.max()), sizes)
     power = np.exp((sizes[:, None] - 1) * log_ndtr(z))
@@ -141,14 +141,14 @@ def signal_accuracy(
 
 
 def _signal_nodes(lowest: float, highest: float, k: FloatArray) -> tuple[FloatArray, float]:
-    """Nodes that carry the normal density about every signal between two, and their distance."""
+    """Nodes and step of a grid that covers the normal density around all signals in a range."""
     step = _step(1.0, k)
     first, last = np.floor((lowest - _RANGE) / step), np.ceil((highest + _RANGE) / step)
     return np.arange(first, last + 1) * step, step
 
 
 def _shifted_normal(z: FloatArray, step: float, signal: FloatArray, order: int) -> FloatArray:
-    """Quadrature weights step phi(z - c), or the derivatives in c: shape (n_z, m)."""
+    """Quadrature weights step x phi(z - c), or their derivatives by c, of shape (n_z, m)."""
     distance = z[:, None] - signal
     density = np.exp(-0.5 * distance**2) * (step / np.sqrt(2 * np.pi))
     return density * (1.0, distance, distance**2 - 1)[order]
@@ -157,12 +157,12 @@ def _shifted_normal(z: FloatArray, step: float, signal: FloatArray, order: int) 
 def signal_from_accuracy(
     accuracy: FloatArray | float, k: FloatArray | IntArray | float
 ) -> FloatArray:
-    r"""Signal c at which `signal_accuracy` on `k` classes is `accuracy`: its inverse.
+    r"""Signal c at which `signal_accuracy` on `k` classes equals `accuracy`.
 
-    Solves :math:`\bar\pi_k(c) = a` by Chandrupatla's bracketing method, through whichever of
-    accuracy and error is small; the accuracy of the result is within 1e-12 of `accuracy` for k up
-    to 1e12. The signal is infinite at accuracy 1, and minus infinity at 0 and below about -13
-    (accuracies below 1e-19 on 2 classes). `accuracy` and `k` broadcast.
+    Solves :math:`\bar\pi_k(c) = a` by Chandrupatla's bracketing method, applied to the smaller of
+    accuracy and error. The accuracy at the result is within 1e-12 of `accuracy` for k up to 1e12.
+    The signal is infinite at accuracy 1. It is minus infinity at accuracy 0, and at accuracies that
+    need a signal below -13 (below 1e-19 on 2 classes). `accuracy` and `k` broadcast.
 
     >>> signal = signal_from_accuracy([0.05, 0.922, 1.0], 20)
     >>> abs(signal.round(4)).tolist()

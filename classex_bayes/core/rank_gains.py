@@ -1,8 +1,8 @@
-r"""Mean gain of a rank: gains such as 1 / r that fall slowly with the rank r of the true class.
+r"""Mean of gains, such as 1 / r, that decrease slowly with the rank r of the true class.
 
-The losses L = R - 1 are hypergeometric in a pilot and binomial given the favorability. Where few
-are expected the gains are summed over all of them. Where many are, the spread of L is small beside
-its mean, and five nodes with the first four moments stand in for the law.
+The losses L = R - 1 are hypergeometric in a pilot and binomial given the favorability. If their
+mean is small, the gains are summed over all values of L. If it is large, the standard deviation of
+L is small relative to the mean, and a five-point rule with the moments of L replaces the sum.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from classex_bayes.typing import FloatArray, IntArray
 
 Gain = Callable[[FloatArray], FloatArray]
 
-# Mean losses below which every rank is a term of the sum; the error of five nodes falls with the
-# cube of the mean and is below 1e-12 here.
+# Below this mean of the losses the gains of all ranks are summed. The error of the five-point rule
+# falls with the cube of the mean and is below 1e-12 here.
 _SUMMED = 600
-# Losses lie within 12 standard deviations and 40 of their mean but for 1e-18.
+# Losses farther from their mean than 12 standard deviations + 40 have probability below 1e-18.
 _SPREADS, _MORE = 12.0, 40
 _BLOCK = 256
-# Steps of the trapezoid rule: in standard deviations of the elements, in widths of the flank of a
-# function of k (1 - U) (see `normal_law`), and in widths of a cut at rank m.
+# Largest steps of the trapezoid rule, in three units: the standard deviation of the elements, the
+# width of the flank of a function of k (1 - U) (see `normal_law`), the width of a cut at rank m.
 _OF_ELEMENT, _OF_FLANK, _OF_CUT = 0.6, 0.3, 0.7
 _RANGE = 9.0
 _FARTHEST = 37.0  # where 1 - Phi is still a normal number
@@ -34,9 +34,9 @@ def expected_gain(
     r"""Expected gain on k classes for each element of a radial basis.
 
     Computes :math:`E[g(R)]`, :math:`R = 1 + Bin(k - 1, 1 - \Phi(t_l + h\varepsilon))`, by the
-    trapezoid rule on one grid of :math:`z = t_l + h\varepsilon` for all elements. The absolute
-    error of gains 1 / r and 1 / log2(1 + r) is below 1e-12 for k up to 1e12; against sums in
-    arbitrary precision it was below 2e-13.
+    trapezoid rule on one grid of :math:`z = t_l + h\varepsilon` for all elements. For the gains
+    1 / r and 1 / log2(1 + r) the absolute error is below 1e-12 for k up to 1e12. In comparisons
+    with sums in arbitrary precision it was below 2e-13.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def expected_gain(
     k : array of shape (n_k,)
         Numbers of classes, at least 1.
     gain : callable
-        Gains of ranks, which need not be whole; 0 above `cut`.
+        Gains of an array of ranks, also of ranks that are not whole; 0 above `cut`.
     cut : int or None
-        Last rank with a gain, m; the number of terms grows with it.
+        Last rank m with a gain. The number of terms grows with it.
 
     Returns
     -------
@@ -88,11 +88,12 @@ def _binomial_gain(z: FloatArray, size: float, gain: Gain, cut: int | None) -> F
 def gain_given_losses(
     losses: IntArray, n_classes: int, k: IntArray, gain: Gain, cut: int | None
 ) -> FloatArray:
-    """Mean gain (n, n_k) over the subsets of k source classes that hold the true one.
+    """Mean gain (n, n_k) over the subsets of k source classes that contain the true class.
 
-    Of the L wrong classes that score above the true one, a hypergeometric number is among the
-    k - 1 drawn from k1 - 1. `gain` and `cut` are as in `expected_gain`. Against sums in arbitrary
-    precision the absolute error was below 1e-12 for k1 up to 1e6.
+    A subset has k - 1 of the k1 - 1 wrong classes. The number of them that are among the L classes
+    with scores above the true one is hypergeometric. `gain` and `cut` are as in `expected_gain`. In
+    comparisons with sums in arbitrary precision the absolute error was below 1e-12 for k1 up to
+    1e6.
     """
     competitors = float(n_classes - 1)
     lost, drawn = (
@@ -103,7 +104,7 @@ def gain_given_losses(
     )
     spared, left_out = competitors - lost, competitors - drawn
     mean = lost * drawn / competitors
-    # Factors near 1 of the variance and the skewness of a draw without replacement.
+    # Denominators k1 - 2 and k1 - 3 of the hypergeometric variance and skewness, at least 1.
     rest = max(competitors - 1, 1)
     sd = np.sqrt(mean * spared / competitors * left_out / rest)
     asymmetry = (spared - lost) * (left_out - drawn) / competitors / max(competitors - 2, 1)
@@ -130,9 +131,9 @@ def _mean_gain(
     fewest: FloatArray,
     log_ratio: Callable[[IntArray, FloatArray], FloatArray],
 ) -> FloatArray:
-    """Mean gain (n,) of 1 + L under laws of L given by moments and ratios of neighbours."""
+    """Mean gain (n,) of rank 1 + L; L has the given moments and ratios P(L = j + 1) / P(L = j)."""
     values = np.empty(mean.size)
-    # Beyond the cut by so much there is no gain at any of the five nodes either.
+    # If the mean exceeds the cut by `reach`, the gain is 0 at all five nodes too.
     reach = _SPREADS * sd + _MORE
     many = mean - reach > (_SUMMED if cut is None else cut)
     values[many] = _by_moments(gain, mean[many], sd[many], skew[many])
@@ -151,7 +152,7 @@ def _mean_gain(
 
 
 def _by_moments(gain: Gain, mean: FloatArray, sd: FloatArray, skew: FloatArray) -> FloatArray:
-    """Mean gain by nodes at whole standard deviations that have the law's skewness, kurtosis 3."""
+    """Mean gain by a five-point rule with the given moments and kurtosis 3."""
     places = np.arange(-2.0, 3.0)
     even = np.array([1, 2, 6, 2, 1]) / 12
     odd = np.array([-1, 2, 0, -2, 1]) / 12

@@ -336,7 +336,7 @@ def test_a_test_that_holds_a_pilot_of_unequal_weights_repeats_it(fit):
     found = fit(task, draws=50).predict([50, 60], kind="observed", nested=True)
     assert_allclose(found.accuracy.sel(k=50), 1 - 5 / 499, atol=1e-12)
     spread = 50 * (450**2 + 49) / 499**2
-    assert f"k of them count as k / {spread:.3g} equal ones" in found.notes[-1]
+    assert f"k of them count as k / {spread:.3g} classes of equal weight" in found.notes[-1]
 
 
 def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):

@@ -289,7 +289,7 @@ def test_far_knots():
 @pytest.mark.parametrize("key", ["mrr", "ndcg"])
 def test_names(key):
     assert named_metric(key).name == key and named_metric(f"{key}@10").name == f"{key}@10"
-    with pytest.raises(DataError, match=rf"{key}@1001', expected an m of at most 1000; leave out"):
+    with pytest.raises(DataError, match=rf"{key}@1001', expected an m of at most 1000; pass"):
         named_metric(f"{key}@1001")
     for alias in ("recall@5", "hit_rate@5", "success@5"):
         assert named_metric(alias) == named_metric("accuracy@5")

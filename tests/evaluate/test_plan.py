@@ -140,7 +140,8 @@ def test_unequal_weights_of_the_pilot_are_taken_for_those_to_come(fit):
     spread = 50 * (weight**2).sum() / weight.sum() ** 2
     # Five errors are few: the pilot's own doubt is one about the plan.
     assert len(of_equal.notes) == 1 and "5 instances of 5 classes lost" in of_equal.notes[0]
-    assert f"k / {spread:.3g} equal ones" in of_uneven.notes[-1] and "note: 5 " in repr(of_uneven)
+    assert f"k / {spread:.3g} classes of equal weight" in of_uneven.notes[-1]
+    assert "note: 5 " in repr(of_uneven)
     assert of_uneven.table["width"][0] > of_equal.table["width"][0]
 
 
