@@ -1,7 +1,7 @@
-"""Template of the estimators: parameters that scikit-learn's `clone` can read, verbs and names.
+"""Base classes of the estimators: parameters that scikit-learn's `clone` can read, verbs, names.
 
-`PointEstimator` is the template of a point estimate: a subclass learns in `_fit` and writes its
-curve in `_curve`.
+`PointEstimator` is the base class of point estimates. A subclass learns in `_fit` and returns its
+curve from `_curve`.
 """
 
 import inspect
@@ -27,14 +27,14 @@ _ROUNDING = 1e-9  # of predictions
 
 
 def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `fit(task)` warn of doubts about its data, and answer `fit(scores, y)` with a remedy."""
+    """Let `fit(task)` warn of doubtful data. `fit(scores, y)` raises an error with a remedy."""
 
     @wraps(fit)
     def fit_task(self: Any, *arguments: Any, **settings: Any) -> Any:
         if len(arguments) > 1:
             raise DataError(
-                f"fit: expected one SourceTask, found {len(arguments)} arguments; settings go by "
-                "name, and fit(SourceTask.from_scores(scores, y)) fits to scores"
+                f"fit: expected one SourceTask, found {len(arguments)} arguments; pass settings "
+                "by name, and scores as fit(SourceTask.from_scores(scores, y))"
             )
         given = arguments[0] if arguments else settings.get("task")
         tasks = given if isinstance(given, list | tuple) else [given]
@@ -48,7 +48,7 @@ def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
 class Parameters:
     """Constructor arguments as parameters: stored unchanged, read and set by name."""
 
-    _fitted_name: str  # parameters may change after a fit
+    _fitted_name: str  # name at the fit; parameters may change afterwards
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -80,7 +80,7 @@ class Parameters:
         """Fitted attribute, or an error that says what to call."""
         value = getattr(self, attribute, None)
         if value is None:
-            # Every estimator has a fit; this base leaves its arguments to them.
+            # Every subclass defines `fit`, with arguments of its choice.
             arguments = inspect.signature(self.fit).parameters.values()  # type: ignore[attr-defined]
             needed = ", ".join(a.name for a in arguments if a.default is a.empty)
             raise NotFittedError(f"{type(self).__name__}: call fit({needed}) first")
@@ -93,12 +93,12 @@ class Parameters:
         return call(type(self).__name__, self.get_params(), defaults)
 
     def __repr__(self) -> str:
-        """Return what makes it, with the arguments that were changed, and whether it is fitted."""
+        """Return the call with the arguments that are not defaults; say if it is fitted."""
         return self._call() + (" (fitted)" if hasattr(self, "_fitted_name") else "")
 
 
 class PointEstimator(Parameters, ABC):
-    """Template of a point estimate of the curve over k.
+    """Base class of point estimates of a curve over k.
 
     A subclass stores its parameters in the constructor, learns in `_fit` and returns its curve
     from `_curve`. It may add notes for the reader of the numbers (`_notes`) and parts of its name
@@ -149,7 +149,7 @@ class PointEstimator(Parameters, ABC):
         Parameters
         ----------
         task : SourceTask
-            The tested classes. The description of the class says which tasks suit it.
+            The tested classes. The description of the estimator says which tasks it accepts.
 
         Returns
         -------
@@ -159,12 +159,12 @@ class PointEstimator(Parameters, ABC):
         Raises
         ------
         DataError
-            A parameter out of range, or a task that does not suit the estimator.
+            A parameter is out of range, or the estimator does not accept the task.
 
         Warns
         -----
         DataWarning
-            The data are probably not what they should be (`SourceTask.doubts`).
+            The data are doubtful (`SourceTask.doubts`).
         """
         source_task(task)
         self._fit(task)
@@ -183,13 +183,15 @@ class PointEstimator(Parameters, ABC):
         Returns
         -------
         Extrapolation
-            Point estimate; its notes say where it leaves [0, 1] or rests on a limit, and what is
-            doubtful or scarce in the data.
+            Point estimate. Its notes say at which k it lies outside [0, 1] or is a limit, and which
+            data are doubtful or scarce.
 
         Raises
         ------
         NotFittedError
             `fit` was not called.
+        DataError
+            `k` is not a whole number of at least 2, or an array of them.
         """
         name, counts = self._require("_fitted_name"), class_counts(k)
         values = self._curve(counts)
@@ -200,7 +202,7 @@ class PointEstimator(Parameters, ABC):
 
 
 class LawEstimator(PointEstimator):
-    """Point estimate that has a law of the favorability U*; a subclass returns its `_cdf`."""
+    """Point estimate with a law of the favorability U*. A subclass returns its CDF from `_cdf`."""
 
     @abstractmethod
     def _cdf(self, u: FloatArray) -> FloatArray:
@@ -230,13 +232,13 @@ class LawEstimator(PointEstimator):
 
 
 def note_outside(values: FloatArray, k: IntArray, why: str) -> tuple[str, ...]:
-    """Note that says at which k predictions are no shares, and why."""
+    """Note on the k at which predictions lie outside [0, 1], with the reason."""
     outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
     return note_where(outside, k, "outside [0, 1]", why)
 
 
 def note_where(bad: BoolArray, k: IntArray, text: str, why: str) -> tuple[str, ...]:
-    """Note that says at which k a prediction is `text`, such as "outside [0, 1]", and why."""
+    """Note on the k at which a prediction is `text`, such as "0", with the reason."""
     return (f"{text} at k = {', '.join(map(str, k[bad]))}: {why}",) if bad.any() else ()
 
 
@@ -248,7 +250,7 @@ def favorability_curve(log_favorability: FloatArray, weight: FloatArray, k: IntA
 
 
 def sizes_text(k: ClassCounts | str) -> str:
-    """Numbers of classes as part of a name; long lists by their ends and length."""
+    """Numbers of classes as part of a name; of a long list, its ends and its length."""
     if isinstance(k, str):
         return f"k={k}"
     sizes = np.atleast_1d(as_array(k, "k"))

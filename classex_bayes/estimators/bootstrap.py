@@ -47,46 +47,48 @@ def bootstrap(
 ) -> Extrapolation:
     r"""Bootstrap draws of an estimator's prediction.
 
-    Test classes are drawn with replacement, with all their instances, against the competitors
-    that they met; a copy of the estimator is fitted to each resample, choices such as a bandwidth
-    included. Classes that came in groups are drawn in these groups. The deviations of the
-    predictions :math:`\hat a^*_s` from their mean are scaled and centred at the prediction
-    :math:`\hat a` from the task itself,
+    Test classes are drawn with replacement, with all their instances. The competitors stay the
+    same. A copy of the estimator is fitted to each resample, including choices such as a bandwidth.
+    If the classes of the task were sampled in groups, whole groups are drawn. The deviations of the
+    predictions :math:`\hat a^*_s` from their mean are scaled and added to the prediction
+    :math:`\hat a` from the task itself:
 
     .. math:: \hat a_s = \hat a + c\,(\hat a^*_s - \bar a^*), \qquad
               c^2 = \operatorname{median}_k \frac{\Sigma_{kk}}{\Sigma^{test}_{kk}},
 
-    with :math:`\Sigma` the covariance of ATA_k (`SourceTask.accuracy_cov`), to which shared
-    competitors contribute, and :math:`\Sigma^{test}` its part due to the test classes, which is
-    that of the resamples. Draws outside [0, 1] are moved to its ends. All classes of a resample
-    weigh the same; if those of the task do not, :math:`\Sigma^{test}` is divided by
-    :math:`k_1 \sum_l w_l^2`.
+    Here :math:`\Sigma` is the covariance of ATA_k (`SourceTask.accuracy_cov`), which includes the
+    effect of shared competitors. :math:`\Sigma^{test}` is its part due to the test classes, which
+    is the covariance over resamples. Draws are clipped to [0, 1]. All classes of a resample have
+    equal weights. If the n tested classes of the task have unequal weights :math:`w_l`,
+    :math:`\Sigma^{test}` is divided by :math:`n \sum_l w_l^2`.
 
-    From ranks alone, :math:`c^2` is a factor that stands in for the unseen competitors. A bare
-    curve is drawn from :math:`N(ATA, \Sigma)` and made to fall with k. Resamples have ranks and no
-    scores, so an estimator that works on halves of the classes thins their ranks at random.
-    `KDE` and `CleaneX` read scores: their resamples keep them, and a class that is drawn twice is
-    one class of twice the weight, so that its copies do not compete. `KDE` smooths every instance
-    by itself; its bandwidths and favorabilities stay, and only their weights are drawn. An
-    estimator of yours is resampled in this way if it has the method `reweighed`, as they do.
+    If only ranks are known, :math:`c^2` contains a fixed factor for the unknown competitors. If
+    the task was made from accuracies, curves are drawn from :math:`N(ATA, \Sigma)` and made to
+    decrease with k by isotonic regression. Resamples have ranks and no scores, so an estimator that
+    uses halves of the classes thins their ranks at random.
+
+    `KDE` and `CleaneX` need scores, so their resamples keep the scores. A class that is drawn twice
+    has twice the weight and does not compete with a copy of itself. `KDE` smooths each instance
+    separately, so only the weights of the instances change. Your own estimator is resampled in this
+    way if it has a method `reweighed`.
 
     Parameters
     ----------
     estimator : estimator
-        Any that can be fitted to the task; left as it is. `CleaneX` trains a network for each
-        resample, which takes seconds to minutes each.
+        Any estimator that can be fitted to the task. It does not change, because copies are fitted.
+        `CleaneX` trains a network for each resample, which takes seconds to minutes.
     task : SourceTask
         The tested classes.
     k : int or array-like of int
         Numbers of classes, at least 2.
     n_resamples : int
-        Number of draws. Resamples that do not suit the estimator are left out, and a note says
-        how many.
+        Number of draws. Resamples to which the estimator cannot be fitted are left out, and a note
+        says how many.
     random_seed : int, SeedSequence or None
-        Seed of the resamples and of the estimator's fits to them; the draws are the same for any
-        number of processes.
+        Seed of the resamples and of the fits to them. The draws are the same for any number of
+        processes.
     n_jobs : int, optional
-        Processes of joblib; by default one, or as `joblib.parallel_config` says.
+        Number of joblib processes. By default one, or the number set by `joblib.parallel_config`.
     progressbar : bool
         Whether to show progress.
 
@@ -98,24 +100,25 @@ def bootstrap(
     Raises
     ------
     DataError
-        The estimator cannot be fitted to the task, or to more than half of the resamples.
+        An argument is out of range, or the estimator cannot be fitted to the task or to more than
+        half of the resamples.
 
     Notes
     -----
-    The interval holds the sampling error of the estimator, not its bias. On tasks of 20, 100 and
-    500 Gaussian classes 90% intervals of `ClassExReg` held the truth 0.81 to 0.93 of the time at
-    k1 and 2 k1, 0.73 to 0.93 at 10 and 20 k1. With the bandwidth kept,
-    ``ClassExReg(model.bandwidth_)``, it is faster, but leaves out how the choice varies: 0.77 to
-    0.91 and 0.37 to 0.75.
+    The interval contains the sampling error of the estimator, not its bias. On tasks of 20, 100 and
+    500 Gaussian classes, the coverage of 90% intervals of `ClassExReg` was 0.81 to 0.93 at k1 and
+    2 k1, and 0.73 to 0.93 at 10 and 20 k1. A fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is
+    faster but ignores the variation of the choice: the coverage was then 0.77 to 0.91 and 0.37 to
+    0.75.
 
-    For `KDE`, classes are drawn as true classes alone. docs/estimators.md measures how often the
-    intervals of each estimator contain the truth, and how often its own mean.
+    For `KDE`, classes are resampled only as true classes. docs/estimators.md reports how often the
+    intervals of each estimator contain the true accuracy and the mean of its estimates.
 
-    Drawing the classes in both roles, as test classes and as competitors, is worse: copies of one
-    competitor beat the same instances, so that resampled accuracies at k = k1 rise by 0.1 to 4
-    standard deviations, and pairs of test class and competitor count three times, which doubles
-    the variance of ATA_k where errors are rare. As drawn here, its variance was 0.87 to 1.25
-    times the true one for 20, 100 and 500 classes with 1 and 5 instances each.
+    To resample the classes in both roles, as test classes and as competitors, is worse. Copies of
+    one competitor beat the same instances, so resampled accuracies at k = k1 rise by 0.1 to 4
+    standard deviations. Pairs of test class and competitor also count three times, which doubles
+    the variance of ATA_k if errors are rare. With the draws used here, the variance of ATA_k was
+    0.87 to 1.25 times the true variance, for 20, 100 and 500 classes with 1 and 5 instances each.
 
     References
     ----------
@@ -150,7 +153,7 @@ def bootstrapped(
     n_jobs: int | None,
     show: bool,
 ) -> Extrapolation:
-    """Bootstrap draws about the prediction of an estimator that is fitted to the task."""
+    """Bootstrap draws around the prediction of an estimator that is fitted to the task."""
     seedless: Any = copy(fitted)
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
@@ -163,7 +166,7 @@ def bootstrapped(
         reads_scores = isinstance(fitted, ScoreReader)
         redraw = reweigh_test_classes if reads_scores else redraw_test_classes
         resampling = _test_classes(task, redraw) if task.has_ranks else _bare_curve(task)
-    # Tasks that are redrawn here are small: ranks, or weights beside the scores of the task.
+    # Resampled tasks are small: they hold ranks, or weights and a reference to the scores.
     cases = (
         (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, point.k)
         for class_seed, fit_seed in (child.spawn(2) for child in seed.spawn(n_draws))
@@ -171,7 +174,7 @@ def bootstrapped(
     resampled = list(in_parallel(_prediction, cases, n_draws, n_jobs, "bootstrap", show))
     kept, left_out = _fitted_ones(resampled, point.estimator)
     with warnings.catch_warnings():
-        # The prediction from the task itself has warned.
+        # The prediction from the task itself has already warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         draws = np.array(kept)
         draws = point.mean.to_numpy() + resampling.scale * (draws - draws.mean(axis=0))
@@ -189,9 +192,9 @@ def bootstrapped(
 def _prediction(
     estimator: Estimator, resample: SourceTask, seed: np.random.SeedSequence, k: IntArray
 ) -> FloatArray | DataError:
-    """Predicted accuracies of a copy fitted to a resample, or why it cannot be fitted to it."""
+    """Predicted accuracies of a copy fitted to a resample, or the error of that fit."""
     with warnings.catch_warnings(), doubts_told():
-        # The fit to the task itself, and the prediction from it, have warned.
+        # The fit to the task itself, and the prediction from it, have already warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         try:
             if isinstance(estimator, ScoreReader):
@@ -207,13 +210,15 @@ def _prediction(
 def _fitted_ones(
     resampled: list[FloatArray | DataError], name: str
 ) -> tuple[list[FloatArray], tuple[str, ...]]:
-    """Predictions from the resamples that suit the estimator, and a note on the others."""
+    """Predictions from the resamples that could be fitted, and a note on the others."""
     kept = [prediction for prediction in resampled if not isinstance(prediction, DataError)]
     errors = [error for error in resampled if isinstance(error, DataError)]
     count = f"{len(errors)} of {len(resampled)} resamples"
     if 2 * len(errors) > len(resampled):
         raise DataError(f"estimator: {name} cannot be fitted to {count} ({errors[0]})")
-    return kept, (f"{count} do not suit {name} and are left out ({errors[0]})",) if errors else ()
+    if not errors:
+        return kept, ()
+    return kept, (f"{count} are left out, because {name} cannot be fitted to them ({errors[0]})",)
 
 
 class _Resampling(NamedTuple):
@@ -231,18 +236,18 @@ def _test_classes(
     total = np.diag(task.accuracy_cov(k))
     accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
     clustered = clustered_covariance(accuracies, task.class_weight)
-    # Classes weigh the same in a resample.
+    # Classes have equal weights in a resample.
     effect = float(weight_effect(task.class_weight))
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested / effect
-    # Equal chances differ by rounding, whose ratios mean nothing.
+    # Equal accuracies differ by rounding errors, whose ratios are meaningless.
     varies = of_resamples > _ROUNDING
     note = f"bootstrap of {n_tested} test classes"
     if not varies.any():
         scale = 1.0
-        note += ", which do not differ: the draws are equal"
+        note += " with equal accuracies, so all draws are equal"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        why = "shared competitors" if task.evidence.statistics else "competitors, which are unknown"
+        why = "shared competitors" if task.evidence.statistics else "unknown competitors"
         why += ", and unequal weights" if effect > 1 else ""
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(
@@ -253,7 +258,7 @@ def _test_classes(
 
 
 def _groups(task: SourceTask, losses: DesignedLosses) -> _Resampling:
-    """Groups are drawn with replacement and keep their weights."""
+    """Draw groups with replacement; they keep their weights."""
     total, resampled = np.diag(task.accuracy_cov(task.grid())), losses.resampled_variance
     varies = resampled > _ROUNDING
     scale = float(np.sqrt(np.median(total[varies] / resampled[varies]))) if varies.any() else 1.0
@@ -283,6 +288,5 @@ def _bare_curve(task: SourceTask) -> _Resampling:
     return _Resampling(
         redraw,
         1.0,
-        "bootstrap of a bare curve from the normal law of its errors; the estimator's bias is "
-        "left out",
+        "bootstrap of the given accuracies with normal errors; the estimator's bias is left out",
     )

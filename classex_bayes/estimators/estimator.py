@@ -1,4 +1,4 @@
-"""The protocol of estimators: two verbs, a name, and a copy that can be fitted."""
+"""Protocol of estimators: `fit`, `predict` and a name; and fits of copies."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, RandomSeed
 
-# Errors of a fit that its data may cause; a comparison goes on without the estimator.
+# Errors that data may cause in a fit. A comparison then continues without the estimator.
 FIT_ERRORS = (DataError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
 
 
 class Estimator(Protocol):
-    """The two verbs of every estimator."""
+    """The methods of every estimator."""
 
     @property
     def name(self) -> str:
@@ -32,20 +32,20 @@ class Estimator(Protocol):
 
 @runtime_checkable
 class ScoreReader(Estimator, Protocol):
-    """An estimator that ranks alone do not suit: resamples of its task keep the scores."""
+    """An estimator that needs scores. Resamples of its task keep them."""
 
     def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Estimator:
-        """Fitted copy for the task of the fit with other weights of its classes."""
+        """Copy fitted to the same task with other class weights."""
 
 
 def fitted_copy(
     estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **sampler: Any
 ) -> Estimator:
-    """Fit a copy of an estimator; the estimator itself is left as it is.
+    """Fit a copy of an estimator. The estimator itself does not change.
 
-    `random_seed` seeds the fit, where the estimator draws and has no seed of its own; `sampler`
-    holds arguments of `fit` for estimators that draw from a posterior, each of which takes those
-    that it has a use for.
+    `random_seed` seeds the fit if the estimator draws and has no seed. `sampler` holds arguments
+    of `fit` for estimators that draw from a posterior. Arguments that a `fit` does not have are
+    ignored.
     """
     fresh: Any = copy(estimator)
     taken = inspect.signature(fresh.fit).parameters
@@ -58,13 +58,13 @@ def fitted_copy(
 
 
 def require_metric(estimator: Estimator, metric: str) -> None:
-    """Raise if an estimator predicts accuracy alone and another metric is asked for."""
+    """Raise if another metric than accuracy is wanted and the estimator predicts only accuracy."""
     if metric != "accuracy" and "metric" not in inspect.signature(estimator.predict).parameters:
         raise DataError(f"metric: found {metric!r}, but {estimator.name} predicts accuracy alone")
 
 
 def prediction_of(estimator: Any, k: ClassCounts, metric: str) -> Extrapolation:
-    """Prediction of a metric by a fitted estimator, which may know accuracy alone."""
+    """Prediction of a metric by a fitted estimator; `DataError` if it predicts only accuracy."""
     require_metric(estimator, metric)
     return estimator.predict(k) if metric == "accuracy" else estimator.predict(k, metric=metric)
 
@@ -72,7 +72,7 @@ def prediction_of(estimator: Any, k: ClassCounts, metric: str) -> Extrapolation:
 def named_estimators(
     estimators: Sequence[Estimator] | Mapping[str, Estimator],
 ) -> dict[str, Estimator]:
-    """Estimators by the names they have in tables; those in a sequence have their own names."""
+    """Estimators by their names in tables. In a sequence, an estimator goes by its `name`."""
     if isinstance(estimators, SourceTask):
         raise DataError(
             "estimators: found a SourceTask; the arguments look swapped, estimators come first and "
@@ -102,7 +102,7 @@ def named_estimators(
 
 
 def require_estimator(estimator: Any, name: str = "estimators") -> None:
-    """Raise where something else than an estimator is given, such as a class not yet called."""
+    """Raise unless the value is an estimator. Its class, without parentheses, is none."""
     if isinstance(estimator, type) or not all(
         callable(getattr(estimator, verb, None)) for verb in ("fit", "predict")
     ):

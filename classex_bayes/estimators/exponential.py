@@ -10,7 +10,7 @@ from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
-# A thousandth of 1 / k1 is constant up to k1; at rate 10 nothing is left of two classes.
+# At a thousandth of 1 / k1 the decay is constant up to k1; at rate 10, it is 0 on two classes.
 _SLOWEST, _FASTEST = 1e-3, 10.0
 _LARGEST_RATE = 1e3  # at which even the accuracy on two classes is 0
 _RATES_PER_DECADE = 100
@@ -36,12 +36,13 @@ class MixedExponential(PointEstimator):
     Parameters
     ----------
     k : array-like of int, optional
-        Numbers of classes to train on, 1..k1; k = 1, where the accuracy is 1, softly pulls the
-        sum of the coefficients to 1. By default 2..k1, or the known ones of a bare curve; of many
-        classes fewer, log-spaced numbers, weighted to stand for all of 2..k1.
+        Numbers of classes to train on, 1..k1. The accuracy at k = 1 is 1, which pulls the sum of
+        the coefficients towards 1. By default all of 2..k1; above 500 classes, log-spaced numbers
+        with weights that represent all of them. For a task without ranks, the default is the
+        numbers at which its accuracy is known.
     rates : array-like of float, optional
-        Rates :math:`\kappa_l`, 0 or more. By default 0 and 100 log-spaced ones a decade from
-        1 / (1000 k1) to 10.
+        Rates :math:`\kappa_l` in [0, 1000]. By default 0 and log-spaced rates from 1 / (1000 k1)
+        to 10, 100 per decade.
 
     Attributes
     ----------
@@ -57,22 +58,24 @@ class MixedExponential(PointEstimator):
 
     Notes
     -----
-    The paper writes :math:`\int e^{-\kappa k} d\alpha(\kappa)`; its coefficients are
-    :math:`e^{\kappa_l} \beta_l`, the fit and the predictions the same. Here all columns are of
-    one size, and the coefficients are probabilities.
+    The paper writes :math:`\int e^{-\kappa k} d\alpha(\kappa)`, so its coefficients are
+    :math:`e^{\kappa_l} \beta_l`. The fit and the predictions are the same. In the form used here,
+    all columns have the same scale, and the coefficients are probabilities.
 
-    The known weakness: far beyond k1 only the slowest decay is left. If the rate 0 has a
-    coefficient, predictions never fall below it; otherwise they vanish as fast as the slowest rate
-    in use. Noise decides which: of 120 simulated tasks of one law half levelled off. The default
-    grid adds little of its own (four times as many rates changed no prediction at 20 k1 by more
-    than 0.004), but one whose slowest positive rate is above a few hundredths of 1 / k1 decides
-    the far extrapolation itself.
+    Far beyond k1 only the slowest decay is left, which is the known weakness of this estimator. If
+    the coefficient of the rate 0 is positive, predictions never fall below it. Otherwise they
+    vanish as fast as the slowest rate in use. Noise decides between the two: half of 120 simulated
+    tasks with the same law levelled off. The default grid has little influence: four times as many
+    rates changed no prediction at 20 k1 by more than 0.004. If the slowest positive rate of a grid
+    is above a few hundredths of 1 / k1, the grid determines the far extrapolation.
 
-    Up to k1 the prediction is the average test accuracy, of a bare curve where it is known. Nothing
-    else binds the fit to it, so there may be a small step between k1 and k1 + 1. The fit stays
-    below 1 beyond the largest k it was trained on, but below the smallest known k of a bare curve
-    it can exceed 1, as the coefficients need not sum to 1; the result then has a note. Few
-    accuracies are fitted equally well by many mixtures, and which one comes out is arbitrary.
+    Up to k1 the prediction is the average test accuracy, or the fit clipped to its bounds if ranks
+    are known only within bounds. For a task made from accuracies, this holds at the given k. The
+    fit need not pass through the average test accuracy, so there may be a small step between k1 and
+    k1 + 1. Beyond the largest k of the training, the fit stays below 1. Below the smallest given k
+    of a task made from accuracies it can exceed 1, because the coefficients need not sum to 1. The
+    result then has a note. Many mixtures fit a few accuracies equally well, and the choice between
+    them is arbitrary.
 
     References
     ----------
@@ -113,12 +116,12 @@ class MixedExponential(PointEstimator):
 
     def _curve(self, k: IntArray) -> FloatArray:
         values = np.exp(-np.outer(k - 1, self.rates_)) @ self.coef_
-        measured = k <= self._n_classes
+        tested = k <= self._n_classes
         if self._task.kind == "accuracies":
-            measured = np.isin(k, self._task.grid())
-        if measured.any():
-            bounds = self._task.accuracy_bounds(k[measured])
-            values[measured] = np.clip(values[measured], *bounds)
+            tested = np.isin(k, self._task.grid())
+        if tested.any():
+            bounds = self._task.accuracy_bounds(k[tested])
+            values[tested] = np.clip(values[tested], *bounds)
         return np.where(values > 1 + _ROUNDING, values, np.minimum(values, 1.0))
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:

@@ -20,11 +20,11 @@ ROUNDING, _WEAKEST = 1e-13, 1e-7
 
 
 class HighDimensional(PointEstimator):
-    r"""Extrapolation by the law of high-dimensional Bayes classifiers, which has one parameter.
+    r"""Extrapolation by the one-parameter law of high-dimensional Bayes classifiers.
 
     The accuracy on k classes is :math:`\bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz` at
     every k, with :math:`c = \sqrt{2 I}` and I the mutual information of label and features in
-    nats. One accuracy sets the signal c; of several, least squares:
+    nats. A single accuracy determines the signal c. Several accuracies are fitted by least squares:
 
     .. math::
 
@@ -34,30 +34,31 @@ class HighDimensional(PointEstimator):
     Parameters
     ----------
     k : int, array-like of int, or "all", optional
-        Numbers of classes, 2..k1, whose accuracies set the signal. By default k1 alone (of a bare
-        curve the largest known); "all" takes 2..k1 (or all the known ones), for many classes
-        fewer, log-spaced numbers, weighted to stand for all.
+        Numbers of classes, 2..k1, whose accuracies determine the signal. By default only k1, or
+        the largest number at which the accuracy of the task is known. "all" means 2..k1; above 500
+        classes, log-spaced numbers with weights that represent all of them. For a task without
+        ranks, "all" means the numbers at which its accuracy is known.
 
     Attributes
     ----------
     signal_ : float
         Signal c.
     information_ : float
-        :math:`c^2 / 2`, in nats: the mutual information if the law holds and the classifier is
-        Bayes's.
+        :math:`c^2 / 2`, in nats. It is the mutual information if the law holds and the classifier
+        is the Bayes classifier.
 
     Raises
     ------
     DataError
-        From `fit`: `k` outside 2..k1, or an accuracy of a bare curve that is not known.
+        From `fit`: `k` is outside 2..k1, or the accuracy of the task is unknown at `k`.
 
     Notes
     -----
     The law holds for the Bayes classifier in the limit of many weakly informative dimensions. It
     is `TwoParameter` with standard deviation 1. Predictions are in [0, 1] and fall with k.
 
-    With accuracy 1 the signal is infinite and every prediction 1; with the accuracy of guessing
-    or less the signal is 0 and predictions are 1 / k. The result then has a note.
+    If the accuracy is 1, the signal is infinite and every prediction is 1. If the accuracy is that
+    of guessing or less, the signal is 0 and predictions are 1 / k. The result then has a note.
 
     References
     ----------
@@ -88,16 +89,16 @@ class HighDimensional(PointEstimator):
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         if np.isinf(self.signal_):
-            return ("no errors to learn from: the signal is infinite, every prediction 1",)
+            return ("the pilot has no errors: the signal is infinite and every prediction is 1",)
         if self.signal_ == 0:
             return ("the accuracy is that of guessing or less: the signal is 0",)
         return ()
 
 
 def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve:
-    """Average test accuracies that set the signal: `training_curve`, or a single accuracy.
+    """Average test accuracies that determine the signal: `training_curve`, or a single accuracy.
 
-    `k` is that of `HighDimensional`; `DataError` where it is nothing of that kind.
+    `k` is that of `HighDimensional`. Any other value is a `DataError`.
     """
     if isinstance(k, str) and k != "all":
         raise DataError(f"k: found {k!r}, expected numbers of classes, 'all' or None")
@@ -112,12 +113,13 @@ def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> TrainingCurve
 
 
 def fit_signal(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Signals c (n_curves,) whose accuracy curves are nearest to given ones.
+    r"""Signals c (n_curves,) whose accuracy curves are nearest to given curves.
 
-    The global minimum of :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0, for each curve a
-    of `accuracy` (n_k,) or (n_curves, n_k): the best of a fine grid, and between its neighbours the
-    root of the derivative. A single accuracy is inverted. The signal is 0 if guessing is nearest
-    and infinite if all accuracies are 1. Zheng, thesis (2017), section 5.4, in :math:`c^2 / 2`.
+    For each curve a of `accuracy` (n_k,) or (n_curves, n_k), c is the global minimum of
+    :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0. It is the root of the derivative next to
+    the best point of a fine grid. A single accuracy is inverted. The signal is 0 if the curve of
+    guessing is nearest, and infinite if all accuracies are 1. Zheng, thesis (2017), section 5.4, in
+    :math:`c^2 / 2`.
     """
     accuracy = np.atleast_2d(accuracy)
     perfect = (accuracy > 1 - ROUNDING).all(axis=1)

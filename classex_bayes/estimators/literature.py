@@ -17,20 +17,26 @@ from classex_bayes.typing import RandomSeed
 def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Estimator]:
     """One of every point estimator, with the defaults of this package.
 
-    `KDE` comes with both rules of its paper, `PseudoLikelihood` with and without each constraint.
-    If the R package ClassEx and the text of the paper differ, the default is that of the package.
+    `KDE` is included with both rules of its paper, and `PseudoLikelihood` with and without each
+    constraint. If the R package ClassEx and the text of the paper differ, the default follows the
+    package.
 
     Parameters
     ----------
     random_seed : int, SeedSequence or None
-        Seed of those that draw.
+        Seed of the estimators that draw.
     slow : bool
-        With `CleaneX`, which trains a neural network for minutes.
+        Whether to include `CleaneX`, which trains a neural network for minutes.
 
     Returns
     -------
     list of estimators
-        For `classex_bayes.compare`, which leaves out those that a task does not suit.
+        Estimators for `classex_bayes.compare`, which leaves out those that cannot be fitted.
+
+    Raises
+    ------
+    DataError
+        `slow` is not a bool.
 
     Examples
     --------

@@ -22,23 +22,24 @@ class LogLinear(PointEstimator):
     Parameters
     ----------
     k : array-like of int, optional
-        Numbers of classes to train on, 2..k1. By default 2..k1, or the known ones of a bare curve;
-        for many classes fewer, log-spaced numbers, weighted to stand for all of 2..k1.
+        Numbers of classes to train on, 2..k1. By default all of them; above 500 classes, log-spaced
+        numbers with weights that represent all of them. For a task without ranks, the default is
+        the numbers at which its accuracy is known.
 
     Attributes
     ----------
     intercept_, slope_ : float
-        a and b, with natural logarithms. Ten times more classes cost -2.303 b of accuracy.
+        a and b, with natural logarithms. Ten times as many classes cost -2.303 b of accuracy.
 
     Raises
     ------
     DataError
-        From `fit`: `k` outside 2..k1, or fewer than 2 numbers of classes to train on.
+        From `fit`: `k` is outside 2..k1, or there are fewer than 2 numbers of classes to train on.
 
     Notes
     -----
-    Predictions are in [0, 1] and do not rise with k. A line reaches 0, which an accuracy never
-    does; the result has a note from there on.
+    Predictions are in [0, 1] and do not increase with k. Unlike an accuracy, a line reaches 0. The
+    result has a note at such k.
 
     References
     ----------

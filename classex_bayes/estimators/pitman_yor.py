@@ -11,23 +11,23 @@ from classex_bayes.estimators.training_curve import TrainingCurve, training_curv
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
-# The search runs over h = -log of twice the error on 2 classes and its share g in the discount,
-# 1 - d = exp(-g h) and 1 + alpha = exp((1 - g) h): a rectangle, in which nothing cancels. At the
-# last h the accuracy on 10^12 classes is 1.
+# The search runs over h and g: h is -log of twice the error on 2 classes, g is the share of the
+# discount in it, with 1 - d = exp(-g h) and 1 + alpha = exp((1 - g) h). This is a rectangle without
+# cancellation. At the largest h the accuracy on 10^12 classes is 1.
 _LARGEST = 60.0
 _STARTS = np.concatenate([np.arange(0.05, 2, 0.1), np.arange(2, _LARGEST, 0.4)])
 _START_SHARES = np.linspace(0, 1, 11)
 _AT_LIMIT = 1e-6
-# So many factors of a ratio of gamma functions are multiplied, the others are a series.
+# The first factors of a ratio of gamma functions are multiplied. A series gives the others.
 _FACTORS, _TERMS = 50, 6
 
 
 class PitmanYor(PointEstimator):
     r"""Extrapolation by the scaling law of identification, a Pitman-Yor process.
 
-    If people have one of many values each, and their frequencies are those of a Pitman-Yor process
-    with discount d and concentration :math:`\alpha`, then k people have :math:`K_k` different
-    values. Guessing among people of equal values identifies the expected share
+    Each of k people has one of many values. The frequencies of the values are those of a Pitman-Yor
+    process with discount d and concentration :math:`\alpha`, and :math:`K_k` is the number of
+    different values. A guess among the people with the same value identifies the expected share
 
     .. math::
 
@@ -37,8 +37,9 @@ class PitmanYor(PointEstimator):
     Parameters
     ----------
     k : array-like of int, optional
-        Numbers of classes to train on, 2..k1. By default 2..k1, or the known ones of a bare curve;
-        for many classes fewer, log-spaced numbers, weighted to stand for all of 2..k1.
+        Numbers of classes to train on, 2..k1. By default all of them; above 500 classes, log-spaced
+        numbers with weights that represent all of them. For a task without ranks, the default is
+        the numbers at which its accuracy is known.
 
     Attributes
     ----------
@@ -51,18 +52,18 @@ class PitmanYor(PointEstimator):
     Raises
     ------
     DataError
-        From `fit`: `k` outside 2..k1, or fewer than 2 numbers of classes to train on.
+        From `fit`: `k` is outside 2..k1, or there are fewer than 2 numbers of classes to train on.
 
     Notes
     -----
-    The law also describes scores: 1 - U* is the product of p, of law Beta(1 - d, :math:`\alpha +
-    d`), and an independent uniform variable. Predictions are in [0, 1], at least 1 / k, and fall
-    with k. The parameters are those of the source, where :math:`\gamma = (\psi(1) - \psi(1 - d)) /
-    (\psi(\alpha + 1) - \psi(1 - d))` lies in [0, 1]; the result has a note where the discount
-    or the concentration ends at 0.
+    The law also describes scores: 1 - U* is the product of p, distributed as Beta(1 - d,
+    :math:`\alpha + d`), and an independent uniform variable. Predictions are at least 1 / k, at
+    most 1, and decrease with k. The parameters are sought where the paper has them: :math:`\gamma =
+    (\psi(1) - \psi(1 - d)) / (\psi(\alpha + 1) - \psi(1 - d))` lies in [0, 1]. The result has a
+    note if the discount or the concentration is 0, the limit of its range.
 
-    Without any error the concentration is infinite and every prediction 1; with the accuracy of
-    guessing or less both parameters are 0 and predictions are 1 / k.
+    If the pilot has no errors, the concentration is infinite and every prediction is 1. If the
+    accuracy is that of guessing or less, both parameters are 0 and predictions are 1 / k.
 
     References
     ----------
@@ -103,7 +104,7 @@ class PitmanYor(PointEstimator):
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         total, share = self._point
         if np.isinf(total):
-            return ("no errors to learn from: the entropy is infinite, every prediction 1",)
+            return ("the pilot has no errors: the entropy is infinite and every prediction is 1",)
         if total == 0:
             return ("the accuracy is that of guessing or less: the entropy is 0",)
         if share < _AT_LIMIT or share > 1 - _AT_LIMIT:
@@ -115,9 +116,9 @@ class PitmanYor(PointEstimator):
 def expected_share(total: float | FloatArray, share: float | FloatArray, k: IntArray) -> FloatArray:
     r"""E[K_k] / k at 1 - d = exp(-share total), 1 + alpha = exp((1 - share) total).
 
-    Shape (n_k,), for arrays of parameters (n_k, n). It is computed as :math:`1 + (\alpha + d)
-    (e^{d r} - 1) / d` with :math:`r = \sum_{j=1}^{k-1} \log(1 + d / (\alpha + j)) / d`, where no
-    term is negative. The relative error is below 1e-13 for k up to 1e12.
+    Shape (n_k,), or (n_k, n) for arrays (n,) of parameters. E[K_k] is computed as :math:`1 +
+    (\alpha + d) (e^{d r} - 1) / d` with :math:`r = \sum_{j=1}^{k-1} \log(1 + d / (\alpha + j)) /
+    d`, which has no negative terms. The relative error is below 1e-13 for k up to 1e12.
     """
     concentration, discount = np.expm1((1 - share) * total), -np.expm1(-share * total)
     rate = _log_product(np.atleast_1d(concentration), np.atleast_1d(discount), k)
@@ -134,7 +135,7 @@ def _log_product(concentration: FloatArray, discount: FloatArray, k: IntArray) -
     rest = np.maximum(k - 1.0 - _FACTORS, 0)[:, None]
     first = concentration + 1 + _FACTORS
     far = np.log1p(rest / first)
-    # Log of Gamma(x + d) / Gamma(x) at large x, by Bernoulli polynomials of d without their
+    # Log of Gamma(x + d) / Gamma(x) at large x, from Bernoulli polynomials of d without their
     # constants.
     numbers = bernoulli(_TERMS + 1)
     for m in range(1, _TERMS + 1):
@@ -150,7 +151,7 @@ def _nearest(curve: TrainingCurve) -> tuple[float, float]:
     if np.all(curve.accuracy <= 1 / curve.k + ROUNDING):
         return 0.0, 0.0
     weight = curve.weight * np.log(curve.k)
-    # Residuals are shares of the largest error, since the search stops at an absolute gradient.
+    # Residuals are divided by the largest error, because the search stops at an absolute gradient.
     root = np.sqrt(weight / weight.sum()) / (1 - curve.accuracy.min())
 
     def residual(point: FloatArray) -> FloatArray:
@@ -173,7 +174,7 @@ def _nearest(curve: TrainingCurve) -> tuple[float, float]:
 
 
 def _starts(curve: TrainingCurve, weight: FloatArray, number: int = 3) -> FloatArray:
-    """Points of a coarse grid from which least squares descends: the best of several shares."""
+    """Starting points (number, 2) of least squares: the best points of a coarse grid."""
     places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
     k, weight, accuracy = curve.k[places], weight[places], curve.accuracy[places]
     points, errors = [], []

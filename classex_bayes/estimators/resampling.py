@@ -14,9 +14,9 @@ from classex_bayes.typing import IntArray, NumberArray
 def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
     r"""Losses (n_test, n_sets) of every instance among several sets of competitors.
 
-    :math:`L_{is} = \sum_j W_{ij} c_{js}` with :math:`W_{ij} = 1` where competitor j beats instance
-    i, as in the task's own losses, ties included, and `copies` c (n_classes, n_sets), whole
-    numbers: how often each class takes part in each set. One pass over the scores serves all sets.
+    :math:`L_{is} = \sum_j W_{ij} c_{js}`, with :math:`W_{ij} = 1` if competitor j beats instance i
+    by the rule for ties of the task. `copies` c (n_classes, n_sets) are the numbers of times that
+    each class is in each set. All sets are counted in one pass over the scores.
     """
     source = require_scores(task, "counting losses among other competitors")
     groups = row_groups(task.y, task.n_classes)
@@ -32,14 +32,15 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
 def subtasks(
     task: SourceTask, subsets: Iterable[IntArray], rng: np.random.Generator
 ) -> list[SourceTask]:
-    """Tasks on some of the classes, each given by their positions, with ranks alone.
+    """Tasks, with ranks only, on subsets of the classes, which are given by their positions.
 
-    A class whose position is repeated competes with copies of itself. Copies have the same scores,
-    and breaking ties at random puts the c copies in some order, by which an instance of theirs is
-    ranked below 0, 1, ..., c - 1 of them: one each, as there is a copy of the instance for each.
+    A class whose position is repeated competes with copies of itself. Its c copies have the same
+    scores, so ties are broken at random. The c copies of an instance then have 0, 1, ..., c - 1 of
+    the class's copies above them, one number for each copy of the instance.
 
-    Without scores, `rng` thins the losses (`SourceTask.subsample`); among classes that were drawn
-    with replacement a loser of L out of k1 - 1 loses to each with the chance L / (k1 - 1).
+    Without scores, `rng` thins the losses (`SourceTask.subsample`). Among classes that were drawn
+    with replacement, an instance with L losses against k1 - 1 classes loses to each of them with
+    probability L / (k1 - 1).
     """
     if task.source is None:
         return [_thinned(task, kept, rng) for kept in subsets]
@@ -50,7 +51,7 @@ def subtasks(
 
 
 def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> SourceTask:
-    """Task on some of the classes, from ranks alone."""
+    """Task on some of the classes, from ranks only."""
     copies = np.bincount(kept, minlength=task.n_classes)
     if copies.max() == 1:
         return task.select(kept, rng)
@@ -92,9 +93,9 @@ def _instances_of(task: SourceTask, drawn: IntArray) -> tuple[IntArray, IntArray
 def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
     """Task whose test classes are drawn with replacement from the tested ones.
 
-    A drawn class brings its instances with the ranks that they have; each copy is a test class of
-    its own. All weigh the same, since one draw of a heavy class would be all of the resample. The
-    competitors stay as they are.
+    A drawn class brings its instances with their ranks, and each copy is a separate test class. All
+    draws have equal weights; otherwise one draw of a heavy class would dominate the resample. The
+    competitors stay the same.
     """
     drawn = _drawn_classes(task, rng)
     rows, place = _instances_of(task, drawn)
@@ -107,10 +108,10 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
 
 
 def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTask:
-    """Task with its scores whose test classes weigh as often as they are drawn.
+    """Task with its scores, in which the weight of a test class is its number of draws.
 
-    The resample is that of `redraw_test_classes`: copies of a class are one class with the weight
-    of them all, so that no copy is a competitor of another.
+    The resample is that of `redraw_test_classes`, but the copies of a class are one class with
+    their total weight, so no copy competes with another.
     """
     times = np.bincount(_drawn_classes(task, rng), minlength=task.n_classes)
     evidence = replace(task.evidence, class_weight=times / times.sum(), statistics=None)
@@ -118,7 +119,7 @@ def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTa
 
 
 def _drawn_classes(task: SourceTask, rng: np.random.Generator) -> IntArray:
-    """As many of the tested classes as there are, drawn with replacement, at least 2 different."""
+    """Sample of the tested classes, of their number, with replacement; at least 2 distinct."""
     tested = np.flatnonzero(task.class_weight)
     drawn = tested[:1]
     while np.unique(drawn).size < 2:

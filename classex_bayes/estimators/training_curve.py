@@ -1,4 +1,4 @@
-"""The curve that least-squares estimators are fitted to: ATA_k at some k, each with a weight."""
+"""The curve that least-squares estimators fit: ATA_k at some k, with weights."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
-# Predictions differ by less than 5e-4 from those of a fit to all numbers of classes.
+# With so many numbers, predictions differ by less than 5e-4 from those of a fit to all numbers.
 _MOST_SIZES = 500
 _COVARIANCE_SIZES = 60
 
@@ -21,7 +21,7 @@ _COVARIANCE_SIZES = 60
 class TrainingCurve:
     """Average test accuracies ATA_k (n_k,) to fit, with their weights in the sum of squares.
 
-    A weight is the number of class counts that its k stands for, times w_k if weights were given.
+    A weight is the number of values of k that the k represents, times w_k if weights were given.
     """
 
     k: IntArray
@@ -32,11 +32,12 @@ class TrainingCurve:
 def training_curve(
     task: SourceTask, k: IntArray | None = None, weights: FloatArray | None = None
 ) -> TrainingCurve:
-    """Average test accuracies of a task at `k`, by default at 2..k1 or the known k of a bare curve.
+    """Average test accuracies of a task at `k`, for least squares.
 
-    Numbers above k1 are left out. By default, for more than 500 classes, fewer, log-spaced
-    numbers are weighted to stand for all of 2..k1. `weights` w_k are those of
-    `training_weights`, equal by default (thesis 2017, section 3.4).
+    By default k is 2..k1; above 500 classes, log-spaced numbers with weights that represent all of
+    them. For a task without ranks, the default is the numbers at which its accuracy is known.
+    Numbers above k1 are left out. `weights` w_k are those of `training_weights`, equal by default
+    (thesis 2017, section 3.4).
     """
     sizes, weight, place = _sizes(task, k)
     if weights is not None:
@@ -48,7 +49,7 @@ def training_curve(
 
 
 def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, IntArray]:
-    """Numbers to train on, how many each stands for, and their places among the weights."""
+    """Numbers to train on, how many values each represents, and their places in the weights."""
     if k is not None or not task.has_ranks:
         given = task.grid() if k is None else k
         place = np.flatnonzero(given <= task.n_classes)
@@ -71,7 +72,7 @@ def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, 
 
 
 def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) -> FloatArray:
-    """Weights for `training_curve`: a positive number for each k that it would train on."""
+    """Weights for `training_curve`: a positive number for each k of the training."""
     if k is not None:
         size, meaning = k.size, "one for each number in k"
     elif not task.has_ranks:
@@ -85,15 +86,15 @@ def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) 
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`, of shape (n_k, rank).
 
-    Errors of ATA_k change slowly with log k, so for more than 60 numbers :math:`\Sigma` is computed
-    at 60 log-spaced ones, with one pass over the scores, and F interpolated by a cubic spline.
-    That of a bare curve is exact. ATA_1 = 1 has no error.
+    Errors of ATA_k change slowly with log k. For more than 60 numbers, :math:`\Sigma` is therefore
+    computed at 60 log-spaced numbers, with one pass over the scores, and a cubic spline
+    interpolates F. For a task without ranks, F is exact. ATA_1 = 1 has no error.
     """
     sizes, place = np.unique(k[k > 1], return_inverse=True)
     thinned = sizes.size > _COVARIANCE_SIZES and task.has_ranks
     nodes = sizes
     if thinned:
-        # Not k1, which `accuracy_cov` takes for k1 - 1: the spline is smooth there.
+        # `accuracy_cov` treats k1 as k1 - 1, which would bend the spline: no node at k1.
         last = min(sizes[-1], task.n_classes - 1)
         nodes = log_spaced(sizes[0], last, _COVARIANCE_SIZES)
     values, vectors = np.linalg.eigh(task.accuracy_cov(nodes))
@@ -106,7 +107,7 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
 
 
 def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
-    """Different losses, increasing, and their shares of the weight of the instances, of sum 1."""
+    """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
     losses, place = np.unique(task.evidence.losses, return_inverse=True)
     share = np.bincount(place, weights=task.instance_weight)
     losses, share = losses[share > 0], share[share > 0]

@@ -30,8 +30,8 @@ _NEGLIGIBLE = 40.0  # below the peak of a log density
 class TwoParameter(LawEstimator):
     r"""Extrapolation by a normal law of :math:`Z = \Phi^{-1}(U^*)`, with two parameters.
 
-    If the scores are jointly normal, the favorability U* is that of :math:`Z \sim N(\mu, \nu^2)`
-    and the accuracy on k classes
+    If the scores are jointly normal, :math:`Z \sim N(\mu, \nu^2)`, and the accuracy on k classes
+    is
 
     .. math::
 
@@ -40,16 +40,16 @@ class TwoParameter(LawEstimator):
     Parameters
     ----------
     method : {"least_squares", "pseudolikelihood"}
-        Least squares on the average test accuracies, :math:`\sum_k (ATA_k - E[U^{*\,k-1}])^2`; or
-        the largest product of the probabilities of the ranks, as if instances were independent:
-        :math:`\sum_v n_v \log \int \frac1\nu \varphi(\frac{z - \mu}{\nu})
-        \binom{k_1 - 1}{v} \Phi(z)^{v} \Phi(-z)^{k_1 - 1 - v} dz` with :math:`n_v` instances
-        (every class weighing the same, or as `class_weight` of the task says) that beat v
-        competitors.
+        "least_squares" minimises :math:`\sum_k (ATA_k - E[U^{*\,k-1}])^2` over the average test
+        accuracies. "pseudolikelihood" maximises the product of the probabilities of the ranks, as
+        if instances were independent: :math:`\sum_v n_v \log \int \frac1\nu
+        \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{v} \Phi(z)^{v} \Phi(-z)^{k_1 - 1 - v} dz`.
+        Here :math:`n_v` is the weight of the instances that beat v competitors; the weights of the
+        classes are equal, or those of `class_weight` of the task.
     k : array-like of int, optional
-        Numbers of classes to train on by least squares, 2..k1. By default 2..k1, or the known
-        ones of a bare curve; for many classes fewer, log-spaced numbers, weighted to stand for
-        all of 2..k1.
+        Numbers of classes to train on by least squares, 2..k1. By default all of them; above 500
+        classes, log-spaced numbers with weights that represent all of them. For a task without
+        ranks, the default is the numbers at which its accuracy is known.
 
     Attributes
     ----------
@@ -59,18 +59,20 @@ class TwoParameter(LawEstimator):
     Raises
     ------
     DataError
-        From `fit`: a parameter out of range; fewer than 2 numbers of classes to train on; the
-        pseudolikelihood of a bare accuracy curve.
+        From `fit`: a parameter is out of range; there are fewer than 2 numbers of classes to train
+        on; or the method is "pseudolikelihood" and the task has no ranks or `k` is given.
 
     Notes
     -----
-    The sd is sought in 0.05..10; the result has a note where it ends at a limit: near 10 almost
-    all instances win or lose against all, near 0.05 all have one favorability. Without any error
-    the mean is infinite and every prediction 1, with nothing but errors minus infinity and 0; the
-    sd is then set to 1. :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`.
+    The standard deviation is sought in 0.05..10, and the result has a note if it is at a limit.
+    Near 10 almost all instances win or lose against all competitors. Near 0.05 all instances have
+    the same favorability. If the pilot has no errors, the mean is infinite and every prediction is
+    1. If it has only errors, the mean is minus infinity and every prediction is 0. In both cases
+    the standard deviation is set to 1.
 
-    Predictions are in [0, 1] and fall with k. The cost of the pseudolikelihood grows with the
-    number of distinct ranks: a second for 50,000 classes, minutes for a million.
+    The CDF of U* is :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`. Predictions are in [0, 1] and
+    decrease with k. The time of the pseudolikelihood grows with the number of distinct ranks: a
+    second for 50,000 classes, minutes for a million.
 
     References
     ----------
@@ -111,8 +113,11 @@ class TwoParameter(LawEstimator):
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         if np.isinf(self.mean_):
-            pilot = "no errors" if self.mean_ > 0 else "nothing but errors"
-            return (f"{pilot} to learn from: the mean is infinite, predictions are its limit",)
+            errors, limit = ("no", 1) if self.mean_ > 0 else ("only", 0)
+            return (
+                f"the pilot has {errors} errors: the mean is infinite and every prediction is "
+                f"{limit}",
+            )
         if not 1.01 * SMALLEST_SD < self.sd_ < 0.99 * LARGEST_SD:
             return (f"the standard deviation is at the limit of its range, {self.sd_:.3g}",)
         return ()
@@ -130,7 +135,7 @@ def _natural(point: FloatArray) -> tuple[float, float]:
 
 
 def _chain(point: FloatArray, by_mean: FloatArray, by_sd: FloatArray) -> FloatArray:
-    """Derivatives by the point from those by mean and sd, on a new last axis."""
+    """Derivatives by the search coordinates, on a new last axis, from those by mean and sd."""
     sd = np.exp(point[1])
     spread = np.hypot(1, sd)
     by_log_sd = sd * (by_sd + by_mean * point[0] * sd / spread)
@@ -168,7 +173,7 @@ def _nearest_curve(curve: TrainingCurve) -> tuple[float, float]:
 
 
 def _starts(curve: TrainingCurve, number: int = 2) -> FloatArray:
-    """Points of a coarse grid from which least squares descends: the best of several sds."""
+    """Starting points (number, 2) of least squares: the best points of a coarse grid."""
     places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
     k, weight, accuracy = curve.k[places], curve.weight[places], curve.accuracy[places]
     points, errors = [], []
@@ -181,7 +186,7 @@ def _starts(curve: TrainingCurve, number: int = 2) -> FloatArray:
 
 
 def _likeliest(task: SourceTask) -> tuple[float, float]:
-    """Mean and sd of the largest pseudolikelihood."""
+    """Mean and sd that maximise the pseudolikelihood."""
     losses, share = loss_shares(task)
     if losses.size == 1 and losses[0] in (0, task.n_classes - 1):
         return (np.inf if losses[0] == 0 else -np.inf), 1.0
@@ -211,13 +216,13 @@ def log_pseudolikelihood(
     r"""Pseudolikelihood of losses as a function of mean and standard deviation.
 
     :math:`\sum_L w_L \log \int \frac1\nu \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{L}
-    \Phi(z)^{k_1 - 1 - L} \Phi(-z)^{L} dz`. In z the binomial factor is log-concave with its peak
-    where :math:`\Phi(-z) = L / (k_1 - 1)`, as narrow as :math:`k_1^{-1/2}`; each loss has nodes of
-    its own, over the range where that factor is not negligible, which serve every mean and sd.
-    For losses 0 and k1 - 1, whose factor has no peak, the nodes follow mean and sd.
+    \Phi(z)^{k_1 - 1 - L} \Phi(-z)^{L} dz`. In z the binomial factor is log-concave. Its peak, at
+    :math:`\Phi(-z) = L / (k_1 - 1)`, is as narrow as :math:`k_1^{-1/2}`. Every loss therefore has
+    separate nodes over the range in which the factor is not negligible, for all means and sds. For
+    losses 0 and k1 - 1 the factor has no peak, so the nodes depend on mean and sd.
 
-    The function maps mean and sd (from 0.05 on) to the pseudolikelihood of distinct losses (m,)
-    with weights w and to its derivatives in mean and sd. The relative error of each probability
+    The function maps mean and sd (at least 0.05) to the pseudolikelihood of distinct losses (m,)
+    with weights w, and to its derivatives by mean and sd. The relative error of each probability
     above 1e-12 is below 1e-9 for k1 up to 1e6, and below 1e-5 up to 1e9.
     """
     n_wrong = n_classes - 1
@@ -239,9 +244,9 @@ def log_pseudolikelihood(
 
 
 def _log_integrals(log_step: FloatArray, standard: FloatArray, sd: float) -> FloatArray:
-    """Log of sums over nodes (last axis) of step times normal density, and its derivatives.
+    """Log of the sum over nodes (last axis) of step times normal density, and its derivatives.
 
-    A new last axis holds the value, the derivative in the mean and that in the sd.
+    A new last axis has the value, the derivative by the mean and the derivative by the sd.
     """
     log_terms = log_step - 0.5 * standard**2 - np.log(2 * np.pi) / 2
     value = logsumexp(log_terms, axis=-1)
@@ -252,7 +257,7 @@ def _log_integrals(log_step: FloatArray, standard: FloatArray, sd: float) -> Flo
 
 
 def _log_extreme(mean: float, sd: float, n_wrong: int) -> FloatArray:
-    """Log probability of no losses and its derivatives: `expected_power` that cannot underflow."""
+    """Log probability of no losses and its derivatives: log of `expected_power`, no underflow."""
     step = 0.3 / (1 + sd * np.sqrt(2 * np.log(n_wrong + 1)))
     standard = np.arange(-_NEGLIGIBLE, _NEGLIGIBLE, step)
     log_step = n_wrong * log_ndtr(mean + sd * standard) + np.log(step)
@@ -281,7 +286,7 @@ def _binomial_nodes(losses: FloatArray, n_wrong: int) -> tuple[FloatArray, Float
             high = log_chance(middle) > floor
             near, far = np.where(high, middle, near), np.where(high, far, middle)
         edges.append(far)
-    # Steps of 0.8 sd integrate a normal density to 1e-13, 64 nodes the binomial factor.
+    # Steps of 0.8 sd integrate a normal density to 1e-13; 64 nodes integrate the binomial factor.
     widest = np.max(edges[1] - edges[0])
     n_nodes = max(64, int(np.ceil(widest / (0.8 * SMALLEST_SD))))
     z = np.linspace(edges[0], edges[1], n_nodes, axis=1)

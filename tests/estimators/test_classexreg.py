@@ -250,7 +250,7 @@ def test_as_printed_chooses_by_classes_drawn_with_replacement(nonnegative):
             row.append(1 - columns[-1] @ coef - task.accuracy(12)[0])
         errors.append(row)
     assert model.fit(task).bandwidth_ == BANDWIDTHS[np.argmin(np.square(errors).sum(axis=0))]
-    with pytest.raises(DataError, match="row 0 must hold different"):
+    with pytest.raises(DataError, match=r"expected different whole numbers .* in row 0"):
         ClassExReg(subsets=subsets).fit(task)
 
 
@@ -397,6 +397,7 @@ def test_only_the_ranking_matters(seed):
     np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
+@unsound_data
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -432,7 +433,7 @@ def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
         ({"nonnegative": "yes"}, "nonnegative: expected True or False"),
         ({"weights": [1.0, 2.0]}, "weights: expected 39 positive .*found shape"),
         ({"weights": -np.ones(39)}, "weights: found -1.0"),
-        ({"subsets": [[1, 2, 2]]}, "subsets: row 0"),
+        ({"subsets": [[1, 2, 2]]}, "subsets: expected different .* in row 0"),
     ],
 )
 def test_refuses(parameters, message):

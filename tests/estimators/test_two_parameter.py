@@ -232,7 +232,7 @@ def test_nothing_but_errors(method):
     model = TwoParameter(method).fit(losses_task(np.full(10, 9), 10))
     assert model.mean_ == -np.inf
     pred = model.predict([2, 1000])
-    assert pred.mean.tolist() == [0.0, 0.0] and "nothing but errors" in pred.notes[0]
+    assert pred.mean.tolist() == [0.0, 0.0] and "only errors" in pred.notes[0]
     assert model.discriminability([0, 0.5, 1]).tolist() == [1, 1, 1]
 
 

@@ -1,8 +1,8 @@
 r"""Least squares of accuracies on a radial basis: the linear algebra of ClassExReg.
 
-The accuracy is linear in the coefficients, :math:`ATA_k \approx \sum_l \beta_l A_l(k) + \beta_0`
-with the constant as an atom of instances that always win. Instances that always lose are the atom
-of the same regression turned over, of the errors :math:`1 - ATA_k` on :math:`1 - A_l(k)`.
+The accuracy is linear in the coefficients, :math:`ATA_k \approx \sum_l \beta_l A_l(k) +
+\beta_0`. The constant is an atom of the law of U*: instances that always win. In the regression of
+the errors :math:`1 - ATA_k` on :math:`1 - A_l(k)`, it is an atom of instances that always lose.
 """
 
 from functools import lru_cache
@@ -31,10 +31,10 @@ def regular_knots(n_classes: int, bandwidth: float) -> FloatArray:
 
 
 def paper_knots(n_ranks: int, bandwidth: float) -> FloatArray:
-    r"""Knots of jmlr2018, section 4, for n k1 ranks (of n instances among k1 classes), (m,).
+    r"""Knots of jmlr2018, section 4, (m,), for `n_ranks` = n k1: n instances, k1 classes.
 
     The finest equally spaced values from :math:`-T` to :math:`T = \Phi^{-1}(1 - 1/(n k_1))` that
-    are at least h/2 apart, for bandwidth h. With r instances a class n = r k1.
+    are at least h/2 apart, for bandwidth h. With r instances per class, n = r k1.
     """
     largest = -ndtri(1 / n_ranks)
     spaces = max(1, int(np.floor(2 * largest / (bandwidth / 2))))
@@ -48,13 +48,13 @@ def knots_of(n_classes: int, n_test: int, bandwidth: float, variant: Variant) ->
     return paper_knots(n_test * n_classes, bandwidth)
 
 
-# Resampling and back-tests come back to the same few matrices hundreds of times.
+# Resampling and back-tests need the same few matrices hundreds of times.
 @lru_cache(maxsize=32)
 def basis_accuracy(knots: tuple[float, ...], bandwidth: float, k: tuple[int, ...]) -> FloatArray:
     r"""Accuracy of each basis element, :math:`A_l(k) = E[\Phi(t_l + h \varepsilon)^{k-1}]`.
 
-    The array, of shape (n_k, m), is read-only, as it is kept for the next call with the same
-    arguments.
+    The array, of shape (n_k, m), is cached for the next call with the same arguments and therefore
+    read-only.
     """
     accuracy = RadialBasis(np.array(knots), bandwidth).accuracy(np.array(k))
     accuracy.flags.writeable = False
@@ -62,12 +62,15 @@ def basis_accuracy(knots: tuple[float, ...], bandwidth: float, k: tuple[int, ...
 
 
 def response(accuracy: FloatArray, atom: Atom) -> FloatArray:
-    """Accuracy with atom 1, error otherwise; a second call leads back."""
+    """Accuracy with atom 1, else 1 - accuracy. A second call is the inverse."""
     return accuracy if atom == 1 else 1 - accuracy
 
 
 def design(accuracy: FloatArray, atom: Atom) -> FloatArray:
-    """Columns of the regression from the accuracies (n_k, m) of the basis; None has no constant."""
+    """Columns of the regression from the accuracies (n_k, m) of the basis.
+
+    The last column is the constant; with atom None there is none.
+    """
     columns = response(accuracy, atom)
     if atom is None:
         return columns
@@ -77,7 +80,7 @@ def design(accuracy: FloatArray, atom: Atom) -> FloatArray:
 def least_squares(
     columns: FloatArray, values: FloatArray, weight: FloatArray, nonnegative: bool
 ) -> FloatArray:
-    """Coefficients (m,) that minimise the weighted sum of squares of `values` (n_k,).
+    """Coefficients (m,) with the least weighted sum of squares, for `values` (n_k,).
 
     >>> least_squares(np.eye(2), np.array([1.0, -1.0]), np.ones(2), nonnegative=True).tolist()
     [1.0, 0.0]
@@ -91,9 +94,9 @@ def least_squares(
 def response_map(columns: FloatArray, weight: FloatArray, active: BoolArray) -> FloatArray:
     r"""Linear map (m, n_k) from the response to the coefficients of the active columns.
 
-    :math:`G = (H'WH)^{-1} H'W` with H the active columns (m,), in nonnegative least squares those
-    of positive coefficients, as a pseudoinverse that drops the same near-collinear directions as
-    `least_squares`. Rows of the other columns are 0.
+    :math:`G = (H'WH)^{-1} H'W`, with H the `active` columns (m,). In nonnegative least squares, the
+    active columns have positive coefficients. The pseudoinverse drops the same near-collinear
+    directions as `least_squares`. Rows of inactive columns are 0.
     """
     scale = np.sqrt(weight)
     gain = np.zeros(columns.T.shape)

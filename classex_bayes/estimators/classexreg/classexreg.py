@@ -28,17 +28,17 @@ from classex_bayes.estimators.training_curve import (
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-# Outside these limits the basis has a thousand near-equal elements, or one.
+# At the lower limit the basis has a thousand near-equal elements, at the upper limit only one.
 _NARROWEST, _WIDEST = 0.01, 10.0
-# Predictions with other bandwidths that differ by less are not worth a note.
+# There is no note if predictions with other bandwidths differ by less.
 _SMALLEST_RANGE = 0.02
 
 
 class ClassExReg(PointEstimator):
-    r"""Extrapolation by regression (jmlr2018), with the choices of the R package or the paper's.
+    r"""Extrapolation by regression (jmlr2018), with the choices of the R package or of the paper.
 
     The discriminability function is a sum of radial-basis CDFs with coefficients
-    :math:`\beta_l`, so the accuracy is linear in them and least squares on the average test
+    :math:`\beta_l`, so the accuracy is linear in them. Least squares on the average test
     accuracies of the source classes gives
 
     .. math::
@@ -49,46 +49,46 @@ class ClassExReg(PointEstimator):
 
     with :math:`A_l(k) = E[\Phi(t_l + h \varepsilon)^{k-1}]`. The knots :math:`t_l` are
     :math:`\lceil T / h \rceil` equally spaced values from 0 to :math:`T = \Phi^{-1}(1 - 1/k_1^2)`
-    and their negatives. These are the choices of the R package ClassEx; `as_printed` makes those
-    of the paper.
+    and their negatives. These are the choices of the R package ClassEx. `as_printed` has those of
+    the paper.
 
     Parameters
     ----------
     bandwidth : float in 0.01..10, optional
-        Bandwidth h of the basis. By default one of 0.1, 0.2, ..., 1: the one that best
+        Bandwidth h of the basis. By default the value among 0.1, 0.2, ..., 1 that best
         extrapolates from random halves of the classes to all of them
         (`classex_bayes.estimators.classexreg.halves`).
     k : array-like of int, optional
-        Numbers of classes to train on, 1..k1; k = 1, where the accuracy is 1, softly pulls the
-        sum of the coefficients to 1. By default 2..k1, or the known ones of a bare curve; for
-        more than 500 classes fewer, log-spaced numbers, weighted to stand for all of 2..k1,
-        which changes predictions by less than 5e-4.
+        Numbers of classes to train on, 1..k1. The accuracy at k = 1 is 1, which pulls the sum of
+        the coefficients towards 1. By default all of 2..k1; above 500 classes, log-spaced numbers
+        with weights that represent all of them, which changes predictions by less than 5e-4. For a
+        task without ranks, the default is the numbers at which its accuracy is known.
     nonnegative : bool
-        Nonnegative least squares, as in the R package, or unconstrained, as in the paper: then
-        the basis is nearly collinear, the coefficients are those of the smallest norm, and
-        extrapolations are mostly noise.
+        True for nonnegative least squares, as in the R package. False for unconstrained least
+        squares, as in the paper. The basis is then nearly collinear, the coefficients are those of
+        the smallest norm, and extrapolations are mostly noise.
     atom : {1, 0, None}
-        1: a constant element beside the basis, instances that no competitor ever beats
-        (favorability 1; the R package). 0: the regression of the errors 1 - ATA_k on 1 - A_l(k)
-        and a constant, instances that always lose (favorability 0; the paper with an intercept).
-        None: the same without the constant (the paper's equation as printed).
+        1: a constant beside the basis, for instances that no competitor ever beats (favorability
+        1; the R package). 0: regression of the errors 1 - ATA_k on 1 - A_l(k) and a constant, for
+        instances that always lose (favorability 0; the paper with an intercept). None: regression
+        of the errors without the constant (the equation that the paper prints).
     n_resamples : int
-        Random halves of the classes to choose the bandwidth with.
+        Number of random halves of the classes that choose the bandwidth.
     random_seed : int, SeedSequence or None
         Seed of the halves.
     weights : array-like, optional
-        Weights w_k in the sum of squares, positive: one for each number in `k`, by default for
-        each of 2..k1 (or each known one of a bare curve). Equal by default. Halves take those of
-        their numbers of classes.
+        Positive weights w_k in the sum of squares, equal by default: one for each number in `k`.
+        If `k` is None, one for each of 2..k1 or, for a task without ranks, for each number at which
+        its accuracy is known. A half uses the weights of the k up to its number of classes.
     subsets : int array-like of shape (n_resamples, k0), optional
-        Positions of classes to choose the bandwidth with, in place of random halves. Those of a
-        row differ, unless ``variant="paper"``.
+        Positions of the classes of each subset, instead of random halves. The positions in a row
+        differ, unless ``variant="paper"``.
     variant : {"package", "paper"}
-        Knots and halves. "package": the knots above; halves drawn without replacement and always
+        Knots and halves. "package": the knots above. Halves are drawn without replacement and
         extrapolated by nonnegative least squares. "paper": the finest equally spaced knots from
-        -T to T, :math:`T = \Phi^{-1}(1 - 1/(n k_1))` for n test instances (r k1 with r a class),
-        that are at least h/2 apart; halves drawn with replacement and extrapolated as
-        `nonnegative` says.
+        -T to T that are at least h/2 apart, with :math:`T = \Phi^{-1}(1 - 1/(n k_1))` for n test
+        instances. Halves are drawn with replacement and extrapolated by the least squares that
+        `nonnegative` selects.
 
     Attributes
     ----------
@@ -99,33 +99,35 @@ class ClassExReg(PointEstimator):
     coef_ : array of shape (m + 1,), or (m,) with ``atom=None``
         Coefficients of the knots, then that of the constant.
     coef_cov_ : array of shape (m + 1, m + 1), or (m, m) with ``atom=None``
-        Their large-sample covariance; computed when asked for.
+        Large-sample covariance of `coef_`, computed on first access.
 
     Raises
     ------
     DataError
-        From `fit`: a parameter out of range; fewer than 2 numbers of classes to train on; a
-        bandwidth to be chosen from a bare curve, from 3 classes, or with fewer than 2 members of
-        `k` among half of the classes; `subsets` or `weights` of another form.
+        From `fit`: a parameter is out of range; there are fewer than 2 numbers of classes to train
+        on; the bandwidth is to be chosen, but the task has no ranks, has only 3 classes, or fewer
+        than 2 numbers in `k` are within half of the classes; or `subsets` or `weights` have
+        another shape.
 
     Notes
     -----
-    Nothing makes the coefficients sum to 1, so predictions can leave [0, 1]: with ``atom=1`` they
-    can exceed 1 at k far below k1, with the others fall below 0 far beyond k1, unconstrained
-    both. The result then has a note.
+    The coefficients need not sum to 1, so predictions can leave [0, 1]. With ``atom=1`` they can
+    exceed 1 at k far below k1. With the other atoms they can fall below 0 far beyond k1. With
+    unconstrained least squares both can happen. The result then has a note.
 
-    The choice of bandwidth is noisy for few classes: on the same 100 classes it was 0.2 to 1 over
-    seeds, and the predictions at four times as many had a standard deviation of 0.017. A note
-    says which bandwidths other halves may choose and between which limits the predictions then
-    lie; on 10 pilots of 60 and 100 Gaussian classes 94% of the seeds were between them at 100 k1.
+    The choice of the bandwidth is noisy for few classes. On the same 100 classes it was 0.2 to 1
+    over seeds, and the standard deviation of the predictions at 400 classes was 0.017. A note
+    reports which bandwidths other halves may choose, and the range of the predictions with them.
+    On 10 pilots of 60 and 100 Gaussian classes, 94% of the seeds were in this range at 100 k1.
 
-    A class that is drawn twice competes with a copy of itself. The paper breaks ties at random
-    (after Definition 2), so that of c copies one is right. Half as many draws as classes hold
-    :math:`(1 - e^{-1/2}) k_1` different ones, so that a half loses a factor down to 0.79 of its
-    accuracy to copies. The whole task has none, so the halves of ``variant="paper"`` are compared
-    with an accuracy that is not theirs. On 100 pilots of 250 Gaussian classes the RMSE at 2, 4
-    and 10 times as many was 0.035, 0.044 and 0.055 with the package's choices; with the paper's
-    0.049, 0.41 and 5.5, and nonnegative 0.045, 0.071 and 0.131, as h = 1 nearly always won.
+    With ``variant="paper"``, a class that is drawn twice competes with a copy of itself. The paper
+    breaks ties at random (after Definition 2), so one of c copies is right. With half as many draws
+    as classes, :math:`(1 - e^{-1/2}) k_1` drawn classes are distinct. The copies therefore multiply
+    the accuracy of a half by a factor as low as 0.79. The whole task has no copies, so the halves
+    are compared with an accuracy that they do not estimate. On 100 pilots of 250 Gaussian classes,
+    the RMSE at 2, 4 and 10 times as many classes was 0.035, 0.044 and 0.055 with the choices of the
+    package. With those of the paper it was 0.049, 0.41 and 5.5. With those of the paper and
+    nonnegative least squares it was 0.045, 0.071 and 0.131, because h = 1 was chosen almost always.
 
     References
     ----------
@@ -168,14 +170,14 @@ class ClassExReg(PointEstimator):
         n_resamples: int = 25,
         random_seed: RandomSeed = None,
     ) -> Self:
-        """Estimator with all choices of the paper's text, where the R package has others.
+        """Estimator with the choices of the paper's text, which differ from the R package.
 
-        They are ``variant="paper", nonnegative=False, atom=0``.
+        These are ``variant="paper", nonnegative=False, atom=0``.
 
         Parameters
         ----------
         bandwidth, n_resamples, random_seed
-            As in the constructor; `set_params` sets others.
+            As in the constructor. `set_params` sets the other parameters.
 
         Returns
         -------
@@ -264,7 +266,7 @@ class ClassExReg(PointEstimator):
             return ()
         narrow, wide = self._plausible[[0, -1]]
         return (
-            f"the bandwidth {self.bandwidth_:g} is chosen on random halves of the classes; other "
+            f"the bandwidth {self.bandwidth_:g} was chosen on random halves of the classes; other "
             f"halves may choose {narrow:g} to {wide:g}, with predictions of {low:.2f} to "
             f"{high:.2f} on {farthest[0]:,} classes",
         )
@@ -278,8 +280,9 @@ class ClassExReg(PointEstimator):
     def standard_error(self, k: ClassCounts) -> FloatArray:
         r"""Large-sample standard error of the expected accuracy on `k` classes.
 
-        With H the design of the training curve, W its weights and :math:`\Sigma` the covariance
-        of its accuracies (`SourceTask.accuracy_cov`: dyadic where scores are known),
+        Let H be the design matrix of the training curve, W its weights and :math:`\Sigma` the
+        covariance of its accuracies (`SourceTask.accuracy_cov`). The standard error at k is
+        :math:`\sqrt{x_k' Cov(\hat\beta) x_k}`, with :math:`x_k` the row of the design at k and
 
         .. math:: Cov(\hat\beta) = (H'WH)^{-1} H'W \Sigma W H (H'WH)^{-1}.
 
@@ -296,15 +299,17 @@ class ClassExReg(PointEstimator):
         ------
         NotFittedError
             `fit` was not called.
+        DataError
+            `k` is not a whole number of at least 2, or an array of them.
 
         Notes
         -----
-        Given the bandwidth, and for nonnegative least squares given which coefficients are
-        positive: how these vary, and the error of the model, come on top. At 2 to 10 times 100
-        and 500 Gaussian classes the standard deviation of predictions was 0.7 to 1.05 times the
-        standard error with a bandwidth given, 1.1 to 1.35 times with a chosen one, where
-        `classex_bayes.estimators.bootstrap.bootstrap` is the better measure. The first call makes
-        one more pass over the scores.
+        The standard error is conditional on the bandwidth and, for nonnegative least squares, on
+        the set of positive coefficients. It excludes their variation and the error of the model.
+        At 2 to 10 times 100 and 500 Gaussian classes, the standard deviation of predictions was 0.7
+        to 1.05 times the standard error with a fixed bandwidth, and 1.1 to 1.35 times with a chosen
+        bandwidth. Use `classex_bayes.estimators.bootstrap.bootstrap` for a chosen bandwidth. The
+        first call makes one more pass over the scores.
 
         References
         ----------

@@ -27,10 +27,10 @@ _REDRAWN, _PLAUSIBLE = 200, 0.02
 
 
 class ChosenBandwidth(NamedTuple):
-    """Bandwidth that the halves choose, and those that other random halves may choose.
+    """Bandwidth that the halves choose, and bandwidths that other random halves may choose.
 
-    Random halves are drawn independently, so halves drawn with replacement from them choose as new
-    ones would. `plausible` are the bandwidths with a share of 0.02 or more of these choices.
+    Halves are random and independent. A bootstrap of the halves therefore shows how other halves
+    would choose. `plausible` are the bandwidths chosen by at least 2% of the resamples.
     """
 
     value: float
@@ -44,13 +44,13 @@ def halve(
     random_seed: RandomSeed = None,
     replace: bool = False,
 ) -> list[SourceTask]:
-    """`n_resamples` tasks on random halves of the classes, or on given `subsets`, with ranks alone.
+    """`n_resamples` tasks on random halves of the classes, or on given `subsets`, with ranks only.
 
-    A half has half of the classes, rounded down but at least 3, and is drawn again if fewer than
-    two of them were tested; with `replace`, classes may be drawn several times
-    (`classex_bayes.estimators.resampling.subtasks`). Classes that came in groups stay together.
-    `subsets` (n_resamples, k0) holds positions of classes, 3 <= k0 < k1. The seed also thins ranks
-    whose scores are unknown.
+    A half has half of the classes, rounded down, but at least 3. It is drawn again if fewer than
+    two of its classes were tested. With `replace`, classes may be drawn several times
+    (`classex_bayes.estimators.resampling.subtasks`). Classes that were sampled in groups stay in
+    their groups. `subsets` (n_resamples, k0) has positions of classes, 3 <= k0 < k1. If scores are
+    unknown, the seed also thins the ranks.
     """
     n_halves = how_many(n_resamples, "n_resamples")
     if task.designed is not None and subsets is None:
@@ -73,7 +73,7 @@ def _random_halves(
     size = _half(task)
     if size == task.n_classes:
         raise DataError(
-            f"bandwidth: choosing it needs at least {size + 1} classes, found {size}; "
+            f"bandwidth: its choice needs at least {size + 1} classes, found {size}; "
             "pass bandwidth="
         )
     for _ in range(n_halves):
@@ -96,11 +96,13 @@ def _checked_subsets(task: SourceTask, subsets: Any, replace: bool) -> IntArray:
         distinct = np.unique(subset)
         if not inside.all() or (distinct.size < subset.size and not replace):
             raise DataError(
-                f"subsets: row {row} must hold {'' if replace else 'different '}whole numbers in "
-                f"0..{last}, found {subset.tolist()}"
+                f"subsets: expected {'' if replace else 'different '}whole numbers in 0..{last} "
+                f"in row {row}, found {subset.tolist()}"
             )
         if np.count_nonzero(task.class_weight[distinct.astype(np.int64)]) < 2:
-            raise DataError(f"subsets: row {row} has fewer than 2 tested classes with weight")
+            raise DataError(
+                f"subsets: row {row} has fewer than 2 tested classes with weight; add such classes"
+            )
     return array.astype(np.int64)
 
 
@@ -114,8 +116,9 @@ def choose_bandwidth(
     variant: Variant = "package",
     nonnegative: bool = True,
 ) -> ChosenBandwidth:
-    """First bandwidth with the smallest root mean square error from the halves to all the classes.
+    """Bandwidth with the smallest error when the halves predict the accuracy on all classes.
 
+    The error is the root mean square over halves; of equal errors, the first bandwidth is chosen.
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4. Arguments are those of
     `extrapolate_halves`.
     """
@@ -123,7 +126,7 @@ def choose_bandwidth(
     squared_error = (predicted - task.accuracy(_all_classes(task))) ** 2
     best = int(np.argmin(squared_error.mean(axis=0)))
     n_halves = len(squared_error)
-    # A fixed seed: the same halves have the same note.
+    # With a fixed seed the same halves give the same note.
     times = np.random.default_rng(0).multinomial(n_halves, np.ones(n_halves) / n_halves, _REDRAWN)
     chosen = np.argmin(times @ squared_error, axis=1)
     share = np.bincount(chosen, minlength=len(bandwidths)) / _REDRAWN
@@ -140,11 +143,11 @@ def extrapolate_halves(
     variant: Variant = "package",
     nonnegative: bool = True,
 ) -> FloatArray:
-    """Accuracy (n_halves, n_bandwidths) on all classes, as each half predicts it.
+    """Accuracy (n_halves, n_bandwidths) on all classes, predicted by each half.
 
-    The knots are those of all the classes, as in the R package and in the paper. `k`, `atom`,
-    `weights` and `variant` are those of `ClassExReg`; a half uses the part up to its number of
-    classes.
+    The knots are those of all classes, as in the R package and in the paper. `k`, `atom`, `weights`
+    and `variant` are those of `ClassExReg`. A half uses the k, and their weights, up to its number
+    of classes.
     """
     knots = {
         bandwidth: tuple(knots_of(task.n_classes, task.n_test, bandwidth, variant).tolist())
@@ -155,8 +158,8 @@ def extrapolate_halves(
         if k is not None and np.count_nonzero(k <= half.n_classes) < 2:
             raise DataError(
                 f"k: found {np.count_nonzero(k <= half.n_classes)} numbers of classes up to "
-                f"{half.n_classes}, expected at least 2, as the bandwidth is chosen by training "
-                "on a part of the classes; give more, or a bandwidth"
+                f"{half.n_classes}, expected at least 2, because the choice of the bandwidth "
+                "trains on a part of the classes; pass more numbers, or bandwidth="
             )
         curve = training_curve(half, k, weights)
         target = response(curve.accuracy, atom)
@@ -171,5 +174,5 @@ def extrapolate_halves(
 
 
 def _all_classes(task: SourceTask) -> int:
-    """Number of all classes; of those drawn with unequal chances, how many equal ones they are."""
+    """Number of all classes; if their probabilities are unequal, the effective number."""
     return int(task.grid()[-1])

@@ -21,19 +21,19 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-# About 16 MB of scores, or of powers of the favorability, in double precision at a time.
+# Blocks have about 16 MB of scores, or of powers of the favorability, in double precision.
 _BLOCK_ELEMENTS = 2_000_000
 _SMALLEST_RATE = 1e-8
-_LARGE_ERROR = 0.02  # of accuracies, as sampling 500 classes leaves
+_LARGE_ERROR = 0.02  # of accuracies; about the standard error with 500 classes
 
 
 class CleaneX(PointEstimator):
     r"""Extrapolation by a neural network, after Slavutsky and Benjamini.
 
-    A network reads the scores of one test instance, that of its true class first and then those
-    of the wrong classes in increasing order, and returns the favorability
-    :math:`\hat U_i = 1 - C_i` of the instance. It is trained so that the favorabilities of all
-    instances together explain the average test accuracies of the source classes:
+    The input of the network is the scores of one test instance: first that of its true class, then
+    those of the wrong classes in increasing order. The output gives the favorability
+    :math:`\hat U_i = 1 - C_i` of the instance. The network is trained so that the favorabilities
+    of all instances reproduce the average test accuracies of the source classes:
 
     .. math::
 
@@ -42,9 +42,9 @@ class CleaneX(PointEstimator):
             \Big(\widehat{AGA}_k - ATA_k\Big)^2, \qquad
         \hat U_i = 1 - \sigma\big(f_\theta(m_i, m_{i(1)}, \ldots, m_{i(k_1-1)})\big)
 
-    with :math:`\omega_i` the weight of the instance, :math:`f_\theta` dense layers with rectified
-    linear units between them and :math:`\sigma` the logistic function. The scores are standardised
-    by the mean and the standard deviation of all finite scores of the task.
+    Here :math:`\omega_i` is the weight of the instance, :math:`f_\theta` are dense layers with
+    rectified linear units between them, and :math:`\sigma` is the logistic function. The scores are
+    standardised by the mean and the standard deviation of all finite scores of the task.
 
     Parameters
     ----------
@@ -53,23 +53,22 @@ class CleaneX(PointEstimator):
     learning_rate : float
         Learning rate of Adam.
     n_steps : int
-        Most training steps; each uses all test instances.
+        Largest number of training steps. Each step uses all test instances.
     tolerance : float
-        In units of accuracy: training ends when the loss is flat, that is when the smallest root
-        of the loss so far is less than this below the one of `patience` steps ago. 0 for all
-        `n_steps`.
+        Training ends when the smallest root of the loss so far has decreased by less than this
+        over `patience` steps. Its unit is that of accuracy. 0 makes all `n_steps`.
     patience : int
-        Number of steps over which the loss is compared. At the start it can stay level for
-        hundreds of steps, until the network begins to tell the instances apart.
+        Number of steps over which the loss is compared. At the start the loss can be flat for
+        hundreds of steps, until the network begins to distinguish the instances.
     progressbar : bool
-        Show progress on standard error, where that is a terminal.
+        Whether to show progress on standard error if that is a terminal.
     random_seed : int, SeedSequence or None
         Seed of the initial weights.
 
     Attributes
     ----------
     favorability_ : array of shape (n,)
-        Favorability of each test instance, where the loss was smallest.
+        Favorability of each test instance at the step with the smallest loss.
     loss_ : array of shape (n_steps,)
         Mean squared difference of the accuracies before each training step.
     n_steps_ : int
@@ -78,29 +77,30 @@ class CleaneX(PointEstimator):
     Raises
     ------
     DataError
-        From `fit`: a task without scores, or whose finite scores are all equal; a parameter out of
-        range; a learning rate so large that training diverges.
+        From `fit`: the task has no scores, or its finite scores are all equal; a parameter is out
+        of range; or the learning rate is so large that training diverges.
 
     Notes
     -----
-    Predictions are in [0, 1] and do not increase in k. The estimate needs scores, not only ranks,
-    and depends on their scale: a monotone transform of the scores (distances squared, say) changes
-    it, the order of the classes does not.
+    Predictions are in [0, 1] and do not increase with k. The estimate needs scores and depends on
+    their scale: a monotone transformation of the scores (distances squared, say) changes it. The
+    order of the classes does not change it.
 
-    The loss does not change when two instances of the same weight swap their favorabilities, and
-    the network has parameters enough to follow any curve. The start and the path of Adam thus
-    decide everything that k1 classes do not resolve: predictions far out differ from seed to seed,
-    and `favorability_` says little about a single instance.
+    The loss stays the same when two instances with the same weight swap their favorabilities, and
+    the network has enough parameters to follow any curve. The start and the path of Adam therefore
+    determine everything that k1 classes do not resolve. Predictions far beyond k1 differ between
+    seeds, and `favorability_` is uninformative about a single instance.
 
-    The layers, Adam's rate and the number of steps are the paper's; the start and the end are
-    ours. Weights start from the uniform law of He et al. The output starts with the sign that
-    makes favorabilities rise with the lead of the true class over its best competitor (with the
-    other sign errors at 20 k1 were up to twice as large), shifted so that their mean is ATA_2; an
-    ATA_2 of 1 or 0 counts as half an error or half a success among all comparisons.
+    The layers, Adam's learning rate and the number of steps follow the paper. The initial weights
+    and the stopping rule do not. Weights start from the uniform distribution of He et al. The
+    output starts with the sign for which favorabilities increase with the lead of the true class
+    over its best competitor. With the other sign, errors at 20 k1 were up to twice as large. The
+    output is also shifted so that the mean favorability is ATA_2. An ATA_2 of 1 or 0 counts as half
+    an error or half a success among all comparisons.
 
-    A class ruled out by a score of -inf counts as one with the smallest finite score of the task.
-    Of more than 500 classes some stand for all of 2..k1 in the loss, as in `training_curve`. All
-    n times k1 scores are held, in single precision.
+    A class that is ruled out by a score of -inf gets the smallest finite score of the task. Above
+    500 classes the loss uses log-spaced k with weights, as `training_curve`. All n times k1 scores
+    are kept in memory, in single precision.
 
     References
     ----------
@@ -165,7 +165,7 @@ class CleaneX(PointEstimator):
         self._weight = task.instance_weight
 
     def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Estimator:
-        """Return a copy trained on a task, whose weights are part of the loss.
+        """Return a copy that is trained with other weights, which are part of the loss.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class CleaneX(PointEstimator):
         widths = as_array(self.hidden, "hidden")
         if widths.ndim != 1 or widths.size == 0:
             raise DataError(
-                f"hidden: expected numbers of units of one or more layers, found {self.hidden!r}"
+                f"hidden: expected numbers of units of at least one layer, found {self.hidden!r}"
             )
         return [int(number(width, "hidden", 1, whole=True)) for width in widths]
 
@@ -209,7 +209,7 @@ class _Schedule(NamedTuple):
 def _train(
     network: Network, objective: "_Objective", schedule: _Schedule
 ) -> tuple[FloatArray, FloatArray]:
-    """Loss before each step, and the outputs (n,) of the network where it was smallest."""
+    """Loss before each step, and the outputs (n,) of the network with the smallest loss."""
     network.transform_output(*objective.start(network.outputs(), network.inputs))
     adam = Adam(network.parameters, schedule.learning_rate)
     losses: list[float] = []
@@ -227,7 +227,7 @@ def _train(
             if not np.isfinite(loss):
                 raise DataError(
                     f"learning_rate: training with {schedule.learning_rate:g} diverged at step "
-                    f"{step}; expected a smaller one"
+                    f"{step}; pass a smaller one"
                 )
             if loss < smallest:
                 smallest, best = loss, outputs
@@ -241,13 +241,16 @@ def _train(
 
 
 def _notes_on(losses: FloatArray, schedule: _Schedule) -> tuple[str, ...]:
-    """Notes on a training that missed the curve or stopped too early."""
+    """Notes if the training missed the curve or stopped too early."""
     error = float(np.sqrt(losses.min()))
     notes = []
     if error > _LARGE_ERROR:
         notes.append(f"the fit misses the accuracies of the source classes by {error:.3f} (rms)")
     if not _is_flat(np.sqrt(np.minimum.accumulate(losses)), losses.size - 1, schedule):
-        notes.append(f"training stopped after {losses.size} steps, before the loss was flat")
+        notes.append(
+            f"training stopped after {losses.size} steps, before the loss was flat; "
+            "increase n_steps"
+        )
     return tuple(notes)
 
 
@@ -258,7 +261,7 @@ def _is_flat(roots: Sequence[float] | FloatArray, step: int, schedule: _Schedule
 
 
 class _Objective:
-    """Mean squared difference of the accuracies that the favorabilities imply from the curve's."""
+    """Mean squared difference between the accuracies of the favorabilities and of the curve."""
 
     def __init__(self, curve: TrainingCurve, weight: FloatArray) -> None:
         self._exponent, self._accuracy = curve.k - 1.0, curve.accuracy
@@ -280,9 +283,10 @@ class _Objective:
         return loss, slope * self._weight * expit(outputs)
 
     def start(self, outputs: FloatArray, inputs: FloatArray) -> tuple[int, float]:
-        """Sign and shift of the first outputs that make favorabilities of them.
+        """Sign and shift of the initial outputs.
 
-        They then rise with the lead of the true class, and their mean is the accuracy at k = 2.
+        With these, favorabilities increase with the lead of the true class, and their mean is the
+        accuracy at k = 2.
         """
         lead = inputs[:, 0] - inputs[:, -1]
         sign = -1 if (lead - lead.mean()) @ outputs > 0 else 1
@@ -302,7 +306,7 @@ def _log_favorability(outputs: FloatArray) -> FloatArray:
 
 
 def _standardized(source: ScoreSource, y: IntArray) -> FloatArray:
-    """Scores (n, k1) with mean 0 and sd 1: the true class's first, then the others, increasing."""
+    """Scores (n, k1) with mean 0 and sd 1: true class first, then the others, increasing."""
     mean, sd, smallest = _scale(source)
     inputs = np.empty(source.shape, np.float32)
     for rows, scores in _score_blocks(source):

@@ -1,4 +1,4 @@
-"""A small dense network and its training: arrays in, gradients out."""
+"""A small dense network, its gradient, and Adam."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,18 +8,18 @@ import numpy as np
 
 from classex_bayes.typing import FloatArray
 
-# Adam's constants: memory of the mean and of the square of the gradient, guard of the division.
+# Adam's constants: decay of the mean and of the mean square of the gradient, guard of the division.
 _MEAN_DECAY, _SQUARE_DECAY, _GUARD = 0.9, 0.999, 1e-8
-# The gradient's mean at units that have ceased to respond would decay into subnormal numbers,
-# which processors handle slowly.
+# The mean gradient of inactive units would decay into subnormal numbers, which processors handle
+# slowly.
 _FLUSH_EVERY, _FLUSH_BELOW = 100, 1e-30
 
 
 class Network:
     """Dense layers with rectified linear units between them and one output, on fixed inputs.
 
-    All parameters are one vector in the precision of the inputs. A layer is a matrix inside it
-    with a row for each of its inputs and, last, one for the constants.
+    All parameters are in one vector with the precision of the inputs. A layer is a matrix in this
+    vector, with a row for each input and a last row for the constants.
     """
 
     def __init__(self, inputs: FloatArray, hidden: Sequence[int], rng: np.random.Generator) -> None:
@@ -32,7 +32,7 @@ class Network:
         for layer in self._layers:
             limit = np.sqrt(6 / (layer.shape[0] - 1))
             layer[:-1] = rng.uniform(-limit, limit, layer[:-1].shape)
-        # Values of the units, the inputs first, and the derivatives of the loss by them.
+        # Values of the units, inputs first, and the derivatives of the loss by these values.
         self.inputs = inputs
         self._values = [inputs, *(np.empty((len(inputs), w), inputs.dtype) for w in widths[1:])]
         self._back = [np.empty_like(values) for values in self._values[1:]]
@@ -52,7 +52,10 @@ class Network:
         return self._values[-1][:, 0].astype(float)
 
     def gradient(self, slope: FloatArray) -> FloatArray:
-        """Gradient by the parameters, from derivatives (n,) by the last outputs; overwritten."""
+        """Gradient of the loss by the parameters, from its derivatives (n,) by the outputs.
+
+        The next call overwrites the result.
+        """
         self._back[-1][:, 0] = slope
         for place in reversed(range(len(self._layers))):
             values, back = self._values[place], self._back[place]

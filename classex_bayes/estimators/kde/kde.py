@@ -17,7 +17,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-# About 4 MB of scores in double precision at a time and thread; they take a dozen times as much.
+# About 4 MB of scores per thread in double precision; the computation needs a dozen times as much.
 _BLOCK_ELEMENTS = 500_000
 _MOST_THREADS = 8
 
@@ -25,8 +25,9 @@ _MOST_THREADS = 8
 class KDE(PointEstimator):
     r"""Extrapolation by kernel density estimates, after Kay et al.
 
-    The scores of the k1 - 1 wrong classes of test instance i, smoothed by a normal kernel with a
-    bandwidth :math:`h_i` of their own, give its favorability and with it the accuracy:
+    For test instance i, the scores of the k1 - 1 wrong classes are smoothed by a normal kernel with
+    bandwidth :math:`h_i`. The smoothed distribution gives the favorability :math:`\hat a_i`, and
+    the favorabilities of all instances give the accuracy:
 
     .. math::
 
@@ -38,8 +39,8 @@ class KDE(PointEstimator):
     Parameters
     ----------
     bandwidth : {"ucv", "bcv", "sj", "nrd0"} or positive float
-        Rule that selects :math:`h_i`: unbiased or biased cross-validation, Sheather-Jones,
-        Silverman's rule of thumb; or one bandwidth for all instances.
+        Rule that selects :math:`h_i`: unbiased or biased cross-validation, Sheather-Jones or
+        Silverman's rule of thumb. A number is the bandwidth of all instances.
 
     Attributes
     ----------
@@ -51,22 +52,23 @@ class KDE(PointEstimator):
     Raises
     ------
     DataError
-        From `fit`: a task without scores; an unknown bandwidth; an instance whose wrong-class
-        scores do not determine a bandwidth (fewer than two finite ones, or all equal).
+        From `fit`: the task has no scores; the bandwidth is neither a rule nor a positive number;
+        or the wrong-class scores of an instance do not determine a bandwidth (fewer than two finite
+        scores, or all equal).
 
     Notes
     -----
-    The estimate needs scores, not only ranks, and depends on their scale: a monotone transform
-    of the scores (distances squared, say) changes it. Cross-validation often ends at a limit of
-    its search range: on recognised characters for 35-70% of the instances (UCV), 68-100% (BCV).
+    The estimate needs scores and depends on their scale: a monotone transformation of the scores
+    (distances squared, say) changes it. Cross-validation often ends at a limit of its search range:
+    on recognised characters for 35-70% of the instances (UCV) and for 68-100% (BCV).
 
-    A competitor scored -inf (ruled out) takes no part in the bandwidth and counts as beaten; if
-    the true class is ruled out as well, the two are tied and count half.
+    A competitor with score -inf is ruled out. It is left out of the choice of the bandwidth and
+    counts as beaten. If the true class is ruled out too, the two are tied and count as half.
 
     Predictions have an absolute error below 1e-12 for k up to 1e12, given the bandwidths.
 
-    Jmlr2018 prints :math:`1 - (1 - a)^{k-1}` for :math:`a^{k-1}`, and its Table 3 has the columns
-    KDE-BCV and KDE-UCV interchanged.
+    Jmlr2018 prints :math:`1 - (1 - a)^{k-1}` instead of :math:`a^{k-1}`. In its Table 3 the columns
+    KDE-BCV and KDE-UCV are interchanged.
 
     References
     ----------
@@ -110,7 +112,7 @@ class KDE(PointEstimator):
         self._log_favorability = log_favorability
 
     def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Self:
-        """Return a copy with other weights of the instances, whose favorabilities stay.
+        """Return a copy with other weights of the instances and the same favorabilities.
 
         Parameters
         ----------
@@ -129,8 +131,8 @@ class KDE(PointEstimator):
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         return (
-            "KDE depends on the scale of the scores: squared distances, say, give another "
-            "prediction than distances, though all ranks are the same",
+            "KDE depends on the scale of the scores: squared distances give another prediction "
+            "than distances, although all ranks are the same",
         )
 
     def _curve(self, k: IntArray) -> FloatArray:
@@ -143,7 +145,7 @@ class KDE(PointEstimator):
         finite = wrong > -np.inf
         n_finite = finite.sum(axis=1)
         selected = np.empty(rows.size)
-        # Rows with as many finite scores make a matrix; mostly these are all rows.
+        # Rows with the same number of finite scores form a matrix. Usually these are all rows.
         for size in np.unique(n_finite):
             same = np.flatnonzero(n_finite == size)
             samples = wrong[same][finite[same]].reshape(same.size, size)
@@ -166,13 +168,13 @@ class KDE(PointEstimator):
 def _log_favorability(true: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:
     """Log share of smoothed wrong-class scores below the true class's; overwrites `wrong`.
 
-    Through the share above, where that is the smaller: powers of a rounded share would be off by
-    up to 1e-4 at k = 1e12.
+    If the share above is the smaller, the log comes from it, because powers of a rounded share
+    would have errors of up to 1e-4 at k = 1e12.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         standard = np.subtract(true[:, None], wrong, out=wrong)
         standard /= bandwidths[:, None]
-    # Both are ruled out.
+    # True class and competitor are both ruled out.
     standard[np.isnan(standard)] = 0.0
     above = ndtr(-standard).mean(axis=1)
     behind = above > 0.5

@@ -9,9 +9,10 @@ from classex_bayes.typing import FloatArray
 
 ROUNDING = 1e-12
 _MOST_STEPS, _WANTED_GAP, _LARGEST_GAP = 100, 1e-10, 1e-6
-# Near-collinear columns come and go; the 3 that SciPy allows were once too few.
+# Steps of nonnegative least squares per column. Near-collinear columns enter and leave, and the 3
+# steps that SciPy allows are not always enough.
 _NNLS_STEPS = 50
-# Weight of the constraint beside the quadratic model of the likelihood.
+# Weight of the constraint relative to the quadratic model of the likelihood.
 _PENALTY, _MOST_SHIFTS = 1e2, 10
 
 
@@ -20,14 +21,15 @@ def likeliest_weights(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Weights w (m,) that maximise :math:`\sum_v n_v \log (P w)_v`, with b'w = 0, on the simplex.
 
-    P is `chance` (n_losses, m), n `share` (n_losses,) of sum 1, b `excess` (m,), zeros for no
-    constraint. If all of b has one sign, b'w is as near 0 as can be. Each step maximises a
-    quadratic model over the simplex by nonnegative least squares, which find few columns out of
-    many and are exact on them, and goes as far towards its maximum as the likelihood rises.
+    P is `chance` (n_losses, m), n is `share` (n_losses,) with sum 1, and b is `excess` (m,); zeros
+    mean no constraint. If all of b has the same sign, b'w is as near 0 as possible. Each step
+    maximises a quadratic model over the simplex by nonnegative least squares, which selects few
+    columns and is exact on them. The step goes towards this maximum as far as the likelihood
+    increases.
 
-    Also returns the derivative (m,) of the Lagrangian by each weight: at the maximum at most 1,
-    and 1 at positive weights. Its excess over 1 bounds the distance from the maximum, as
-    log x <= x - 1.
+    The second array (m,) is the derivative of the Lagrangian by each weight. At the maximum it is
+    at most 1, and 1 at positive weights. Its excess over 1 bounds the distance from the maximum,
+    because log x <= x - 1. `RuntimeError` if the bound stays above 1e-6.
     """
     nearest = np.clip(0.0, excess.min(), excess.max())
     if min(excess.max(), -excess.min()) <= ROUNDING:
@@ -46,13 +48,13 @@ def likeliest_weights(
         slope = (share / fitted) @ chance - multiplier * excess
         if slope.max() - 1 <= _WANTED_GAP:
             break
-        # New columns need only come from where the slope peaks; the others stay at 0.
+        # New columns are needed only at peaks of the slope. The others stay at 0.
         peak = np.append(slope[1:] <= slope[:-1], True) & np.append(True, slope[1:] > slope[:-1])
         tried = np.flatnonzero((weights > 0) | peak)
         bound = excess[tried]
         model = root[:, None] * (chance[:, tried] / fitted[:, None] - 2)
         for _ in range(_MOST_SHIFTS):
-            # The penalty alone would leave b'w small; shifted by the multiplier it goes to 0.
+            # The penalty alone makes b'w small. Shifts by the multiplier make it 0.
             shifted = _PENALTY * (bound + multiplier / _PENALTY**2)
             best = np.zeros(weights.size)
             system = np.vstack([model, shifted, np.ones(tried.size)])
@@ -83,9 +85,9 @@ def likeliest_weights(
 
 
 def _start(chance: FloatArray, excess: FloatArray) -> FloatArray:
-    """Weights with b'w = 0 on some columns everywhere, so that all probabilities are positive."""
+    """Weights with b'w = 0 on columns of the whole range, so all probabilities are positive."""
     weights = np.zeros(excess.size)
-    # A few are enough to begin with; neighbours are alike.
+    # A few columns suffice at the start, because neighbours are similar.
     weights[::16] = weights[-1] = 1.0
     missing = chance @ weights == 0
     weights[chance[missing].argmax(axis=1)] = 1.0

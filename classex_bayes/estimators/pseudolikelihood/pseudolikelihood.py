@@ -1,4 +1,4 @@
-"""PseudoLikelihood: the law of the favorability that makes the observed ranks likeliest."""
+"""PseudoLikelihood: maximum likelihood estimate of the law of the favorability from ranks."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,13 +18,13 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import WITH_RANKS, require_ranks
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
-# Points of the grid: so many to a standard deviation of V / (k1 - 1), and so many in all.
+# Points of the grid per standard deviation of V / (k1 - 1), and in total.
 _POINTS_PER_SD, _MOST_POINTS = 8, 4000
-# Below it, down to gaps that no number of instances tells from 0.
+# Smaller gaps, down to a gap that no number of instances can distinguish from 0.
 _POINTS_PER_DECADE, _SMALLEST_GAP = 16, 1e-9
 # Thresholds of the nested events.
 _MOST_EVENTS = 500
-# Slopes so near 1 belong to columns of a maximum, probabilities so near each other are the same.
+# Slopes this near 1 belong to columns of a maximum. Probabilities this near each other are equal.
 _TIED, _SAME = 1e-6, 1e-7
 
 Likelihood = Literal["binomial", "bernoulli"]
@@ -34,8 +34,8 @@ class PseudoLikelihood(LawEstimator):
     r"""Extrapolation by maximum pseudolikelihood of the losses.
 
     An instance with favorability U* beats :math:`V \sim \mathrm{Binomial}(k_1 - 1, U^*)` of its
-    competitors. The law :math:`\eta` of U* maximises the product of the probabilities of the
-    observed V, as if instances were independent, and predicts its moments:
+    competitors. The estimated law :math:`\eta` of U* maximises the product of the probabilities of
+    the observed V, as if instances were independent. The predictions are its moments:
 
     .. math::
 
@@ -43,90 +43,94 @@ class PseudoLikelihood(LawEstimator):
             \log \int_0^1 \binom{k_1 - 1}{v} u^v (1 - u)^{k_1 - 1 - v} d\eta(u), \qquad
         \widehat{AGA}_k = \int_0^1 u^{k-1} d\hat\eta(u)
 
-    with :math:`n_v` the share of instances with V = v, every class weighing the same or as
-    `class_weight` of the task says.
+    Here :math:`n_v` is the share of instances with V = v. The weights of the classes are equal, or
+    those of `class_weight` of the task.
 
     Parameters
     ----------
     monotone : bool
-        Only laws with a nondecreasing density, the shape that a Bayes classifier has: mixtures of
-        uniform laws on [s, 1] and, as the limit s = 1, a point mass at U* = 1. Otherwise all laws.
+        True allows only laws with a nondecreasing density, the shape for a Bayes classifier. These
+        are mixtures of uniform laws on [s, 1] and, as the limit s = 1, a point mass at U* = 1.
+        False allows all laws.
     moment : bool
-        Only laws that reproduce the test accuracy, :math:`\int u^{k_1-1} d\eta(u) = ATA_{k_1}`.
+        True allows only laws that reproduce the test accuracy, :math:`\int u^{k_1-1} d\eta(u) =
+        ATA_{k_1}`.
     likelihood : {"binomial", "bernoulli"}
-        "binomial": the likelihood above, of nips2016. "bernoulli": that of draft2016, in which
-        every rank h from the bottom has an event of its own, that the competitor of this rank
-        beats the true class. It does if V < h, so that the h-th event has the chance
-        :math:`\gamma_h = P(V < h)`, and the sum
+        "binomial" is the likelihood above, of nips2016. "bernoulli" is the likelihood of draft2016.
+        Its h-th event is that the competitor with rank h from the bottom beats the true class. This
+        happens if V < h, so the probability of the event is :math:`\gamma_h = P(V < h)`. The law
+        maximises the sum
 
         .. math:: \frac1{k_1 - 1} \sum_{h=1}^{k_1-1} \Big(\hat\gamma_h \log \gamma_h(\eta) +
             (1 - \hat\gamma_h) \log(1 - \gamma_h(\eta))\Big), \qquad
-            \hat\gamma_h = \sum_{v<h} n_v,
-
-        is maximised.
+            \hat\gamma_h = \sum_{v<h} n_v.
 
     Attributes
     ----------
     support_ : array of shape (m,)
-        Points s of the laws that are mixed, increasing: the left ends of the uniform laws with
-        ``monotone=True``, the values of U* otherwise.
+        Points s of the mixture components, increasing. With ``monotone=True`` they are the left
+        ends of the uniform laws, otherwise values of U*.
     weights_ : array of shape (m,)
-        Weights of the mixed laws; positive, sum 1.
+        Weights of the components; positive, sum 1.
     log_likelihood_ : float
         Mean log-probability of the ranks, :math:`\sum_v n_v \log P(V = v)`, or of the events.
     optimality_gap_ : float
-        Bound, from the duality of convex optimisation, on how far below the maximum over the grid
-        it is; at most 1e-6.
+        Upper bound, by convex duality, on the maximum over the grid minus `log_likelihood_`; at
+        most 1e-6.
 
     Raises
     ------
     DataError
-        From `fit`: a parameter that is none of those above; a bare accuracy curve; test accuracy 0
+        From `fit`: a parameter is out of range; the task has no ranks; or the test accuracy is 0
         with ``monotone=False, moment=True``.
     RuntimeError
         From `fit`: the maximum was not found.
 
     Notes
     -----
-    Both constraints together are the paper's constrained estimate, :math:`\hat p^{CON}`; neither
-    is its plain one. Predictions are in [0, 1] and do not increase with k.
+    The default, with both constraints, is the constrained estimate of the paper,
+    :math:`\hat p^{CON}`. Without constraints it is the plain estimate of the paper. Predictions are
+    in [0, 1] and do not increase with k.
 
-    The two likelihoods treat an instance differently. The binomial one is the probability of its
-    rank. The Bernoulli one sums the log-probabilities of k1 - 1 events, as if they were
-    independent; in truth they are nested, each implying the next. All ranks h weigh the same, so
-    those near the top, which decide the accuracy on more classes, have little weight among many.
-    If a law has :math:`\gamma_h = \hat\gamma_h` for all h, it is a maximum of both likelihoods.
-    Mostly no law has, and then the maxima differ: on 40 pilots of 250 Gaussian classes the RMSE at
-    10 k1 was 0.125 binomial and 0.116 Bernoulli with both constraints, and 0.172 for both without
-    constraints.
+    The two likelihoods treat an instance differently. The binomial likelihood is the probability of
+    its rank. The Bernoulli likelihood sums the log-probabilities of k1 - 1 events, as if they were
+    independent. The events are in fact nested: each implies the next. All ranks h have equal
+    weights, so the few ranks near the top, which determine the accuracy on more classes, have
+    little weight. If a law has :math:`\gamma_h = \hat\gamma_h` for all h, it maximises both
+    likelihoods. Usually there is no such law, and the maxima differ. On 40 pilots of 250 Gaussian
+    classes, the RMSE at 10 k1 with both constraints was 0.125 for the binomial and 0.116 for the
+    Bernoulli likelihood. Without constraints it was 0.172 for both.
 
-    Draft2016, section 4, has the Bernoulli law, the same with the test accuracy
-    (``moment=True``), and both with a nondecreasing :math:`\bar K`. For errors :math:`\bar K(u)`
-    is :math:`P(U^* \le u)`, which never decreases; ``monotone=True`` asks the same of its
-    derivative. The draft prints k1 for the k1 - 1 competitors.
+    Draft2016, section 4, has the Bernoulli law, the same law with the test accuracy
+    (``moment=True``), and both with a nondecreasing :math:`\bar K`. For errors :math:`\bar K(u)` is
+    :math:`P(U^* \le u)`, which never decreases. ``monotone=True`` requires a nondecreasing
+    derivative instead. The draft prints k1 for the k1 - 1 competitors.
 
-    The law is sought on a grid of s: equally spaced on the scale of arcsine roots, 8 points to a
-    binomial standard deviation, then log-spaced gaps 1 - s down to 1e-9 / k1, then s = 1. The
-    maximum mixes a few of its points. Time and memory grow with the grid, about
-    :math:`25 \sqrt{k_1}` points and at most 4000 (from 25,000 classes on it is coarser), times the
-    number of different losses.
+    The law is sought on a grid of s. The grid is equally spaced on the arcsine square-root scale,
+    with 8 points per binomial standard deviation. Then come log-spaced gaps 1 - s down to
+    1e-9 / k1, and s = 1. The maximum has positive weight at a few of these points. The grid has
+    about :math:`25 \sqrt{k_1}` points. Above 25,000 classes it is coarser, with about 4000 points.
+    Time and memory grow with the number of points times the number of distinct losses.
 
     The point mass at 1 is allowed because the likelihood often has no maximum among the densities
-    without it: instances that never lose, far more of them than lose once. Predictions then never
-    fall below its weight, without it they fall fast, and noise decides: with 500 simulated classes
-    their root mean square error at 20 k1 was 0.13 monotone, 0.19 not (`ClassExReg(0.5)`: 0.08).
+    without it: far more instances never lose than lose once. With the point mass, predictions never
+    fall below its weight. Without it they fall fast. Noise decides between the two: with 500
+    simulated classes, the root mean square error at 20 k1 was 0.13 with ``monotone=True`` and 0.19
+    without (`ClassExReg(0.5)`: 0.08).
 
     The likelihood depends only on the moments of the law up to k1 - 1, so its maximum need not be
-    unique, as the paper warns. In simulations that was so for 3 to 7 classes with many instances;
-    with 10 classes and up to 500 instances it was always unique, as noisy shares are not those of
-    any law (`identified_range` tells). That does not make the extrapolation certain.
+    unique, as the paper warns. In simulations it was not unique for 3 to 7 classes with many
+    instances. With 10 classes and up to 500 instances it was always unique, because noisy shares
+    match no law. `identified_range` shows whether the maximum is unique. Even a unique maximum does
+    not make the extrapolation certain.
 
-    A nondecreasing density has at least the accuracy of guessing. Where the test accuracy is lower,
-    ``monotone=True, moment=True`` gives the uniform law, which guesses, and the result has a note.
+    A law with a nondecreasing density has at least the accuracy of guessing. If the test accuracy
+    is lower, ``monotone=True, moment=True`` gives the uniform law, which guesses, and the result
+    has a note.
 
     References
     ----------
-    Zheng, Achanta and Benjamini, nips2016, section 4.2 and Theorems 3.2 and 3.4; the former prints
+    Zheng, Achanta and Benjamini, nips2016, section 4.2 and Theorems 3.2 and 3.4. Section 4.2 prints
     Binomial(k, U) for Binomial(k - 1, U). Zheng, Achanta and Benjamini, draft (2016), section 4,
     (12). The quadratic steps are those of Wang, Journal of the Royal Statistical Society B 69
     (2007), 185-198.
@@ -165,15 +169,15 @@ class PseudoLikelihood(LawEstimator):
             accuracy = share[0] if losses[0] == 0 else 0.0
             if accuracy == 0 and not monotone:
                 raise DataError(
-                    f"moment: no test instance is right among the {task.n_classes} classes, and "
-                    "only U* = 0 has an accuracy of 0; pass moment=False or monotone=True"
+                    f"moment: the test accuracy on {task.n_classes} classes is 0, which only "
+                    "U* = 0 reproduces; pass moment=False or monotone=True"
                 )
             excess = laws.accuracy(np.array([task.n_classes]))[0] - accuracy
             if excess.min() > ROUNDING:
-                notes = ("the test accuracy is below that of guessing, 1 / k, taken instead",)
+                notes = ("the test accuracy is below that of guessing; 1 / k is used instead",)
         if self.likelihood == "binomial":
             log_chance = laws.log_probabilities(losses, task.n_classes)
-            # Constants of rows do not change the maximum, and in far tails they would underflow.
+            # A factor of a row does not change the maximum. It prevents underflow in far tails.
             level = log_chance.max(axis=1)
             chance = np.exp(log_chance - level[:, None])
         else:
@@ -202,10 +206,11 @@ class PseudoLikelihood(LawEstimator):
         return np.minimum(self._laws.cdf(u) @ self.weights_, 1.0)
 
     def identified_range(self, k: ClassCounts) -> pd.DataFrame:
-        """Smallest and largest prediction of all laws that make the ranks equally likely.
+        """Smallest and largest prediction of all laws that maximise the likelihood.
 
-        All maxima of the likelihood give the observed ranks the same probabilities, so they are
-        the laws on the grid that do: two linear programmes for each k.
+        All maxima of the likelihood give the same probabilities to the observed ranks. The maxima
+        are therefore all laws on the grid with these probabilities. Two linear programmes for each
+        k find their extreme predictions.
 
         Parameters
         ----------
@@ -223,15 +228,18 @@ class PseudoLikelihood(LawEstimator):
             `fit` was not called.
         RuntimeError
             A linear programme was not solved.
+        DataError
+            `k` is not a whole number of at least 2, or an array of them.
 
         Notes
         -----
-        Probabilities count as the same up to a relative 1e-7, so a unique law too has a range; far
-        beyond k1 it may reach 1e-4. Sampling noise has no part in it: it is no confidence interval.
+        Probabilities count as equal if their relative difference is below 1e-7. A unique law
+        therefore also has a range, which may reach 1e-4 far beyond k1. The range ignores sampling
+        noise, so it is not a confidence interval.
 
         Examples
         --------
-        Losses among three classes tell two moments and no more.
+        Losses among three classes determine only two moments.
 
         >>> task = SourceTask.from_ranks([1] * 6 + [2, 2, 3], np.arange(9) % 3, n_classes=3)
         >>> model = PseudoLikelihood(monotone=False, moment=False).fit(task)
@@ -241,7 +249,7 @@ class PseudoLikelihood(LawEstimator):
         self._require("weights_")
         counts = class_counts(k)
         laws, ratio = self._tied
-        # Of the solvers this one, with these tolerances, solved all of 1600 such programmes.
+        # This solver with these tolerances solved all of 1600 such programmes; others did not.
         options: Any = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
         limits = np.repeat([_SAME + 1, _SAME - 1], len(ratio))
         rows, ones = np.vstack([ratio, -ratio]), np.ones((1, ratio.shape[1]))
@@ -260,9 +268,9 @@ class PseudoLikelihood(LawEstimator):
 
 @dataclass(frozen=True)
 class _Laws:
-    """Laws of the favorability that are mixed.
+    """Components of the mixture that is the law of the favorability.
 
-    Uniform on [1 - gap, 1] if `monotone`, otherwise concentrated at 1 - gap.
+    They are uniform on [1 - gap, 1] if `monotone`, otherwise point masses at 1 - gap.
     """
 
     gap: FloatArray  # (m,), decreasing
@@ -293,7 +301,7 @@ class _Laws:
             return np.log(np.where(self.gap > 0, chance, lost == 0))
 
     def reaches(self, threshold: FloatArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-        """Chances that losses among k1 classes reach a threshold 1..k1 - 1, and that they do not.
+        """Probabilities that losses among k1 classes reach, or miss, a threshold 1..k1 - 1.
 
         Two arrays of shape (n_thresholds, m).
         """
@@ -319,10 +327,10 @@ class _Laws:
 def _nested_events(
     laws: _Laws, losses: IntArray, share: FloatArray, n_classes: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Chances (n_events, m) of losses of at least and of less than 1..k1 - 1, and their shares.
+    """Probabilities (n_events, m) that losses reach, and miss, 1..k1 - 1; shares of these events.
 
-    The rank h of a competitor from the bottom stands for k1 - h losses. More than 500 thresholds
-    are represented by log-spaced ones with weights.
+    Rank h from the bottom corresponds to k1 - h losses. More than 500 thresholds are represented by
+    log-spaced thresholds with weights.
     """
     threshold = np.arange(1.0, n_classes)
     if threshold.size > _MOST_EVENTS:
