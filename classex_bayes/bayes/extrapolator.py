@@ -378,8 +378,8 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Raises
         ------
         DataError
-            The power form, whose accuracies have no classes; or a model from a file without the
-            group ranks_by_class, as of the first layout or of more than 100,000 tested classes.
+            The model has the power form, whose accuracies have no classes; or it was loaded and
+            its file lacks the group ranks_by_class.
         """
         data = self.data_
         if not isinstance(data, BernsteinData | PooledData):
@@ -390,8 +390,8 @@ class BayesianExtrapolator(SampledModel, LawModel):
             classes = class_group(self.tasks)
         else:
             raise DataError(
-                f"idata: the group {_BY_CLASS} is missing, as in files of the first layout or of "
-                f"more than {_MOST_STORED:,} classes; fit again to leave classes out"
+                f"idata: the group {_BY_CLASS} is missing, as in files of more than "
+                f"{_MOST_STORED:,} tested classes; fit again to leave classes out"
             )
         shared = self.idata.attrs.get("shared")
         self.idata["log_likelihood"] = xr.DataTree(

@@ -20,7 +20,6 @@ from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
 from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import NumberArray
@@ -193,12 +192,7 @@ def row_of(data: Likelihood, tree: xr.DataTree) -> NumberArray | None:
 
 
 def dependence_of(tree: xr.DataTree) -> AnswerDependence:
-    """Dependence between answers that was stored at the fit."""
-    if "dependence" not in tree.attrs:
-        raise DataError(
-            "kind: the model comes from a file that does not tell how answers depend on each "
-            "other; fit it again to predict a measured accuracy"
-        )
+    """Dependence between answers, from the attributes of a fit."""
     return AnswerDependence(**json.loads(tree.attrs["dependence"]))
 
 

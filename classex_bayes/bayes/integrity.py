@@ -1,7 +1,7 @@
 """Checks of the file of a fitted model: its checksum, its attributes and its numbers.
 
-The checksum is taken over what a reader sees (names, dimensions, values, attributes), not over
-bytes of the file: it is the same in netCDF and zarr, and after a change of the compression.
+The checksum covers names, dimensions, values and attributes. It does not depend on the bytes of
+the file, so it is the same in netCDF and zarr, with any compression.
 """
 
 import hashlib
@@ -23,55 +23,44 @@ from classex_bayes.task.evidence import MadeFrom
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import NumberArray
 
-# Of the layout of groups and attributes; the first one had no number and no checksum.
-FILE_FORMAT = 1
-# Attributes of every model, and the groups of its draws.
-_OF_EVERY_MODEL = {
+FILE_FORMAT = 1  # version of the groups and attributes
+_OF_EVERY_MODEL = {  # attributes
     "n_classes", "n_test", "design_effect", "task_kind", "random_seed", "random_seed_spawn_key",
 }  # fmt: skip
-_OF_A_SAMPLER = "sample_stats", {"sampler"}  # its group, and its attributes
-_DRAWS = "posterior", "mixture"
+_OF_A_SAMPLER = "sample_stats", {"sampler"}  # group and attributes
+_DRAWS = "posterior", "mixture"  # groups
 _CHECKSUM, _FORMAT = "checksum", "file_format"
-_ROUNDING = 1e-6  # largest share by which a sum may be off
+_ROUNDING = 1e-6  # largest relative error of a sum
 
 
 def seal(tree: xr.DataTree) -> dict[str, Any]:
-    """Attributes that `refuse_changed` looks at, of a tree as it is read from a file."""
+    """Attributes that `refuse_changed` checks, for a tree as it is read from a file."""
     tree.attrs[_FORMAT] = FILE_FORMAT
     return {_FORMAT: FILE_FORMAT, _CHECKSUM: _checksum(tree)}
 
 
-def is_of_first_layout(tree: xr.DataTree) -> bool:
-    """Whether a file has the layout from before checksums: only that one has none."""
-    seal = {_CHECKSUM, _FORMAT, "estimator"}
-    return not seal & tree.attrs.keys() and "mixture" not in tree.children
-
-
 def refuse_changed(tree: xr.DataTree) -> None:
-    """Raise where a file is not what `seal` saw, and take its seal off."""
+    """Raise if the format is unknown or the checksum is wrong, and remove the seal."""
     attributes: dict[Any, Any] = tree.attrs
-    file_format: Any = attributes.get(_FORMAT)
-    if is_real(file_format) and file_format > FILE_FORMAT:
+    file_format: Any = attributes.get(_FORMAT, FILE_FORMAT)
+    if not (is_real(file_format) and file_format == FILE_FORMAT):
         raise DataError(
-            f"it has the format {file_format} of a later version, and this one reads up to "
-            f"{FILE_FORMAT}; update classex_bayes"
+            f"its file format is {brief(file_format)}, and this version reads format "
+            f"{FILE_FORMAT}; update classex_bayes, or fit again"
         )
     written = attributes.pop(_CHECKSUM, None)
     if written is None:
-        raise DataError(
-            "it has lost its checksum, so that nothing tells whether its numbers are those that "
-            "were saved; use another copy, or fit again"
-        )
+        raise DataError("its checksum is missing; use another copy, or fit again")
     if written != _checksum(tree):
         raise DataError(
-            "its content does not agree with its checksum: the file was changed or damaged after "
-            "it was saved; use another copy, or fit again"
+            "its checksum does not match: the file was changed or damaged after it was saved; use "
+            "another copy, or fit again"
         )
     attributes.pop(_FORMAT, None)
 
 
 def _checksum(tree: xr.DataTree) -> str:
-    """Digest of the groups, in which all formats agree."""
+    """Digest of the groups, the same for every file format."""
     digest = hashlib.sha256()
 
     def add(*parts: bytes) -> None:
@@ -91,7 +80,7 @@ def _checksum(tree: xr.DataTree) -> str:
 
 
 def _plain_attributes(attributes: Mapping[Any, Any]) -> bytes:
-    """Attributes as JSON; netCDF does not tell a list of one from a value."""
+    """Attributes as JSON. Every value becomes a list, because netCDF returns [x] as x."""
     values = {str(name): _plain_items(value) for name, value in attributes.items()}
     return json.dumps(values, sort_keys=True, default=str).encode()
 
@@ -105,19 +94,19 @@ def _plain_items(value: Any) -> list[Any]:
 
 
 def _plain_values(values: NumberArray) -> tuple[bytes, bytes]:
-    """Type and bytes of an array, text as JSON."""
+    """Type and bytes of an array; text as JSON."""
     if values.dtype.kind not in "biufc":
         return b"text", json.dumps(values.ravel().tolist(), default=str).encode()
     little = values.astype(values.dtype.newbyteorder("<"), order="C")
     if little.dtype.kind == "f":
-        little[np.isnan(little)] = np.nan  # of which there are many
+        little[np.isnan(little)] = np.nan  # NaN has many bit patterns
     return little.dtype.str.encode(), little.tobytes()
 
 
 def refuse_unsound(tree: xr.DataTree) -> None:
-    """Raise where attributes or numbers are not such as a fit leaves them.
+    """Raise if attributes or numbers are such as no fit produces.
 
-    Files of the first layout, which have no checksum, are held by this alone.
+    The checksum cannot show this if `idata` was edited before it was saved.
     """
     for node in tree.subtree:
         group, attributes = _OF_A_SAMPLER
@@ -132,14 +121,14 @@ def refuse_unsound(tree: xr.DataTree) -> None:
                     f"attribute {name} is {brief(node.attrs[name])}, expected {expected}"
                 )
         if "random_seed" in node.attrs and not _holds(seeds_of, node.attrs):
-            raise DataError("attributes random_seed, random_seed_spawn_key: found no seed")
+            raise DataError("attributes random_seed, random_seed_spawn_key are no seed")
         if node.name in _NUMBERS:
             sizes = node.parent.attrs if node.parent is not None else {}
             _refuse_numbers(node.name, node.to_dataset(inherit=False), sizes)
 
 
 def _holds(rule: Callable[[Any], Any], value: Any) -> bool:
-    """Whether a rule holds for a value out of a file, which may be anything."""
+    """Whether a rule holds for a value of a file. The value may have any type."""
     try:
         return bool(rule(value))
     except Exception:
@@ -147,7 +136,7 @@ def _holds(rule: Callable[[Any], Any], value: Any) -> bool:
 
 
 def _refuse_numbers(group: str, data: xr.Dataset, sizes: Mapping[Any, Any]) -> None:
-    """Raise where the numbers of a group cannot be those of a fit to a task of these sizes."""
+    """Raise if the numbers of a group cannot come from a fit to a task of these sizes."""
     for name in sorted(map(str, data.variables)):
         variable = data[name]
         if variable.dtype.kind not in "biuf":
@@ -174,7 +163,7 @@ def _text(value: Any) -> bool:
 
 
 def _texts(value: Any, fewest: int = 0) -> bool:
-    """Whether a value is a JSON list of so many different texts."""
+    """Whether a value is a JSON list of texts, at least `fewest` of them distinct."""
     items = json.loads(value)
     return isinstance(items, list) and all(map(_text, items)) and len({*items}) >= fewest
 
@@ -182,13 +171,13 @@ def _texts(value: Any, fewest: int = 0) -> bool:
 def _dependence(value: Any) -> bool:
     fields = json.loads(value)
     AnswerDependence(**fields)
-    known = [number for name, number in fields.items() if name != "accuracy" or number is not None]
-    return all(is_real(number) and math.isfinite(number) for number in known)
+    numbers = [value for name, value in fields.items() if name != "accuracy" or value is not None]
+    return all(is_real(number) and math.isfinite(number) for number in numbers)
 
 
 _NOTES = "a JSON list of texts", _texts
-# What a value must be, in words and as a rule that may also raise. Other attributes say nothing
-# that a prediction needs.
+# The expected value in words, and a rule that is true for it. A rule may raise for other values.
+# Predictions do not use other attributes.
 _ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "estimator": ("a text", _text),
     "modeling_interface_version": ("a text", _text),
@@ -227,8 +216,8 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-# One row for numbers of these names: what they must be, in words and as a rule, which also takes
-# the attributes of the model.
+# Names of variables, their expected values in words, and a rule that is true for them. The rule
+# takes a variable and the attributes of the model.
 _Rule = tuple[tuple[str, ...], str, Callable[[xr.DataArray, Mapping[Any, Any]], bool]]
 _POSITIVE: _Rule = (
     ("design_effect", "n_classes", "n_test"),
@@ -275,7 +264,7 @@ _WEIGHTS: _Rule = (
         (values >= 0).all() and (abs(values.sum("knot") - 1) <= _ROUNDING).all()
     ),
 )
-# Groups whose numbers are finite, and what else holds for some of them.
+# Groups whose numbers must be finite, and further rules for some of their variables.
 _NUMBERS: dict[str, tuple[_Rule, ...]] = {
     "posterior": (),
     "mixture": (_WEIGHTS,),

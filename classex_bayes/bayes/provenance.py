@@ -1,4 +1,4 @@
-"""Attributes of a fitted model: version, prior, sampler and seed, as text that files can hold."""
+"""Attributes of a fitted model: version, prior, sampler and seed, as text for files."""
 
 import json
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from classex_bayes.typing import RandomSeed
 def provenance(
     estimator: str, settings: SamplerSettings | None, seeds: np.random.SeedSequence
 ) -> dict[str, Any]:
-    """Attributes that say what was fitted, how, and by which version.
+    """Attributes with the version, the estimator, the sampler and the seed of a fit.
 
-    Draws that no sampler made have no `settings`.
+    `settings` is None for draws without a sampler.
     """
     return {
         "modeling_interface": "classex_bayes",
         "modeling_interface_version": __version__,
         "estimator": estimator,
         **({} if settings is None else {"sampler": json.dumps(asdict(settings))}),
-        # As text: the entropy of an unseeded fit has 128 bits.
+        # As text, because the entropy of a fit without a seed has 128 bits.
         "random_seed": json.dumps(_plain(seeds.entropy)),
         "random_seed_spawn_key": json.dumps(list(seeds.spawn_key)),
     }
@@ -38,7 +38,7 @@ def _plain(entropy: Any) -> Any:
 
 
 def seeds_of(attributes: Mapping[Any, Any]) -> np.random.SeedSequence:
-    """Inverse of `provenance`: the seed of the fit."""
+    """Seed of the fit, from the attributes of `provenance`."""
     entropy = json.loads(attributes["random_seed"])
     key = json.loads(attributes["random_seed_spawn_key"])
     return np.random.SeedSequence(entropy, spawn_key=tuple(key))
@@ -47,7 +47,7 @@ def seeds_of(attributes: Mapping[Any, Any]) -> np.random.SeedSequence:
 def stage_rng(
     attributes: Mapping[Any, Any], stage: int, random_seed: RandomSeed
 ) -> np.random.Generator:
-    """Generator of a stage after the fit: from its own seed, else from that of the fit."""
+    """Generator of a stage after the fit, by default from the seed of the fit."""
     if random_seed is not None:
         return np.random.default_rng(seed_sequence(random_seed))
     fit = seeds_of(attributes)
@@ -55,16 +55,12 @@ def stage_rng(
     return np.random.default_rng(child)
 
 
-# Fields that files of version 0.1.0 lack, with the values that give its priors.
-_SINCE_0_1_0 = {"MixturePrior": {"tail": 0.0, "tail_sd": 0.0, "scale_freedom": 1e6}}
-
-
 def describe_prior(prior: Prior) -> str:
-    """Class and fields of a prior as JSON, or a DataError where a file cannot hold them."""
+    """Class and fields of a prior as JSON. Raises DataError if JSON cannot hold them."""
     name = type(prior).__name__
     if PRIORS.get(name, type(prior)) is not type(prior):
         raise DataError(
-            f"prior: a prior of this package is also called {name}; give your class another name"
+            f"prior: {name} is the name of a prior of this package; give your class another name"
         )
     try:
         if not is_dataclass(prior) or hasattr(prior, "type"):
@@ -72,14 +68,14 @@ def describe_prior(prior: Prior) -> str:
         return json.dumps({"type": name, **asdict(prior)})
     except (TypeError, ValueError):
         raise DataError(
-            f"prior: found {prior!r}, which files cannot describe; make its class a frozen "
-            "dataclass whose fields are numbers, text, or lists and dictionaries of these, none "
-            "of them called type"
+            f"prior: found {prior!r}, which a file cannot describe; make its class a frozen "
+            "dataclass whose fields are numbers, text, or lists and dictionaries of these, and "
+            "name no field type"
         ) from None
 
 
 def prior_of(description: str, given: Any = None) -> Prior:
-    """Inverse of `describe_prior`; a prior that is not of this package must be `given`."""
+    """Inverse of `describe_prior`. A prior that is not of this package must be `given`."""
     fields = json.loads(description)
     name = fields.pop("type")
     if given is not None:
@@ -95,4 +91,4 @@ def prior_of(description: str, given: Any = None) -> Prior:
             f"prior: the model was fitted with a prior of your own; pass it, as in "
             f"load(path, prior={name}({values}))"
         )
-    return PRIORS[name](**{**_SINCE_0_1_0.get(name, {}), **fields})
+    return PRIORS[name](**fields)

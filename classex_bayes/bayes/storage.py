@@ -1,26 +1,16 @@
 """Save and load fitted models: draws, data and provenance in one netCDF or zarr file."""
 
-import json
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
-
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import MIXTURE, split_weights
-from classex_bayes.bayes.integrity import is_of_first_layout, refuse_changed, refuse_unsound
-from classex_bayes.bayes.model.priors import MixturePrior, Prior
-from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.bayes.integrity import refuse_changed, refuse_unsound
+from classex_bayes.bayes.model.priors import Prior
+from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import read_tree
-
-_GROUPS = "posterior", "observed_data"
-_NO_CHECKSUM = (
-    "the model comes from a file of the first layout, which has no checksum: had it been damaged, "
-    "its numbers could be wrong"
-)
 
 
 def save(model: FittedModel, path: str | Path) -> Path:
@@ -31,23 +21,24 @@ def save(model: FittedModel, path: str | Path) -> Path:
     model : estimator with a posterior
         A fitted model, such as `BayesianExtrapolator` or `OpenSetExtrapolator`.
     path : str or Path
-        Ends in .nc (netCDF) or .zarr. The file appears whole or not at all. It holds no scores,
-        but the names of the classes and the ranks of their instances in bins. To leave these out,
-        delete the group ``ranks_by_class`` of ``model.idata`` first.
+        Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds no
+        scores. It does hold the names of the classes and the histogram of ranks of each class. To
+        leave these out, delete the group ``ranks_by_class`` of ``model.idata`` first.
 
     Returns
     -------
     Path
+        The path of the file.
 
     Raises
     ------
     NotFittedError
         The model has no draws yet.
     DataError
-        Unknown ending; or a file could not describe the model's prior or class, so that it could
-        not be loaded.
+        The ending is unknown, or `load` could not make the model again because a file cannot
+        describe its prior or its class.
     OSError
-        The file cannot be written; the model keeps its draws.
+        The file cannot be written. The model keeps its draws.
     """
     if not isinstance(model, FittedModel):
         raise DataError(
@@ -56,8 +47,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
         )
     if model.is_fitted and _public_class(type(model).__name__) is not type(model):
         raise DataError(
-            f"model: {type(model).__name__} is no class of this package, which could not load it; "
-            "save `model.idata` with its method `to_netcdf`"
+            f"model: {type(model).__name__} is no class of this package, so `load` could not make "
+            "it again; save `model.idata` with its method `to_netcdf`"
         )
     return model.save(path)
 
@@ -70,32 +61,27 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     path : str or Path
         A .nc or .zarr file.
     prior : Prior or mapping from str to Prior, optional
-        A prior of your own with which the model was fitted: files have its name and fields, not
-        its code. Of a `StackedExtrapolator`, priors of your own by their names.
+        Your own prior, if the model was fitted with one. The file holds its name and fields, but
+        not its code. For a `StackedExtrapolator`: a mapping from names to your own priors.
 
     Returns
     -------
     estimator with a posterior
-        Predicts like the model that was saved; its `task` is None, since scores are not stored.
+        It predicts like the saved model. Its `task` is None, because files hold no scores. Plots
+        and checks that compare the model with its pilot have an argument `task`.
 
     Raises
     ------
     FileNotFoundError
-        No such file.
+        The file does not exist.
     DataError
-        Not a file of this package; its content does not agree with its checksum, it has lost
-        that, or it holds numbers that no fit leaves; a prior of your own is missing or not that
-        of the fit.
-
-    Warns
-    -----
-    DataWarning
-        The file has the first layout, from before checksums. Predictions carry a note.
+        The file was not written by `save`, was written by a later version, was changed or damaged
+        afterwards (its checksum is missing or does not match), or holds values that no fit
+        produces. Or your own prior is missing, or differs from the prior of the fit.
 
     Notes
     -----
-    Files have a checksum over all groups, values and attributes, which is the same in netCDF and
-    zarr. A file that was changed after it was saved is refused.
+    The checksum covers all groups, values and attributes. It is the same in netCDF and zarr.
 
     Examples
     --------
@@ -115,11 +101,7 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     if not isinstance(interface, str) or interface != "classex_bayes":
         raise DataError(f"path: {path} was not written by classex_bayes.save")
     try:
-        if is_of_first_layout(tree):
-            _convert_first_layout(tree)
-            warn(f"path: {path}: {_NO_CHECKSUM}; save it again", DataWarning)
-        else:
-            refuse_changed(tree)
+        refuse_changed(tree)
         refuse_unsound(tree)
     except DataError as error:
         raise DataError(f"path: {path} cannot be trusted: {error}") from None
@@ -128,34 +110,23 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     name = attributes.get("estimator")
     kind = _public_class(name)
     if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
-        raise DataError(f"path: {path} has a {name}, which this version does not know")
+        raise DataError(
+            f"path: {path} holds a model of the class {name}, which this version does not have; "
+            "update classex_bayes"
+        )
     try:
-        for group in _GROUPS:
-            tree[group]
         return kind.from_idata(tree, prior)
     except DataError:
         raise
     except Exception as error:  # a file may hold anything
-        raise DataError(f"path: {path} is damaged or of another version ({error!r})") from error
-
-
-def _convert_first_layout(tree: xr.DataTree) -> None:
-    """Bring a file of the first layout to the form of today."""
-    for group in MIXTURE:
-        if group in tree.children and "weights" in tree[group]:
-            for part, draws in split_weights(
-                tree[group].to_dataset(), MixturePrior.descriptions, group
-            ).items():
-                tree[part] = xr.DataTree(draws)
-    attributes: dict[Any, Any] = tree.attrs
-    attributes["estimator"] = "BayesianExtrapolator"
-    if isinstance(attributes.get("task_kind"), str):
-        attributes["task_kind"] = attributes["task_kind"].replace("losses", "ranks")
-    attributes["doubts"] = json.dumps([_NO_CHECKSUM])
+        raise DataError(
+            f"path: {path} is incomplete or of another version ({error!r}); use another copy, or "
+            "fit again"
+        ) from error
 
 
 def _public_class(name: Any) -> Any:
-    """Class of fitted models by its public name, which stays where modules are moved."""
+    """Public class of this name. A public name stays the same when modules move."""
     package: Any = import_module(__name__.partition(".")[0])
     if name not in package.__all__:
         return None
