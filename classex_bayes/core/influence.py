@@ -1,9 +1,9 @@
-"""Influence of leaving a class out on a mean over test instances, and covariances made from it.
+"""Influence of each class on means over test instances, and covariances from these influences.
 
-A class takes part as a test class and as a competitor. Leaving out one class at a time shows both
-parts but counts every pair (test class, competitor) twice; the dyadic estimate takes the pairs
-off once. Accuracies, risks, joint tests and shards differ in one thing only: the value of an
-instance once a competitor is gone.
+A class affects a mean as a test class and as a competitor. Deleting one class at a time measures
+both effects but counts every pair (test class, competitor) twice. The dyadic estimate subtracts
+the pairs once. Accuracies, risks, joint tests and shards share this code. They differ only in the
+value of an instance after a competitor is deleted.
 """
 
 from dataclasses import dataclass, replace
@@ -19,22 +19,23 @@ from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.subsets import accuracy_given_losses, distinct_losses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
-# Without the scores the competitors' part of the variance cannot be seen; simulated variance
-# over class-clustered variance was 0.8 to 1.4 with one instance a class, up to 2 with many.
+# The competitors' part of the variance can only be estimated from scores. In simulations the ratio
+# of variance to class-clustered variance was 0.8 to 1.4 with one instance per class, and up to 2
+# with many.
 UNSEEN_COMPETITORS = 1.25
 
 
 class Instances(NamedTuple):
-    """Test instances and how their weighted values change when one competitor is deleted."""
+    """Test instances, and how their weighted values change if one competitor is deleted."""
 
     y: IntArray  # (n,): true classes
     defeats: NumberArray  # uint64 (n, n_words): bit b of word w is set if class 64 w + b beat it
     losses: IntArray  # (n,): number of competitors that beat the instance
-    contribution: FloatArray  # (n, m): values once a competitor that the instance beat is gone
-    gain: FloatArray  # (n, m): what they gain if the competitor had beaten the instance
+    contribution: FloatArray  # (n, m): values after deletion of a competitor that lost
+    gain: FloatArray  # (n, m): added to it if the deleted competitor had beaten the instance
 
     def at(self, places: IntArray | BoolArray) -> "Instances":
-        """Some of the instances."""
+        """Instances at the given places."""
         return Instances._make(field[places] for field in self)
 
     @classmethod
@@ -46,11 +47,12 @@ class Instances(NamedTuple):
 def accuracy_after_deletion(
     losses: IntArray, weight: FloatArray, n_classes: int, k: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted chances of instances (n,) to be right among k classes once a competitor is deleted.
+    """Weighted probabilities that instances are correct on k classes after a deleted competitor.
 
-    The first array (n, n_k) is f(L; k1 - 1), for a competitor that the instance beat; the second is
-    f(L - 1; k1 - 1) - f(L; k1 - 1), what is added for a competitor that beat the instance. Sizes
-    k are at least 2; k1 is treated as k1 - 1.
+    Let f(L; k1) be the probability of `accuracy_given_losses`. The first array (n, n_k) is
+    f(L; k1 - 1), for a competitor that the instance beat. The second is
+    f(L - 1; k1 - 1) - f(L; k1 - 1), the gain if the competitor had beaten the instance. Sizes k are
+    at least 2; k = k1 is treated as k1 - 1.
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
     values, place = distinct_losses(losses)
@@ -62,23 +64,24 @@ def accuracy_after_deletion(
 
 @dataclass
 class Influence:
-    r"""Sums over test instances that the influence of each class on m means is made of.
+    r"""Sums over test instances from which the influence of each class on m means is computed.
 
-    With :math:`\psi_j = (k_1 - 1)(\overline{A^{(-\cdot)}} - A^{(-j)})` the influence of class j on
-    the mean A and :math:`\phi_{lj}` the part of it due to test class l meeting competitor j, the
-    dyadic covariance is
+    Let :math:`\psi_j = (k_1 - 1)(\overline{A^{(-\cdot)}} - A^{(-j)})` be the influence of class j
+    on the mean A. Let :math:`\phi_{lj}` be the part of it that is due to instances of test class l
+    compared with competitor j. The dyadic covariance is
 
     .. math:: \Sigma = \frac{\sum_j \psi_j \psi_j'}{k_1 (k_1 - 1)} - \sum_{lj} \phi_{lj}\phi_{lj}'.
 
-    Sums of shards add up as long as no class has instances in several of them: the instances of a
-    class meet in `pair_sum`.
+    The sums of shards add up if all instances of each class are in one shard, because `pair_sum`
+    has products of instances of the same class.
 
     Attributes
     ----------
     as_test : array of shape (k1, m)
-        Weighted values of the instances of each class once a competitor that they beat is gone.
+        Weighted values of the instances of each class after deletion of a competitor that they
+        beat.
     as_competitor : array of shape (k1, m)
-        Gain of the other classes' instances when the class is gone.
+        Gain of the instances of other classes if the class is deleted.
     pair_sum : array of shape (m, m)
         :math:`\sum_{lj} \phi_{lj} \phi_{lj}'`.
 
@@ -94,12 +97,12 @@ class Influence:
 
     @classmethod
     def zeros(cls, n_classes: int, n_means: int) -> Self:
-        """Influence on means of which no instance has been added yet."""
+        """Influence before the first instance is added."""
         shape = n_classes, n_means
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((n_means, n_means)))
 
     def add(self, instances: Instances) -> None:
-        """Add instances, all of each class at once, as they meet in `pair_sum`."""
+        """Add instances. All instances of a class must be added in one call (see `pair_sum`)."""
         if np.any(np.diff(instances.y) < 0):
             instances = instances.at(np.argsort(instances.y, kind="stable"))
         self.add_contributions(instances.y, instances.contribution)
@@ -110,14 +113,14 @@ class Influence:
         self.pair_sum += add_defeats(defeats, losses, y, gain, self.as_competitor)
 
     def add_contributions(self, y: IntArray, contribution: FloatArray) -> None:
-        """Add the values of instances, or parts of them, in order of class."""
+        """Add values of instances, or parts of these values, in order of class."""
         classes, total = class_sums(y, contribution)
         self.as_test[classes] += total
 
     def add_pairs(self, y: IntArray, competitor: IntArray, gain: FloatArray) -> None:
-        """Add gains (n_pairs, m) of instances of class y when a competitor that beat them is gone.
+        """Add gains (n_pairs, m) of instances of class y if a competitor that beat them is deleted.
 
-        All pairs of one class come in one call, in order of class.
+        One call has all pairs of a class, and pairs come in order of class.
         """
         n_classes = len(self.as_test)
         pairs = y * n_classes + competitor
@@ -130,7 +133,7 @@ class Influence:
         self.pair_sum += pair_gain.T @ pair_gain - centring(class_gain, n_classes)
 
     def __add__(self, other: Self) -> Self:
-        """Influence of all instances of two shards."""
+        """Influence of the instances of both shards."""
         return type(self)(
             self.as_test + other.as_test,
             self.as_competitor + other.as_competitor,
@@ -138,7 +141,7 @@ class Influence:
         )
 
     def __sub__(self, other: Self) -> Self:
-        """Influence of the instances that are not in a shard."""
+        """Influence of the remaining instances without those of a shard."""
         return type(self)(
             self.as_test - other.as_test,
             self.as_competitor - other.as_competitor,
@@ -152,20 +155,20 @@ class Influence:
         )
 
     def psi(self, class_weight: FloatArray) -> FloatArray:
-        """Influence (k1, m) of each class on the means: what its deletion takes away.
+        """Influence psi (k1, m) of each class on the means.
 
-        `class_weight` (k1,) sums to 1; it is (k1, m) if the weights differ between means.
+        `class_weight` (k1,) sums to 1. It has shape (k1, m) if the weights differ between means.
         """
         deleted = self.as_test.sum(axis=0) - self.as_test + self.as_competitor
         deleted /= _of_others(class_weight.reshape(len(class_weight), -1))
         return (len(deleted) - 1) * (deleted.mean(axis=0) - deleted)
 
     def covariance(self, class_weight: FloatArray) -> FloatArray:
-        r"""Dyadic covariance (m, m) of means with the weights of `psi`, before any repair.
+        r"""Dyadic covariance (m, m) of the means, with weights as in `psi`, without any repair.
 
-        If the weights are unequal, :math:`\sum_j \psi_j \psi_j'` has one large term for a heavy
-        class, the square of one deviation. So the part in which the classes are test classes only
-        is replaced by `clustered_covariance`, to which all classes contribute.
+        If the weights are unequal, one squared deviation of a heavy class dominates
+        :math:`\sum_j \psi_j \psi_j'`. So the test-class part of this sum is replaced by
+        `clustered_covariance`, to which all classes contribute.
         """
         psi = self.psi(class_weight)
         pairs = len(psi) * (len(psi) - 1)
@@ -179,8 +182,8 @@ class Influence:
 
 
 def _of_others(weight: FloatArray) -> FloatArray:
-    """Weight of all other classes, for each class and column of weights (k1, m)."""
-    # Not the sum less the weight, which is 0 where one class has nearly all the weight.
+    """Total weight of all other classes, for each class and column of weights (k1, m)."""
+    # Total weight minus the class's weight would round to 0 if one class has nearly all the weight.
     nothing = np.zeros_like(weight[:1])
     before = np.concatenate([nothing, np.cumsum(weight, axis=0)[:-1]])
     after = np.concatenate([np.cumsum(weight[:0:-1], axis=0)[::-1], nothing])
@@ -190,8 +193,8 @@ def _of_others(weight: FloatArray) -> FloatArray:
 def weight_effect(class_weight: FloatArray) -> FloatArray:
     r"""Kish's design effect of weights (k1,) or (k1, m) that sum to 1: :math:`c \sum_l w_l^2`.
 
-    c is the number of classes that have a weight. It is exactly 1 if they weigh the same, and c if
-    one class has all the weight.
+    c is the number of classes with a positive weight. The effect is exactly 1 if their weights are
+    equal, and near c if one of them has nearly all the weight.
 
     References
     ----------
@@ -204,12 +207,12 @@ def weight_effect(class_weight: FloatArray) -> FloatArray:
     """
     tested = class_weight > 0
     number = np.count_nonzero(tested, axis=0)
-    # c (sum of squares) less 1 is taken from deviations, which are exactly 0 for equal weights.
+    # Deviations from 1 / c give exactly 1 for equal weights.
     return 1 + number * ((class_weight - 1 / number) ** 2 * tested).sum(axis=0)
 
 
 def equal_weights(class_weight: FloatArray) -> FloatArray:
-    """Equal weights (k1,) of the classes that have a weight."""
+    """Equal weights (k1,) for the classes with a positive weight."""
     if weight_effect(class_weight) == 1:
         return class_weight
     tested = class_weight > 0
@@ -223,15 +226,16 @@ def class_sums(y: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def centring(class_gain: FloatArray, n_classes: int) -> FloatArray:
-    """Part of the pairs' products that does not depend on which competitor is deleted.
+    r"""Correction that centres the gains of each test class over its k1 - 1 competitors.
 
-    `class_gain` (n, m) are the gains of each test class, summed over its competitors.
+    :math:`\sum_l g_l g_l' / (k_1 - 1)` with :math:`g_l` the rows of `class_gain` (n, m), the gains
+    of each test class summed over its competitors.
     """
     return class_gain.T @ class_gain / (n_classes - 1)
 
 
 class LossStatistics(NamedTuple):
-    """Losses and the influences that their covariance is made of."""
+    """Losses, and the influences of classes that give the covariance of the accuracies."""
 
     counts: LossCounts  # (n,)
     influence: Influence  # of each class on ATA_k
@@ -252,20 +256,22 @@ def loss_statistics(
 ) -> LossStatistics:
     r"""Losses and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
 
-    Deleting competitor j from an instance that it beat raises the instance's chance from
-    f(L; k1 - 1) to f(L - 1; k1 - 1), so all deletions come from one product of the matrix of
-    defeats with these gains.
+    Let :math:`f(L; k_1) = \binom{k_1 - 1 - L}{k - 1} / \binom{k_1 - 1}{k - 1}` be the probability
+    that an instance with L losses is correct on k classes. Deletion of a competitor that beat the
+    instance gives :math:`f(L - 1; k_1 - 1)`, deletion of any other competitor
+    :math:`f(L; k_1 - 1)`. One product of the matrix of defeats with the differences covers all
+    deletions.
 
     Parameters
     ----------
     source : ScoreSource
-        Scores of n instances on k1 classes; they may be a shard of a larger test.
+        Scores of n instances on k1 classes. They may be a shard of a larger test.
     y : int array of shape (n,)
         True classes, 0..k1 - 1.
     weight : array of shape (n,)
-        Weights of the instances, summing to 1 over all shards.
+        Weights of the instances. They sum to 1 over all shards.
     k : int array of shape (n_k,)
-        Numbers of classes, 2..k1 (k1 is treated as k1 - 1 in the deletions).
+        Numbers of classes, 2..k1. After a deletion k = k1 is treated as k1 - 1.
     ties, seed
         See `classex_bayes.core.ranks.losses.loss_blocks`.
 
@@ -292,7 +298,7 @@ def loss_statistics(
     influence = Influence.zeros(n_classes, k.size)
     counts = LossCounts.zeros(n)
     done = 0
-    # Instances of classes that a block does not hold whole wait till the end, with packed defeats.
+    # If a block has only some instances of a class, these wait until the end, with packed defeats.
     waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
     for block in loss_blocks(source, y, groups, ties, seed):
@@ -312,7 +318,7 @@ def loss_statistics(
 
 
 def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    """Mean chance (k1, n_k) of the instances of each class to be right among k (n_k,) classes.
+    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `accuracy_given_losses`.
 
     It is 0 for classes without instances.
     """
@@ -327,19 +333,20 @@ def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray)
 def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
     r"""Covariance (m, m) of weighted means, from differences between test classes alone.
 
-    With m_l the means (k1, m) of class l, A the weighted means over classes and
-    :math:`S = \sum_l w_l^2`,
+    Let :math:`m_l` (m,) be the means of class l, A their weighted means over classes, and
+    :math:`S = \sum_l w_l^2`. The estimate is
 
     .. math:: \frac{S}{1 - S} \sum_l w_l (m_l - A)(m_l - A)'.
 
-    It is unbiased if classes differ alike whatever their weights. For c classes of equal weight it
-    is the usual :math:`\frac{1}{c(c-1)} \sum_l (m_l - A)(m_l - A)'`. With :math:`w_l^2` in place of
-    :math:`S w_l` one heavy class would be all of the sum, and A would be nearly its own mean.
+    It is unbiased if the variance of the class means does not depend on the weights. For c classes
+    of equal weight it is the usual :math:`\frac{1}{c(c-1)} \sum_l (m_l - A)(m_l - A)'`. Factors
+    :math:`w_l^2` in place of :math:`S w_l` would let one heavy class dominate the sum, although A
+    is then close to the mean of this class.
 
-    The weights, (k1,) or (k1, m), sum to 1. If they differ between means a and b, products have
-    the weights :math:`\sqrt{w_l^a w_l^b}`: variances are those of each mean alone, and covariances
-    are nearly unbiased. The estimate misses the competitor part of ATA_k, so it is somewhat too
-    small.
+    The weights, (k1,) or (k1, m), sum to 1. If they differ between means a and b, the factor
+    :math:`w_l` becomes :math:`\sqrt{w_l^a w_l^b}`. Then each variance equals that of the mean
+    alone, and covariances are nearly unbiased. The estimate lacks the competitor part of ATA_k, so
+    it is somewhat too small.
     """
     weight = class_weight.reshape(len(class_weight), -1)
     tested = weight.any(axis=1)
@@ -353,7 +360,7 @@ def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> F
 
 
 def _of_deviations(weight: FloatArray) -> FloatArray:
-    """Factors of deviations whose squares make a variance: the weights (c, m) if they are equal."""
+    """Factors (c, m) on deviations whose squares sum to a variance; `weight` if it is equal."""
     number, squares = np.count_nonzero(weight, axis=0), (weight**2).sum(axis=0)
     rest = np.maximum((weight * _of_others(weight)).sum(axis=0), np.finfo(float).tiny)
     pooled = np.sqrt(weight * (squares * (number - 1) / (number * rest)))
@@ -361,19 +368,18 @@ def _of_deviations(weight: FloatArray) -> FloatArray:
 
 
 def unseen_competitors(class_weight: FloatArray) -> float:
-    r"""Factor on `clustered_covariance` where scores are unknown: 1.25 for equal weights.
+    """Factor on `clustered_covariance` if scores are unknown: 1 + 0.25 / `weight_effect`.
 
-    The competitors' part of the variance is about the same however the test classes weigh, so the
-    factor is 1 + 0.25 / `weight_effect`.
+    The weights of the test classes have little effect on the competitors' part of the variance, so
+    the factor is closer to 1 if the weights are unequal.
     """
     return 1 + (UNSEEN_COMPETITORS - 1) / float(weight_effect(class_weight))
 
 
 def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
-    """Replace variances that came out nonpositive by the clustered ones and project to PSD.
+    """Replace nonpositive variances by the clustered ones and project to positive semidefinite.
 
-    The dyadic estimate is a difference and may fail to be a covariance when there is little
-    to estimate it from.
+    The dyadic estimate is a difference. On few data it may not be a valid covariance.
     """
     covariance = dyadic.copy()
     bad = np.diag(covariance) <= 0
@@ -387,7 +393,7 @@ def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
 def independent_variance(
     losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
 ) -> FloatArray:
-    """Variance of ATA_k if the n test instances were independent: weighted variance of f_k / n."""
+    """Variance (n_k,) of ATA_k if the n instances were independent: weighted Var(f_k) / n."""
     values, where = distinct_losses(losses)
     share = np.bincount(where, weights=weights)
     chance = accuracy_given_losses(values, n_classes, k)
@@ -395,15 +401,15 @@ def independent_variance(
 
 
 def design_effect(variance: FloatArray, clustered: FloatArray, independent: FloatArray) -> float:
-    """Design effect: how many times the dependence between instances inflates the variance.
+    """Design effect: factor by which dependence between instances inflates the variance of ATA_k.
 
-    The median over k of variance / independent variance, at least the same ratio of the
-    clustered variance and at least 1, rounded to 6 digits.
+    It is the median over k of variance / independent variance, or that of clustered / independent
+    variance if this is larger. It is at least 1 and rounded to 6 digits.
 
     Parameters
     ----------
     variance, clustered, independent : arrays of shape (n_k,)
-        Variances of ATA_k on one grid of k.
+        Dyadic, clustered and independent variances of ATA_k on one grid of k.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """Joint covariance of the average test accuracies of several tests that share their classes.
 
-Two classifiers tested on the same instances, or two groups of instances of the same classes, err
-together: a class that is hard, or that beats many, moves both accuracies.
+The errors of two classifiers on the same instances, or of two groups of instances of the same
+classes, are correlated. A class that is hard, or that beats many instances, changes both
+accuracies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 
 class ScoredClasses(Protocol):
-    """A task as a joint covariance needs it."""
+    """The attributes of a task that a joint covariance needs."""
 
     @property
     def n_classes(self) -> int:
@@ -40,11 +41,11 @@ class ScoredClasses(Protocol):
 
     @property
     def class_weight(self) -> FloatArray:
-        """Weights of the test classes, summing to 1: shape (k1,)."""
+        """Weights of the test classes, shape (k1,); they sum to 1."""
 
     @property
     def source(self) -> ScoreSource | None:
-        """Scores, if they are known."""
+        """Scores, or None if they are unknown."""
 
     @property
     def ties(self) -> Ties:
@@ -58,17 +59,16 @@ class ScoredClasses(Protocol):
 def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
     r"""Covariance (m n_k, m n_k) of ATA_k within and between m tests on the same k1 classes.
 
-    With :math:`\psi^a_j` and :math:`\phi^a_{lj}` those of test a
-    (`classex_bayes.core.influence.Influence`),
+    With the influences :math:`\psi^a_j` and their parts :math:`\phi^a_{lj}` of test a, as in
+    `classex_bayes.core.influence.Influence`,
 
     .. math::
 
         \Sigma_{ab} = \frac{\sum_j \psi^a_j {\psi^b_j}'}{k_1 (k_1 - 1)}
             - \sum_{lj} \phi^a_{lj} {\phi^b_{lj}}'.
 
-    Instances common to two tests add to both sums, so they need no term of their own. If the scores
-    of a test are not known, the covariance between test classes stands in
-    (`classex_bayes.core.influence.clustered_covariance`).
+    Both sums include instances that two tests share, so no further term is needed. If the scores of
+    a test are unknown, the result is `classex_bayes.core.influence.clustered_covariance`.
     """
     n_classes = tasks[0].n_classes
     accuracies = [class_accuracies(task.losses, task.y, n_classes, k) for task in tasks]
@@ -87,7 +87,7 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
 def _blocks_of_classes(
     tasks: Sequence[ScoredClasses], sources: Sequence[ScoreSource]
 ) -> Iterator[tuple[LossBlock, ...]]:
-    """Blocks of every test, side by side: each holds the instances of the same whole classes."""
+    """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
     ends = np.cumsum([task.y.size for task in tasks])
     y = np.concatenate([task.y for task in tasks])
     groups = list(row_groups(y, tasks[0].n_classes, packed=True))
@@ -102,7 +102,7 @@ def _blocks_of_classes(
 def _instances_of_all_tests(
     tasks: Sequence[ScoredClasses], blocks: Sequence[LossBlock], k: IntArray
 ) -> Instances:
-    """Instances of one block of each test; they move the means of their own test alone."""
+    """Instances of one block of each test. They contribute only to the means of their test."""
     parts = []
     for place, (task, block) in enumerate(zip(tasks, blocks, strict=True)):
         repeats = np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)

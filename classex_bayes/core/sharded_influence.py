@@ -1,4 +1,4 @@
-"""Statistics of one test whose instances were scored apart, in shards on the same classes."""
+"""Statistics of one test whose instances were scored in several shards on the same classes."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -27,20 +27,20 @@ _BITS_AT_ONCE = 2**31  # 256 MB of packed bits
 
 @runtime_checkable
 class StatisticsSource(Protocol):
-    """A source that passes over its scores itself, wherever they are."""
+    """A source that makes the pass over its scores itself, for example on other machines."""
 
     def statistics(
         self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
     ) -> LossStatistics:
-        """Losses and influences, as of `loss_statistics`."""
+        """Losses and influences, as from `loss_statistics`."""
 
 
 def source_statistics(
     source: ScoreSource, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
 ) -> LossStatistics:
-    """Losses and influences from a source of any kind; arguments as of `loss_statistics`.
+    """Losses and influences from a source of any kind. Arguments are those of `loss_statistics`.
 
-    Ties of concatenated scores break by the seeds of the shards.
+    Ties of concatenated scores are broken with the seeds of the shards.
     """
     if isinstance(source, StatisticsSource):
         return source.statistics(y, weight, k, ties, seed)
@@ -57,13 +57,13 @@ class Shard(NamedTuple):
     """Instances of one shard and the statistics of the pass over them."""
 
     source: ScoreSource | None
-    seed: int  # of the noise that broke the shard's ties
+    seed: int  # seed of the noise that broke ties in the shard
     y: IntArray  # (n,)
-    weight: FloatArray  # (n,): of the instances, in `statistics`
+    weight: FloatArray  # (n,): weights of the instances in `statistics`
     statistics: LossStatistics
 
     def scaled(self, factor: float) -> Self:
-        """Shard whose instances weigh `factor` times as much."""
+        """Shard with the weights of its instances multiplied by `factor`."""
         influence = self.statistics.influence.scaled(factor)
         return self._replace(
             weight=factor * self.weight, statistics=self.statistics._replace(influence=influence)
@@ -82,9 +82,9 @@ def join_statistics(
 ) -> LossStatistics:
     """Statistics of the whole test from those of its shards.
 
-    The influences of the shards add up, except for the classes with instances in several shards:
-    their part is taken off and computed anew from the scores of these shards, which therefore need
-    their source. `weight` (n,) are the weights of the instances in the whole test, shard by shard.
+    The influences of the shards add up, except for classes with instances in several shards. The
+    part of these classes is subtracted and recomputed from the scores, so their shards need a
+    source. `weight` (n,) are the weights of the instances in the whole test, shard by shard.
     """
     influence = reduce(add, [shard.statistics.influence for shard in shards])
     n_classes = len(influence.as_test)
@@ -112,7 +112,7 @@ def _accuracy_influence(
     n_classes: int,
     k: IntArray,
 ) -> Influence:
-    """Influence of each class on ATA_k through some instances alone."""
+    """Influence of each class on ATA_k through the given instances alone."""
     influence = Influence.zeros(n_classes, k.size)
     values = accuracy_after_deletion(losses, weight, n_classes, k)
     influence.add(Instances(y, words, losses, *values))
@@ -120,7 +120,7 @@ def _accuracy_influence(
 
 
 def _batches(classes: IntArray, shards: Sequence[Shard], n_classes: int) -> Iterator[IntArray]:
-    """Split classes, as many at a time as their bits find room."""
+    """Batches of the split classes whose packed bits fit into memory."""
     repeats = np.bincount(np.concatenate([shard.y for shard in shards]), minlength=n_classes)
     batch = np.cumsum(repeats[classes]) * n_classes // _BITS_AT_ONCE
     for number in np.unique(batch):
@@ -130,7 +130,7 @@ def _batches(classes: IntArray, shards: Sequence[Shard], n_classes: int) -> Iter
 def _defeat_words(
     source: ScoreSource, seed: int, rows: IntArray, y: IntArray, ties: Ties
 ) -> NumberArray:
-    """Packed bits of who beat the instances `rows` of a source, ties broken as in its own pass."""
+    """Packed bits of the defeats of instances `rows`; ties are broken as in the source's pass."""
     n_classes = source.shape[1]
     if not isinstance(source, ConcatenatedScores):
         subset = source.subset(rows, np.arange(n_classes))

@@ -9,10 +9,11 @@ from classex_bayes.core.gamma_ratios import log_gamma_ratio
 from classex_bayes.typing import FloatArray, IntArray
 
 _LARGEST_TABLE = 1_000_000
-# 16 ratios of neighbouring chances, each at most k1^2, do not overflow for k1 up to 1e9.
+# A product of 16 ratios of neighbouring probabilities, each at most k1^2, does not overflow for k1
+# up to 1e9.
 _STEPS = 16
-# Terms below this share of the total are dropped, and so is the rest of a tail far below it, of
-# which at most k1 terms are to come.
+# Summation stops if the last terms are below the first share of the larger tail sum, or if the
+# smaller tail sum is below the second share of it. At most k1 terms of a tail are dropped.
 _SMALL_TERM, _SMALL_TAIL = 1e-17, 1e-26
 _MOST_PAIRS = 50_000
 
@@ -31,21 +32,21 @@ def log_spaced(smallest: float, largest: float, number: int) -> IntArray:
 def log_binomial(n: float, v: FloatArray) -> FloatArray:
     r"""Log of the binomial coefficient :math:`\binom{n}{v}` for whole numbers 0 <= v <= n <= 1e12.
 
-    The error is below 1e-14 times 1 + log(n) m, m the smaller of v and n - v; that of a difference
-    of log gammas would be as large as 1e-14 n.
+    The error is below 1e-14 (1 + m log(n)) with m the smaller of v and n - v. A difference of log
+    gammas would have an error of up to 1e-14 n.
     """
     short = np.minimum(v, n - v)
     return log_gamma_ratio(n - short + 1, short) - gammaln(short + 1)
 
 
 def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    r"""Chance (n, n_k) that an instance with given losses is classified correctly among k classes.
+    r"""Probability (n, n_k) that an instance with given losses is correct on k classes.
 
-    An instance that lost to L of the k1 - 1 wrong classes beats k - 1 of them drawn at random
-    with probability :math:`f_k(V, k_1) = \binom{V}{k-1} / \binom{k_1-1}{k-1}`, V = k1 - 1 - L
-    (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.3). Differences of log gammas keep
-    the relative error below 1e-10 for k1 up to 1e6 and below 1e-7 up to 1e12. At consecutive k, of
-    which there may be many, :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` follows from the first.
+    Suppose that an instance loses to L of the k1 - 1 wrong classes. It beats k - 1 of them, drawn
+    at random, with probability :math:`f_k(V, k_1) = \binom{V}{k-1} / \binom{k_1-1}{k-1}`, where
+    V = k1 - 1 - L (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.3). The relative
+    error is below 1e-10 for k1 up to 1e6 and below 1e-7 up to 1e12. If the k are consecutive, the
+    recursion :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` is used.
 
     >>> accuracy_given_losses(np.array([0, 1, 2]), 3, np.array([2, 3])).tolist()
     [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
@@ -64,13 +65,13 @@ def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> Floa
 def accuracy_given_competitors(
     losses: IntArray, competitors: FloatArray, k: IntArray | FloatArray
 ) -> FloatArray:
-    r"""Chance (n, n_k) to be right among k classes for instances that met different competitors.
+    r"""Probability (n, n_k) to be correct on k classes if numbers of competitors differ.
 
-    k is (n_k,), or (n, n_k) if it differs between instances.
-
-    As `accuracy_given_losses`, where instance i lost to L of N competitors, N (n,) its own and no
-    whole number if they count unequally: :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`, which
-    falls to 0 at N - L = k - 2 and stays there. An instance that lost to none is always right.
+    It generalises `accuracy_given_losses`: the probability of an instance that loses to L of N
+    competitors is :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`. `competitors` (n,) are the N of
+    the instances. They may be fractional, because competitors may have unequal weights. The
+    probability is 0 if N - L <= k - 2, and 1 if L = 0. `k` is (n_k,), or (n, n_k) if it differs
+    between instances.
 
     >>> accuracy_given_competitors(np.array([0, 1, 2]), np.array([2, 2, 2.5]), np.array([2]))
     array([[1. ],
@@ -79,7 +80,7 @@ def accuracy_given_competitors(
     """
     lost = np.asarray(losses, dtype=float)[:, None]
     drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
-    # Of those that lost to none any number of competitors may be infinite.
+    # The number of competitors may be infinite if L = 0. Any finite number gives the same result.
     met = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
     return np.where(lost == 0, 1.0, _chance(lost, drawn, met))
 
@@ -87,7 +88,7 @@ def accuracy_given_competitors(
 def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
     """C(N - L, m) / C(N, m) for all L in (n, 1) and m in (1, n_k); N is a number or (n, 1)."""
     possible = lost + drawn < competitors + 1
-    # Symmetric in L and m; the shorter product cancels less.
+    # The ratio is symmetric in L and m. The shorter product has less cancellation.
     short = np.minimum(lost, drawn)
     long = np.maximum(lost, drawn)
     rest = np.where(possible, competitors - long, short)
@@ -100,15 +101,15 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray
 def top_accuracy_given_losses(
     losses: IntArray, n_classes: int, k: IntArray, top: int
 ) -> FloatArray:
-    r"""Chance (n, n_k) that an instance with given losses has its class among the m best of k.
+    r"""Probability (n, n_k) that the true class of an instance is among the m best of k classes.
 
-    Of the k - 1 wrong classes drawn at random from k1 - 1, at most m - 1 may be among the L that
-    scored higher:
+    k - 1 wrong classes are drawn at random from k1 - 1. At most m - 1 of them may be among the L
+    classes that score higher than the true class:
 
     .. math:: \sum_{j < m} \binom{L}{j} \binom{k_1 - 1 - L}{k - 1 - j} \Big/ \binom{k_1 - 1}{k - 1}.
 
-    The terms on both sides of j = m - 1 come from the ratios of neighbours and are divided by
-    their total, so that no factorial is needed; the absolute error is below 1e-12.
+    The terms are products of ratios of neighbouring terms, from j = m - 1 in both directions,
+    divided by their total. The absolute error is below 1e-12.
     """
     if top == 1:
         return accuracy_given_losses(losses, n_classes, k)
@@ -132,8 +133,9 @@ def top_accuracy_given_losses(
 def _chance_at_most(
     most: float, lost: FloatArray, drawn: FloatArray, competitors: float
 ) -> FloatArray:
-    """Hypergeometric CDF at a value `most` that is possible, for pairs of L and k - 1."""
-    # Sums of the chances of most, most - 1, ... and of most + 1, ..., in units of that of `most`.
+    """Hypergeometric CDF at `most`, which must be a possible value, for pairs of L and k - 1."""
+    # Sums of the probabilities of most, most - 1, ... and of most + 1, ..., relative to that of
+    # `most`.
     below, above = np.ones(lost.size), np.zeros(lost.size)
     term_below, term_above = np.ones(lost.size), np.ones(lost.size)
     left = np.arange(lost.size)
@@ -161,11 +163,11 @@ def _chance_at_most(
 
 
 def distinct_losses(losses: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct losses, increasing, and the place (n,) of each instance's loss among them."""
+    """Distinct losses in increasing order, and the index (n,) of each instance's loss in them."""
     if losses.max(initial=0) > _LARGEST_TABLE + losses.size:
         values, where = np.unique(losses, return_inverse=True)
         return values, where
-    # A table of what occurs takes a tenth of the time of sorting.
+    # A table of occurring values takes a tenth of the time of sorting.
     occurs = np.bincount(losses) > 0
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[losses]
 
@@ -175,13 +177,14 @@ def average_test_accuracy(
 ) -> FloatArray:
     r"""Average test accuracy ATA_k over all subsets of k source classes.
 
-    :math:`ATA_k = \sum_i \omega_i \binom{V_i}{k-1} / \binom{k_1-1}{k-1}`: unbiased for the average
-    generalization accuracy AGA_k, and the plain (weighted) test accuracy at k = k1.
+    :math:`ATA_k = \sum_i \omega_i \binom{V_i}{k-1} / \binom{k_1-1}{k-1}` with :math:`V_i = k_1 - 1
+    - L_i` and :math:`L_i` the losses. It is an unbiased estimate of the average generalization
+    accuracy AGA_k. At k = k1 it is the (weighted) test accuracy.
 
     Parameters
     ----------
     losses : int array of shape (n,)
-        Losses of the test instances.
+        Losses of the test instances: rank of the true class - 1.
     n_classes : int
         k1.
     k : int array of shape (n_k,)
@@ -222,7 +225,7 @@ def weighted_over_losses(
     share = np.bincount(where, weights=weights, minlength=values.size)
     k = np.atleast_1d(k)
     total = np.empty(k.size)
-    # A block of k at a time bounds the table (distinct losses x k) for a million classes.
+    # Blocks of k limit the size of the table (distinct losses x k) for a million classes.
     width = max(1, 100_000 // values.size)
     for start in range(0, k.size, width):
         part = slice(start, start + width)

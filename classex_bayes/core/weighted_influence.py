@@ -1,8 +1,8 @@
-"""Losses and influences of a test whose competitors count unequally or come in groups.
+"""Losses and influences of a test whose competitors have unequal weights or come in groups.
 
-A class stands for `class_weight` classes of the population, as test class and as competitor.
-Classes of one group are one draw. Siblings, competitors of the instance's own group, are counted
-apart.
+A class represents `class_weight` classes of the population, as a test class and as a competitor.
+Classes of one group are one draw. Siblings are competitors from the instance's own group. They are
+counted separately.
 """
 
 from collections.abc import Iterator
@@ -22,39 +22,40 @@ _BLOCK_PAIRS = 1_000_000
 
 
 class MetCompetitors(NamedTuple):
-    """Competitors that each of n test instances met."""
+    """Competitors of each of n test instances."""
 
-    losses: IntArray  # (n,): classes of other groups that beat it
+    losses: IntArray  # (n,): number of classes of other groups that beat it
     share: FloatArray  # (n,): their share of the weight of all classes of other groups
-    siblings: IntArray  # (n,): other classes of its own group that beat it
-    present: FloatArray  # (n,): how many of its siblings are among the k classes on average
+    siblings: IntArray  # (n,): number of its siblings that beat it
+    present: FloatArray  # (n,): mean number of its siblings among the k classes
 
     @property
     def number(self) -> FloatArray:
-        r"""Number N (n,) of equal competitors, of which L are the share that beat the instance.
+        r"""Equivalent number N = L / `share` (n,) of competitors with equal weights.
 
-        It is infinite for an instance that lost to none.
+        It is infinite for an instance without losses.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.losses > 0, self.losses / self.share, np.inf)
 
     def accuracy(self, k: IntArray, absent: FloatArray) -> FloatArray:
-        r"""Chance (n, n_k) to be right, :math:`a \binom{N - L}{m} / \binom{N}{m}`.
+        r"""Probability (n, n_k) to be correct, :math:`a \binom{N - L}{m} / \binom{N}{m}`.
 
-        Of k classes m = k - 1 - `present` are of other groups, at least 0. `absent` a (n,) is the
-        chance that no sibling that beat the instance is there.
+        m = k - 1 - `present`, at least 0, is the number of competitors from other groups among the
+        k classes. `absent` (n,) has the probability a that none of the siblings that beat the
+        instance is among them.
         """
         chance = accuracy_given_competitors(self.losses, self.number, self._without_siblings(k))
         return absent[:, None] * chance
 
     def _without_siblings(self, k: IntArray) -> FloatArray:
-        """Numbers of classes (n, n_k), siblings taken off."""
+        """Numbers of classes (n, n_k) without the siblings, at least 1."""
         return np.maximum(k - self.present[:, None], 1.0)
 
     def gain(self, k: IntArray, absent: FloatArray) -> FloatArray:
-        """Gain of the chance (n, n_k) if one of the competitors lost to is left out.
+        """Gain (n, n_k) in probability if one competitor that beat the instance is deleted.
 
-        As `classex_bayes.core.influence.accuracy_after_deletion`.
+        See `classex_bayes.core.influence.accuracy_after_deletion`.
         """
         left, sizes = np.maximum(self.number - 1, self.losses), self._without_siblings(k)
         before = accuracy_given_competitors(self.losses, left, sizes)
@@ -63,10 +64,10 @@ class MetCompetitors(NamedTuple):
 
 
 class WeightedStatistics(NamedTuple):
-    """Who was met, and the part of each group in the variance that is due to competitors."""
+    """Competitors of each instance, and the influence of each group through its competitors."""
 
     met: MetCompetitors
-    as_competitor: FloatArray  # (n_groups, n_k): what ATA_k loses to the classes of a group
+    as_competitor: FloatArray  # (n_groups, n_k): loss in ATA_k caused by the classes of a group
     pair_sum: FloatArray  # (n_k, n_k): sum over pairs of groups of phi phi'
 
     def scaled(self, factor: float) -> Self:
@@ -87,17 +88,19 @@ def weighted_statistics(
     ties: Ties = "random",
     seed: int = 0,
 ) -> WeightedStatistics:
-    r"""Who was met, and influences of groups as competitors, in one pass over the scores.
+    r"""Competitors of the instances and influences of groups as competitors, in one pass.
 
-    With b_ij set if class j beat instance i, c_j the weights of the classes and W_i the weight of
-    all classes of other groups than its own, instance i has the share
-    :math:`p_i = \sum_j b_{ij} c_j / W_i`. Group h takes from instances of group g
+    Let b_ij be 1 if class j beat instance i and 0 otherwise, c_j the weight of class j, and W_i the
+    total weight of the classes outside the group of instance i. The share of competitors that beat
+    it is :math:`p_i = \sum_j b_{ij} c_j / W_i`, with the sum over these classes. To first order,
+    group h reduces the accuracy of the instances of group g by
 
     .. math:: \phi_{gh} = \sum_{i \in g} \omega_i D_i \frac{N_i}{W_i}
         \sum_{j \in h} c_j (b_{ij} - p_i),
 
-    to first order, D_i what the chance of the instance gains once one competitor is gone. For equal
-    weights and groups of one class this is the part of `classex_bayes.core.influence.Influence`.
+    where D_i is the gain of the instance if one competitor that beat it is deleted, and N_i the
+    equivalent number of its competitors. For equal weights and groups of one class these are the
+    :math:`\phi_{lj}` of `classex_bayes.core.influence.Influence`.
 
     Parameters
     ----------
@@ -106,17 +109,21 @@ def weighted_statistics(
     y : int array of shape (n,)
         True classes.
     instance_weight : array of shape (n,)
-        Weights omega of the instances, of sum 1.
+        Weights omega of the instances. They sum to 1.
     class_weight : array of shape (k1,)
-        Classes of the population that each class stands for, up to a factor.
+        Number of classes of the population that each class represents, up to a factor.
     group : int array of shape (k1,)
         Group of each class, 0, 1, ....
     sibling_share : float
-        Chance in [0, 1] that a sibling is among the k classes.
+        Probability that a sibling is among the k classes.
     k : int array of shape (n_k,)
         Numbers of classes, at least 2.
     ties, seed
         See `classex_bayes.core.ranks.losses.loss_blocks`.
+
+    Returns
+    -------
+    WeightedStatistics
     """
     n, n_groups = y.size, int(group.max()) + 1
     of_group = np.bincount(group, class_weight, n_groups)
@@ -148,7 +155,7 @@ def weighted_statistics(
 
 
 def sibling_absence(siblings: IntArray, sibling_share: float) -> FloatArray:
-    r"""Chance :math:`(1 - \varphi)^S` (n,) that none of S siblings is among the k classes."""
+    r"""Probability :math:`(1 - \varphi)^S` (n,) that none of S siblings is among the k classes."""
     return np.power(1.0 - sibling_share, siblings)
 
 
@@ -160,13 +167,14 @@ def group_covariance(
 ) -> FloatArray:
     r"""Dyadic covariance (n_k, n_k) of the weighted means of values (n, n_k) over instances.
 
-    With :math:`\psi_g = \sum_{i \in g} \omega_i (v_i - A) - \sum_h \phi_{hg}` the influence of
-    group g in both roles,
+    Let :math:`\psi_g = \sum_{i \in g} \omega_i (v_i - A) - \sum_h \phi_{hg}` be the influence of
+    group g as test group and as competitors, with A the weighted mean. The covariance is
 
     .. math:: \Sigma = \frac{\sum_g \psi_g \psi_g'}{1 - \sum_g \omega_g^2} - \sum_{gh} \phi_{gh}
-        \phi_{gh}'.
+        \phi_{gh}',
 
-    `group_of` (n,) are the groups of the instances.
+    where :math:`\omega_g` is the total weight of the instances of group g. `group_of` (n,) are the
+    groups of the instances.
     """
     psi = of_groups(values, instance_weight, group_of, len(statistics.as_competitor))
     psi = psi - statistics.as_competitor
@@ -176,7 +184,7 @@ def group_covariance(
 def clustered_group_covariance(
     values: FloatArray, instance_weight: FloatArray, group_of: IntArray
 ) -> FloatArray:
-    """Covariance (n_k, n_k) of the weighted means from differences between groups alone."""
+    """Covariance (n_k, n_k) of the weighted means, from differences between groups alone."""
     psi = of_groups(values, instance_weight, group_of, int(group_of.max()) + 1)
     return _inflation(instance_weight, group_of) * psi.T @ psi
 
@@ -190,12 +198,12 @@ def of_groups(
 
 
 def _inflation(instance_weight: FloatArray, group_of: IntArray) -> float:
-    """Factor that repairs squares of deviations from the mean that the groups make themselves."""
+    """Factor on squared deviations, because they are from the mean of the groups themselves."""
     return 1 / max(1 - float((np.bincount(group_of, instance_weight) ** 2).sum()), 1e-9)
 
 
 def _row_groups(group_of: IntArray, n_classes: int) -> Iterator[IntArray]:
-    """Blocks of instances that hold groups whole."""
+    """Blocks of instances; all instances of a group are in one block."""
     order = np.argsort(group_of, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(group_of))])
     for part in ranges_to(ends, max(1, _BLOCK_PAIRS // n_classes)):
@@ -205,9 +213,9 @@ def _row_groups(group_of: IntArray, n_classes: int) -> Iterator[IntArray]:
 def _by_group(
     block: LossBlock, class_weight: FloatArray, group: IntArray, own: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Weight of the classes that beat each instance (n, n_groups), its own group left out.
+    """Weight (n, n_groups) of the classes that beat each instance, 0 for its own group.
 
-    The second array (n,) is the number of its own group.
+    The second array (n,) is the number of classes of its own group that beat it.
     """
     beaten: BoolArray = block.beaten_by(np.arange(block.rows.size))
     siblings = np.count_nonzero(beaten & (group == own[:, None]), axis=1)
@@ -219,7 +227,7 @@ def _by_group(
 
 
 def _products(excess: FloatArray, gain: FloatArray, own: IntArray) -> FloatArray:
-    """Sum of phi phi' (n_k, n_k) over pairs of groups; instances come in order of their groups."""
+    """Sum of phi phi' (n_k, n_k) over pairs of groups. Instances are in order of their groups."""
     if own.size == np.unique(own).size:
         return (gain * (excess**2).sum(axis=1)[:, None]).T @ gain
     phi = [class_sums(own, excess * column[:, None])[1].ravel() for column in gain.T]
