@@ -1,16 +1,16 @@
 """From scores or embeddings to ranks.
 
-The rank of a true class is 1 + its losses, and its losses are the number of wrong classes
-("competitors") that score above it. Everything inside the package counts losses; users see ranks.
+The losses of an instance are the number of wrong classes ("competitors") that score above its true
+class. The rank is 1 + losses. The package computes with losses and shows ranks to users.
 
 A pass over the scores goes through these modules:
 
-1. `sources` or `embeddings`: compares test instances with all classes, in single precision where
-   that is certain. Pairs (instance, competitor) within the bound on rounding stay open ("close").
-2. `tiles` or `array_backends`: the comparison itself, compiled for the processor or in the
-   namespace of the device that holds the arrays; `packed_bits` is what they write.
-3. `losses`: decides the close pairs by the reference formula, breaks ties (`ties`), counts losses.
+1. `sources` or `embeddings` compare test instances with all classes, in single precision as far as
+   the result is certain. Pairs (instance, competitor) within the rounding bound are "close".
+2. `tiles` or `array_backends` do the comparison, in code compiled for the processor or in the array
+   namespace of the device that holds the arrays. They write `packed_bits`.
+3. `losses` decides the close pairs by the reference formula, breaks ties (`ties`) and counts.
 
-`array_access` reads rows of arrays on disks and devices, `threads` shares the work, `progress`
-reports how far it is. `defeats` and `shards` put together tests that were scored in parts.
+`array_access` reads rows of arrays on disks and devices. `threads` divides the work. `progress`
+reports progress. `defeats` and `shards` combine tests that were scored in parts.
 """

@@ -1,4 +1,4 @@
-"""Rows of arrays wherever they live: in memory, on disk, on a device; never all at once."""
+"""Rows of arrays in memory, on disk or on a device. Large arrays are read in parts."""
 
 from typing import Any
 
@@ -13,30 +13,36 @@ _ELEMENTS_PER_READ = 2**22
 
 
 def is_on_device(array: Any) -> bool:
-    """Whether an array computes by itself: of the array API, but not NumPy's."""
+    """Whether an array follows the array API and is not a NumPy array."""
     return not isinstance(array, np.ndarray) and array_api_compat.is_array_api_obj(array)
 
 
 def is_on_disk(array: Any) -> bool:
-    """Whether an array is read on demand (HDF5, Zarr), so that the order of reading matters."""
+    """Whether an array is read on demand (HDF5, Zarr), so that sequential reading is faster."""
     return not isinstance(array, np.ndarray) and not is_on_device(array)
 
 
 def to_host(array: Any) -> NumberArray:
-    """NumPy array with the values of an array from anywhere."""
+    """NumPy array with the values of an array of any kind.
+
+    Raises
+    ------
+    DataError
+        If the array is masked.
+    """
     if array_api_compat.is_torch_array(array):
         array = array.detach().cpu().numpy()
     elif array_api_compat.is_cupy_array(array):
         array = array.get()
     elif is_on_device(array) and not hasattr(array, "__array__"):
         array = np.from_dlpack(array)
-    if np.ma.is_masked(array):  # variables of netCDF4 mask what is missing
+    if np.ma.is_masked(array):  # variables of netCDF4 mask missing values
         raise DataError("found masked values in the rows of an array, expected none; fill them in")
     return np.asarray(array)
 
 
 def numpy_dtype(array: Any) -> np.dtype[Any]:
-    """The element type of an array from anywhere, in NumPy's words."""
+    """NumPy dtype of an array of any kind."""
     return to_host(array[:0, :]).dtype if is_on_device(array) else np.dtype(array.dtype)
 
 
@@ -57,7 +63,7 @@ def on_device_of(array: Any, values: NumberArray) -> Any:
 
 
 def read_rows(array: Any, rows: IntArray) -> NumberArray:
-    """Rows of an array; from a store in slices, each row once and in ascending order."""
+    """Rows of an array. From a store they are read in slices, each row once, in ascending order."""
     if not is_on_disk(array):
         return to_host(take(array, rows))
     wanted, place = np.unique(rows, return_inverse=True)
@@ -69,10 +75,10 @@ def read_rows(array: Any, rows: IntArray) -> NumberArray:
 
 
 def compilable(array: Any, rows: IntArray) -> tuple[NumberArray, IntArray]:
-    """Return an array and which rows of it are the wanted ones, copied only where it must be.
+    """Return an array for compiled code, and the positions of the wanted rows in it.
 
-    Contiguous single and double precision in memory (or mapped to it) stays as it is; half
-    precision becomes single, all else double.
+    C-contiguous arrays of single or double precision in memory, or mapped to it, are returned
+    without a copy. Other arrays are copied: half precision to single, other types to double.
     """
     fast = isinstance(array, np.ndarray) and array.flags.c_contiguous and array.dtype.isnative
     fast = fast and not isinstance(array, np.ma.MaskedArray)  # which `read_rows` refuses
@@ -84,7 +90,7 @@ def compilable(array: Any, rows: IntArray) -> tuple[NumberArray, IntArray]:
 
 
 def row_slices(array: Any) -> list[slice]:
-    """Consecutive slices of rows that cover an array, each small in memory."""
+    """Consecutive slices of rows that cover an array and need little memory each."""
     n = array.shape[0]
     height = max(1, _ELEMENTS_PER_READ // max(1, int(np.prod(array.shape[1:]))))
     return [slice(start, min(start + height, n)) for start in range(0, n, height)]

@@ -1,7 +1,7 @@
-"""Comparison on the device that holds the scores or the gallery, in its own array namespace.
+"""Comparison on the device that holds the scores or the gallery, in its array namespace.
 
-Products, comparisons and the packing of their outcome into bits run there in single precision;
-bits come back, and the processor decides the close pairs in double precision.
+The device computes products and comparisons in single precision, and packs the outcomes into bits.
+The processor receives the bits and decides the close pairs in double precision.
 """
 
 import os
@@ -15,13 +15,13 @@ from classex_bayes.core.ranks.array_access import numpy_dtype, on_device_of, to_
 from classex_bayes.core.ranks.packed_bits import WORD, word_count
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-# Devices may flush numbers below the normal range of single precision to zero, so the bound on
-# rounding holds for templates of these sizes alone; others are left to the reference formula.
+# Devices may flush numbers below the normal range of single precision to zero. So the rounding
+# bound is valid for templates of these sizes only. The reference formula compares all others.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-20, 1e38
 
 
 def device_dtype(array: Any) -> np.dtype[Any]:
-    """Precision in which templates are centred and scaled on their device."""
+    """Precision for centring and scaling templates on their device."""
     double = numpy_dtype(array) == np.float64
     return np.dtype(np.float64 if double else np.float32)
 
@@ -29,8 +29,8 @@ def device_dtype(array: Any) -> np.dtype[Any]:
 def matmul_roundoff(array: Any) -> float:
     """Unit roundoff of the factors of a product of single-precision arrays on a device.
 
-    JAX is asked for full precision (`products`); PyTorch and CuPy follow settings of the
-    whole process, which stay as they are: under TF32 or bfloat16 the band is wider instead.
+    For JAX, `products` requests full precision. For PyTorch and CuPy the precision is a setting of
+    the process, which is left unchanged: under TF32 or bfloat16 the roundoff is larger.
     """
     if array_api_compat.is_torch_array(array):
         import torch
@@ -57,7 +57,7 @@ def packed(array: Any) -> NumberArray:
 
 
 def has_invalid(scores: Any, higher_is_better: bool) -> bool:
-    """Whether scores on a device hold NaN or an infinitely good one."""
+    """Whether scores on a device contain NaN or the best infinite score."""
     xp = array_api_compat.array_namespace(scores)
     if not xp.isdtype(scores.dtype, "real floating"):
         return False
@@ -68,9 +68,9 @@ def has_invalid(scores: Any, higher_is_better: bool) -> bool:
 def compare_scores(
     scores: Any, y: IntArray, higher_is_better: bool
 ) -> tuple[NumberArray, NumberArray]:
-    """Packed bits of the scores better than the true classes' and of those equal to them.
+    """Packed bits of scores better than that of the true class, and of scores equal to it.
 
-    Scores below the normal range, which a device may take for equal, are among the latter.
+    A device may treat scores below the normal range as equal, so these are in the second array.
     """
     xp = array_api_compat.array_namespace(scores)
     flat = on_device_of(scores, np.arange(y.size) * scores.shape[1] + y)
@@ -79,7 +79,7 @@ def compare_scores(
 
 
 def two_values(scores: Any) -> NumberArray:
-    """Whether each row of scores on a device has two different values: shape (n,)."""
+    """Indicator (n,) of rows with exactly two different values, for scores on a device."""
     xp = array_api_compat.array_namespace(scores)
     low, high = xp.min(scores, axis=1, keepdims=True), xp.max(scores, axis=1, keepdims=True)
     at_ends = xp.all((scores == low) | (scores == high), axis=1)
@@ -89,7 +89,7 @@ def two_values(scores: Any) -> NumberArray:
 def compare_with_band(
     scores: Any, low: FloatArray, high: FloatArray
 ) -> tuple[NumberArray, NumberArray]:
-    """Packed bits of the scores above the band of their row and of those within it."""
+    """Packed bits of scores above the band of their row, and of scores within it."""
     above = scores > on_device_of(scores, high[:, None])
     below = scores < on_device_of(scores, low[:, None])
     return packed(above), packed(~above & ~below)
@@ -98,14 +98,14 @@ def compare_with_band(
 def gallery_factor(templates: Any, metric: str, centre: FloatArray, scale: float) -> Any:
     """Right factor of the products with templates on a device, in single precision.
 
-    The counterpart of `EmbeddingScores.gallery_factor`; rows of NaN for vectors out of range.
+    The counterpart of `EmbeddingScores.gallery_factor`. Vectors out of range have rows of NaN.
     """
     xp = array_api_compat.array_namespace(templates)
     dtype = device_dtype(templates)
     factor = xp.astype(templates, xp.float64 if dtype == np.float64 else xp.float32)
     factor = factor - on_device_of(templates, centre.astype(dtype))
     if metric == "cosine":
-        # Divided by the largest first, so that squares of any float stay within range.
+        # Division by the largest value first keeps squares within range.
         largest = xp.max(xp.abs(factor), axis=1, keepdims=True)
         usable = (largest >= SMALLEST_SCALE) & (largest <= LARGEST_SCALE)
         factor = factor / xp.where(usable, largest, xp.asarray(float("nan"), dtype=factor.dtype))

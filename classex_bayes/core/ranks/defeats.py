@@ -1,8 +1,8 @@
-"""Who beat whom as packed bits, and sums over them.
+"""Defeats, the pairs (instance, class) in which the class beat the instance, as packed bits.
 
-Bits are small enough to keep or send where scores are not: one for each pair (instance, class).
-They join what was scored apart: instances of one class that lie in several shards, or the columns
-of one instance that lie in several blocks.
+Bits are small enough to keep or send even if the scores are too large. They join results that were
+scored separately: instances of one class in several shards, or columns of one instance in several
+blocks.
 """
 
 from itertools import pairwise
@@ -18,14 +18,15 @@ from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-# Up to here the instances of a class are compared in pairs, beyond added up.
+# Up to this number of instances of a class, sums run over pairs of instances. Beyond it, gains are
+# first added over the instances of the class.
 _FEW_REPEATS = 64
-# Words of competitors, and classes, that a thread takes at a time.
+# Words of competitors, and test classes, in one part of the work.
 _WORDS, _GROUPS = 16, 64
 
 
 class Defeats(NamedTuple):
-    """Which competitors, of a range of classes, beat the true classes of some instances."""
+    """Competitors from a range of classes that beat the true classes of some instances."""
 
     words: NumberArray  # uint64 (n, ceil(width / 64)); bit b of word w: class 64 w + b of the range
     width: int  # number of classes in the range
@@ -33,15 +34,15 @@ class Defeats(NamedTuple):
 
     @property
     def losses(self) -> IntArray:
-        """Number of competitors in the range that beat each instance's class: shape (n,)."""
+        """Number (n,) of competitors in the range that beat each instance."""
         return self.counts.losses
 
 
 def find_defeats(source: ScoreSource, column: IntArray, tie_break: TieBreak) -> Defeats:
-    """Compare instances with a range of classes, those of `source`.
+    """Compare instances with the classes of `source`, a range of all classes.
 
-    `column` (n,) is the column of the true class in the source, which may know another number for
-    those outside.
+    `column` (n,) is the column of the true class in the source. It is -1 if the true class is
+    outside the range and `source` can score it.
     """
     n, width = source.shape
     words = np.empty((n, word_count(width)), dtype=np.uint64)
@@ -56,13 +57,14 @@ def add_defeats(
     gain: FloatArray,
     as_competitor: FloatArray,
 ) -> FloatArray:
-    r"""Add the gains of instances to the competitors that beat them, and multiply pairs.
+    r"""Add the gains of instances to the competitors that beat them; return sums of products.
 
-    With b_ij set if class j of a range beat instance i, :math:`\sum_i b_{ij} g_i` is added to
-    `as_competitor` (width, m), and :math:`\sum_{lj} D_{lj} D_{lj}'` (m, m) with :math:`D_{lj} =
-    \sum_{i: y_i = l} b_{ij} g_i` is returned. Both add up over ranges of classes, and over sets of
-    instances as long as no class is split. Instances of one class come next to each other; `losses`
-    (n,) are their numbers of bits set.
+    Let b_ij be 1 if class j of a range beat instance i, and 0 otherwise. The function adds
+    :math:`\sum_i b_{ij} g_i` to `as_competitor` (width, m). It returns
+    :math:`\sum_{lj} D_{lj} D_{lj}'` (m, m) with :math:`D_{lj} = \sum_{i: y_i = l} b_{ij} g_i`. Both
+    are additive over ranges of classes. They are additive over sets of instances if all instances
+    of each class are in one set. Instances of one class must be consecutive. `losses` (n,) are
+    their numbers of bits set.
     """
     starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
     repeats = np.diff(starts)
@@ -85,8 +87,9 @@ def add_defeats(
 def add_gains(words: NumberArray, losses: IntArray, gain: FloatArray, total: FloatArray) -> None:
     """Add the gains (n, m) of instances to the competitors (width, m) that beat them.
 
-    Every competitor's sum runs over the instances in order, however many threads share the work.
-    If most competitors beat an instance, all get its gain and the others give it back.
+    The sum of each competitor runs over the instances in order, so it does not depend on the number
+    of threads. If most competitors beat an instance, its gain is added to all competitors and
+    subtracted from the others.
     """
     most = 2 * losses > len(total)
     total += gain[most].sum(axis=0)
@@ -100,9 +103,9 @@ def add_gains(words: NumberArray, losses: IntArray, gain: FloatArray, total: Flo
 
 
 def common_products(words: NumberArray, gain: FloatArray, starts: IntArray) -> FloatArray:
-    """Sum over pairs of instances of one class of gain x gain' x number of common competitors.
+    """Sum of gain x gain' x number of common competitors over pairs of instances of one class.
 
-    The instances of a class follow each other, from each of `starts` to the next.
+    The instances of a class are consecutive, from one element of `starts` to the next.
     """
     parts = ranges(starts.size - 1, _GROUPS)
     sums = np.zeros((len(parts), gain.shape[1], gain.shape[1]))

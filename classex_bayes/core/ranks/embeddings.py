@@ -1,6 +1,6 @@
-"""Scores computed from embeddings, a tile at a time: the score matrix is never formed.
+"""Scores computed from embeddings, one tile at a time, without the whole score matrix.
 
-Tiles are products in single precision; the bound on their rounding tells which pairs need the
+Tiles are products in single precision. Pairs within their rounding bound are compared by the
 reference formula, a sum over coordinates in fixed order in double precision.
 """
 
@@ -26,15 +26,16 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 EmbeddingMetric = Literal["sqeuclidean", "cosine", "dot"]
-# Scores of a probe that equals its template; the dot product has no largest value.
+# Score of a probe that equals its template. The dot product has no largest value.
 PERFECT: dict[EmbeddingMetric, float] = {"sqeuclidean": 0.0, "cosine": 1.0}
 Reduce = Literal["max", "mean"]
-# Squares of smaller numbers would leave the range of double precision.
+# Squares of smaller numbers underflow in double precision.
 SMALLEST_COORDINATE = 1e-152
 _PAIRS_AT_ONCE = 200_000
-# Rows and columns of a part of the work: enough rows to pay for the factor of a gallery tile.
+# Rows and columns of a part of the work. The cost of the factor of a gallery tile is shared by the
+# rows.
 _PART = (4096, 1024)
-# Probes whose copies in double precision stay in the cache.
+# Copies of so many probes in double precision stay in the cache.
 _PROBES_AT_ONCE = 256
 # A tile of products stays in the cache of one core: 1 MB.
 _TILE_COLUMNS = 512
@@ -42,19 +43,20 @@ _TILE_ELEMENTS = 2**18
 
 
 def too_small(what: str, size: float) -> DataError:
-    """Error where squares leave the range of double precision."""
+    """Error if squares underflow in double precision."""
     return DataError(
-        f"{what} is {size:g}, whose square is lost in double precision; expected at least "
-        f"{SMALLEST_COORDINATE:g}: multiply probes and gallery by one number"
+        f"{what} is {size:g}, whose square underflows in double precision; expected at least "
+        f"{SMALLEST_COORDINATE:g}; multiply probes and gallery by the same factor"
     )
 
 
 class EmbeddingScores:
     """Scores computed from embeddings of test instances (n, d) and of class templates.
 
-    `template_class` (n_templates,) is the class of each row of `gallery` (n_templates, d); every
-    class has one. The score of a template is minus the squared Euclidean distance, the cosine or
-    the dot product; that of a class is the largest or the mean of its templates.
+    `template_class` (n_templates,) is the class of each row of `gallery` (n_templates, d). Every
+    class has at least one template. The score of a template is minus the squared Euclidean
+    distance, the cosine or the dot product. The score of a class is the maximum or the mean over
+    its templates.
     """
 
     def __init__(
@@ -72,19 +74,19 @@ class EmbeddingScores:
         self._starts = np.concatenate([[0], np.cumsum(self._counts)])
         self.several = self._counts.size < template_class.size
         self.centre, self.scale = self._centre_and_scale()
-        # Worst case of rounding both factors and summing d + 1 products in single precision.
+        # Worst-case error of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (gallery.shape[1] + 8) * 2.0**-24
         if is_on_device(gallery):
-            # There the right factor with its square norms is of single precision, too.
+            # On a device the right factor and its squared norms are in single precision, too.
             self._rounding = 2.05 * (gallery.shape[1] + 16) * 2.0**-24
             self._rounding += 3 * array_backends.matmul_roundoff(gallery)
             if not array_backends.SMALLEST_SCALE <= self.scale <= array_backends.LARGEST_SCALE:
                 self._rounding = np.inf
 
     def _centre_and_scale(self) -> tuple[FloatArray, float]:
-        """Point that the distances are computed about, and the largest norm of a template.
+        """Origin of the coordinates, and the largest norm of a template relative to it.
 
-        The centre of the gallery keeps the rounding band of the squared distance narrow.
+        For squared distances the origin is the mean template, which keeps the rounding band narrow.
         """
         centre = np.zeros(self.gallery.shape[1])
         if self.metric == "sqeuclidean":
@@ -92,7 +94,7 @@ class EmbeddingScores:
                 centre += to_host(self.gallery[part, :]).sum(axis=0, dtype=float)
             centre /= self.gallery.shape[0]
             if is_on_device(self.gallery):
-                # Rounded, so that it is the same wherever it is subtracted.
+                # Rounded, so that the device and the host subtract the same values.
                 centre = centre.astype(array_backends.device_dtype(self.gallery)).astype(float)
         largest = size = 0.0
         for part in row_slices(self.gallery):
@@ -123,13 +125,13 @@ class EmbeddingScores:
         return EmbeddingBlock(self, rows, y)
 
     def templates_of(self, columns: slice) -> IntArray:
-        """Templates of some classes, in order of class."""
+        """Templates of a range of classes, in order of class."""
         return self._templates[self._starts[columns.start] : self._starts[columns.stop]]
 
     def gallery_factor(self, columns: slice) -> FloatArray:
-        """Right factor of the products, (d or d + 1, templates of the classes in order).
+        """Right factor of the products: (d or d + 1, templates of the classes in order).
 
-        For the squared distance 2 p.g - |g|^2, the row constant |p|^2 dropped.
+        For the squared distance the products are 2 p.g - |g|^2, without the row constant |p|^2.
         """
         templates = read_rows(self.gallery, self.templates_of(columns)) - self.centre
         if self.metric == "cosine":
@@ -143,18 +145,18 @@ class EmbeddingScores:
     def probe_factor(
         self, probes: FloatArray, rows: IntArray, factor: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Write the left factor of the products; return offset, unit and band of each row.
+        """Write the left factor of the products to `factor`; return offset, unit and band of rows.
 
-        The products of a row are offset + unit x reference score, to within the band.
+        The products of a row equal offset + unit x reference score, up to an error within the band.
         """
         centred, dim = probes[rows] - self.centre, probes.shape[1]
         norm = np.sqrt(_squares(centred))
-        tiny = (factor.shape[1] + 8) * 2.0**-124  # where products leave the normal range
+        tiny = (factor.shape[1] + 8) * 2.0**-124  # error of products below the normal range
         zeros, ones = np.zeros(rows.size), np.ones(rows.size)
         if self.metric == "cosine":
             factor[:] = centred / norm[:, None]
             return zeros, ones, self._rounding * ones + tiny
-        # One scale a row keeps far probes inside the range of single precision.
+        # A scale for each row keeps far probes inside the range of single precision.
         norm /= self.scale
         size = np.maximum(norm, 1.0)
         unit = 1 / (self.scale * size)
@@ -163,13 +165,13 @@ class EmbeddingScores:
             return zeros, unit / self.scale, self._rounding * norm / size + tiny
         np.multiply(centred, 2 * unit[:, None], out=factor[:, :dim], casting="same_kind")
         factor[:, dim] = 1 / size
-        # The second term is the rounding of the double-precision formula, seen from far probes.
+        # The second term bounds the rounding error of the reference formula for far probes.
         reference = 2 * (dim + 3) * 2.0**-53 * (norm + 1) * ((norm + 1) / size)
         band = self._rounding * (2 * norm + 1) / size + 2 * reference + tiny
         return norm * (norm / size), unit / self.scale, band
 
     def reduced(self, by_template: FloatArray, columns: slice) -> FloatArray:
-        """Scores of classes from scores of their templates, these in order of class."""
+        """Scores of classes from scores of their templates, which are in order of class."""
         if not self.several:
             return by_template
         starts = self._starts[columns] - self._starts[columns.start]
@@ -240,7 +242,7 @@ class EmbeddingScores:
         )
 
     def tiles_of(self, columns: slice) -> list[slice]:
-        """Cut classes into tiles of whole words of classes with not too many templates."""
+        """Cut classes into tiles: multiples of 64 classes, with up to 512 templates if possible."""
         result, start = [], columns.start
         while start < columns.stop:
             end = np.searchsorted(self._starts, self._starts[start] + _TILE_COLUMNS, side="right")
@@ -256,7 +258,7 @@ def _squares(vectors: FloatArray) -> FloatArray:
 
 
 class EmbeddingBlock:
-    """Some probes, with the band of products around the reference score of their true class."""
+    """Some probes, each with the band of products around the score of its true class."""
 
     def __init__(self, source: EmbeddingScores, rows: IntArray, y: IntArray) -> None:
         self._source, self._y = source, y
@@ -275,7 +277,7 @@ class EmbeddingBlock:
     def _prepare(self, at: slice) -> None:
         """Set the left factor of the products and the band of some probes."""
         rows, factor = self._rows[at], self._factor[at]
-        # Where numbers leave the range, a limit is NaN, which leaves all to the reference formula.
+        # If numbers leave the range, a limit is NaN. Then the reference formula decides all pairs.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             offset, unit, band = self._source.probe_factor(self._probes, rows, factor)
             true = self._source.reference_scores(self._probes, rows, self._y[at])

@@ -13,33 +13,33 @@ from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak, Ties
 from classex_bayes.typing import BoolArray, IntArray, NumberArray
 
-# Pairs of a block: where they are unpacked (about 16 MB in single precision), and packed (32 MB).
+# Pairs of a block that is unpacked (about 16 MB in single precision) or packed (32 MB).
 _BLOCK_ELEMENTS = 4_000_000
 _PACKED_ELEMENTS = 2**28
 _MOST_ROWS = 2**15
-# Words of close pairs that are decided at a time.
+# Close pairs are decided in batches of so many words.
 _WORDS_AT_ONCE = 2**13
 
 
 class LossCounts(NamedTuple):
-    """Number of competitors that beat each instance, and the range that its ties leave open.
+    """Number of competitors that beat each instance, and its range over all orders of ties.
 
-    All are additive over ranges of classes.
+    All counts are additive over ranges of classes.
     """
 
-    losses: IntArray  # (n,): ties decided
+    losses: IntArray  # (n,): ties broken by the rule
     lowest: IntArray  # (n,): every tie won by the true class
-    highest: IntArray  # (n,): every tie lost
-    two_values: IntArray  # (n,): 1 if the scores have just two values, as of a decision, or 0
+    highest: IntArray  # (n,): every tie lost by it
+    two_values: IntArray  # (n,): 1 if the scores have exactly two values, like 0/1 decisions, or 0
 
     @classmethod
     def zeros(cls, n: int) -> Self:
-        """Counts of instances that have met no competitor yet."""
+        """Counts of instances before any comparison."""
         return cls(*np.zeros((len(cls._fields), n), dtype=np.int64))
 
     @property
     def tied(self) -> int:
-        """Number of pairs whose order a tie rule decided."""
+        """Number of tied pairs."""
         return int((self.highest - self.lowest).sum())
 
     @classmethod
@@ -50,22 +50,22 @@ class LossCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class LossBlock:
-    """Which competitors beat the true class, for some test instances."""
+    """Competitors that beat the true class, for a block of test instances."""
 
     rows: IntArray  # (n_rows,): the instances
-    # (n_rows, n_words): bit b of word w is set if class 64 w + b beat the instance; the next
-    # block overwrites it
+    # (n_rows, n_words): bit b of word w is set if class 64 w + b beat the instance. The next block
+    # overwrites this array.
     defeats: NumberArray
     counts: LossCounts  # (n_rows,): numbers of competitors that beat the instances
     n_classes: int
 
     @property
     def losses(self) -> IntArray:
-        """Number of competitors that beat each instance, ties decided."""
+        """Number of competitors that beat each instance, with ties broken."""
         return self.counts.losses
 
     def beaten_by(self, places: IntArray) -> BoolArray:
-        """Whether each class beat the instances at some places of the block: (n_places, k1)."""
+        """Indicator (n_places, k1) of the classes that beat the instances at `places`."""
         return unpack(self.defeats[places], self.n_classes)
 
 
@@ -76,11 +76,12 @@ def loss_blocks(
     ties: Ties,
     seed: int,
 ) -> Iterator[LossBlock]:
-    """Walk through groups of instances (see `row_groups`) and find the competitors that beat each.
+    """Yield, for each group of instances (see `row_groups`), the competitors that beat them.
 
-    A competitor whose score equals the true class's beats it according to one infinitesimal noise
-    per (seed, instance, class), always, or never: `ties` is "random", "pessimistic" or "optimistic"
-    (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Definition 2).
+    If a competitor's score equals that of the true class, `ties` decides. With "random" the order
+    follows an infinitesimal noise per (seed, instance, class). With "pessimistic" the competitor
+    always wins, with "optimistic" it never does (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
+    Definition 2).
     """
     n_classes = source.shape[1]
     memory = np.empty((0, word_count(n_classes)), dtype=np.uint64)
@@ -96,10 +97,10 @@ def loss_blocks(
 def compare_block(
     block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
 ) -> LossCounts:
-    """Compare a block of instances with all classes; return their losses (n,).
+    """Compare a block of n instances with all classes and return their loss counts.
 
-    `y` (n,) are the columns of the true classes. `defeats` (n, n_words) is set to the packed bits
-    of the competitors that beat each instance.
+    `y` (n,) are the columns of the true classes. The packed bits of the competitors that beat each
+    instance are written to `defeats` (n, n_words).
     """
     totals, adding = LossCounts.zeros(y.size), Lock()
 
@@ -123,9 +124,9 @@ def compare_block(
 def _decide_close_pairs(
     block: ScoreBlock, pairs: ComparedPairs, y: IntArray, tie_break: TieBreak
 ) -> tuple[IntArray, IntArray]:
-    """Add the close pairs that the reference formula puts above.
+    """Set the bits of close pairs in which the reference formula puts the competitor above.
 
-    Returns the number of ties (n,) of each instance that the rule decided for and against it.
+    Returns the numbers of ties (n,) that each instance won and lost by the tie rule.
     """
     won, lost = np.zeros((2, pairs.rows.stop - pairs.rows.start), dtype=np.int64)
     open_words = np.flatnonzero(pairs.close)
@@ -151,10 +152,10 @@ def _decide_close_pairs(
 def row_groups(
     y: IntArray, n_classes: int, packed: bool = False, in_order: bool = False
 ) -> Iterator[IntArray]:
-    """Group the instances into blocks of whole classes, in order of class.
+    """Group the instances into blocks of complete classes, in order of class.
 
-    Blocks are larger if their defeats stay `packed`. If the instances should come `in_order` and
-    are not sorted by class, blocks follow that order and may split classes.
+    Blocks are larger if their defeats stay `packed`. If instances must come `in_order` and are not
+    sorted by class, blocks follow the order of the instances and may split classes.
     """
     if in_order and np.any(np.diff(y) < 0):
         rows = np.arange(y.size)
@@ -167,9 +168,9 @@ def row_groups(
 
 
 def ranges_to(ends: IntArray, step: int) -> Iterator[slice]:
-    """Consecutive slices that stop at some of the increasing `ends`, the first of which is 0.
+    """Consecutive slices that stop at some of `ends`, which increase from 0.
 
-    Each has at most `step` elements, or reaches to the next end if that is farther away.
+    A slice has at most `step` elements, or more if the next end is farther away.
     """
     start = 0
     while start < ends[-1]:
@@ -180,7 +181,7 @@ def ranges_to(ends: IntArray, step: int) -> Iterator[slice]:
 
 
 def block_height(n_classes: int, packed: bool) -> int:
-    """Number of instances of a block."""
+    """Largest number of instances of a block."""
     return min(max(1, (_PACKED_ELEMENTS if packed else _BLOCK_ELEMENTS) // n_classes), _MOST_ROWS)
 
 

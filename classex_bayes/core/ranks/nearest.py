@@ -10,7 +10,8 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.typing import FloatArray, IntArray
 
-# Both halves of the classes hold the few nearest that a tail is fitted to, but for one row in 10^4.
+# With this length, each random half of the classes has the few nearest classes that a tail is
+# fitted to, except for one row in 10^4.
 LENGTH = 32
 _BLOCK_PAIRS = 2**22
 
@@ -22,11 +23,11 @@ class NearestClasses:
     Attributes
     ----------
     classes : int array of shape (n, M)
-        Positions of the classes; -1 behind the end of a list that is shorter than the others.
+        Positions of the classes. Shorter lists are padded with -1.
     scores : array of shape (n, M)
-        Their scores, larger is better; -inf for a class that is ruled out, and behind the end.
+        Their scores, larger is better. It is -inf for classes that are ruled out and for padding.
     true : array of shape (n,)
-        Score of the true class; -inf if all that is known is that it is below the list.
+        Score of the true class; -inf if it is only known to be below the list.
     perfect : float or None
         Score of an instance that equals its template: 0 for distances, 1 for the cosine. None if
         the scores have no such origin.
@@ -42,10 +43,10 @@ class NearestClasses:
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> "NearestClasses":
-        """Read the scores once, in blocks, and keep `length` numbers of each instance.
+        """Lists of up to `length` classes, from one pass over the scores in blocks.
 
-        `y` (n,) are the true classes. There are fewer numbers if there are fewer wrong classes.
-        Of equal scores in a list, those of the first columns come first.
+        `y` (n,) are the true classes. Lists are shorter if there are fewer wrong classes. Classes
+        with equal scores are in order of column.
         """
         if isinstance(source, ListSource):
             return source.nearest(y, length)
@@ -53,9 +54,9 @@ class NearestClasses:
 
     @classmethod
     def in_range(cls, source: ScoreSource, y: IntArray, size: int, first: int = 0) -> Self:
-        """Lists among the columns of a source, which are the classes from `first` on.
+        """Lists over the columns of a source, which are the classes from `first` on.
 
-        A column that is the true class is NaN in the list, behind all others.
+        The true class, if it is among them, comes last in its list and has the score NaN.
         """
         n, width = source.shape
         size = min(size, width)
@@ -68,7 +69,7 @@ class NearestClasses:
             inside = np.flatnonzero((y[rows] >= first) & (y[rows] < first + width))
             places = inside, y[rows[inside]] - first
             true[rows[inside]] = values[places]
-            # NaN comes last, also behind classes that are ruled out by a score of -inf.
+            # NaN is sorted last, after classes that are ruled out by a score of -inf.
             values[places] = np.nan
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
             order = np.sort(order, axis=1)
@@ -87,7 +88,7 @@ class NearestClasses:
 
     @classmethod
     def merged(cls, parts: "Sequence[NearestClasses]", size: int) -> Self:
-        """The best of the lists of the same instances among several ranges of classes."""
+        """Lists of the `size` best classes, from lists for several ranges of classes."""
         scores = np.concatenate([part.scores for part in parts], axis=1)
         classes = np.concatenate([part.classes for part in parts], axis=1)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :size]
@@ -101,7 +102,7 @@ class NearestClasses:
 
     @classmethod
     def joined(cls, parts: "Iterable[NearestClasses]") -> Self:
-        """Lists of all parts, one part after the other, as long as the shortest."""
+        """Lists of all parts, one part after the other, cut to the shortest length."""
         lists = list(parts)
         size = min(part.classes.shape[1] for part in lists)
         origins = {part.perfect for part in lists}
@@ -116,7 +117,7 @@ class NearestClasses:
 
 @runtime_checkable
 class ListSource(Protocol):
-    """A source that makes the lists in another way than by its scores row by row."""
+    """A source with its own method to compute the lists."""
 
     def nearest(self, y: IntArray, length: int) -> NearestClasses:
-        """Lists of the nearest wrong classes, as `NearestClasses.of`."""
+        """Lists of the nearest wrong classes, like `NearestClasses.of`."""

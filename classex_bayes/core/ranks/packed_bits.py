@@ -1,4 +1,4 @@
-"""Booleans of pairs (instance, class), 64 classes to a word: bit b of word w is class 64 w + b."""
+"""Booleans of pairs (instance, class) as packed bits: bit b of word w is class 64 w + b."""
 
 import numpy as np
 
@@ -19,12 +19,12 @@ def unpack(words: NumberArray, n_columns: int) -> BoolArray:
 
 
 def count_bits(words: NumberArray) -> IntArray:
-    """Number of bits set in each row of packed bits (n, n_words): shape (n,)."""
+    """Number (n,) of bits set in each row of packed bits (n, n_words)."""
     return np.bitwise_count(words).sum(axis=1, dtype=np.int64)
 
 
 def clear_bits(words: NumberArray, columns: IntArray) -> None:
-    """Clear the bit of one column in each row, if the words hold that column."""
+    """Clear the bit of one column in each row, unless the column lies outside the words."""
     rows = np.flatnonzero((columns >= 0) & (columns < WORD * words.shape[1]))
     word, bit = np.divmod(columns[rows], WORD)
     words[rows, word] &= ~(np.uint64(1) << bit.astype(np.uint64))

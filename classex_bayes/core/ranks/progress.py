@@ -1,7 +1,6 @@
-"""Progress of a pass over the scores: a callback that is set for a block of code.
+"""Progress of a pass over the scores, reported to a callback that is set for a block of code.
 
-The bars that show it are drawn elsewhere (`cli`); loops over estimators and simulations have
-`evaluate.progress_bar`.
+`cli` draws the progress bars. Loops over estimators and simulations use `evaluate.progress_bar`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +13,9 @@ _CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("progress_callback",
 
 @contextmanager
 def progress_callback(callback: ProgressCallback) -> Iterator[None]:
-    """Call ``callback(done, total)`` after every block of each pass over scores inside the block.
+    """Call ``callback(done, total)`` after every block of each pass inside the ``with`` statement.
 
-    The numbers count test instances; several passes follow each other.
+    `done` and `total` are numbers of test instances. Each pass starts again at 0.
     """
     token = _CALLBACK.set(callback)
     try:

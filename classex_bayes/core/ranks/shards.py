@@ -1,4 +1,4 @@
-"""Scores of shards of one test, instances scored apart on the same classes, as one source."""
+"""Shards of one test (sets of instances scored separately on the same classes) as one source."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
 class ConcatenatedScores:
-    """Sources scored on the same classes, one below the other, each with the seed of its ties."""
+    """Concatenated instances of several sources on the same classes, each with its tie seed."""
 
     def __init__(self, sources: Sequence[ScoreSource], seeds: Sequence[int]) -> None:
         leaves: list[tuple[ScoreSource, int]] = []
@@ -31,22 +31,22 @@ class ConcatenatedScores:
 
     @property
     def in_order(self) -> bool:
-        """Whether instances should be asked for in ascending order."""
+        """Whether instances should be requested in ascending order."""
         return any(source.in_order for source in self.sources)
 
     @property
     def perfect(self) -> float | None:
-        """Score of an instance that equals its template, if it is the same in all shards."""
+        """Score of an instance that equals its template; None if it differs between shards."""
         origins = {source.perfect for source in self.sources}
         return origins.pop() if len(origins) == 1 else None
 
     def shards(self) -> Iterator[tuple[ScoreSource, int, slice]]:
-        """Source and seed of each shard, and the rows that are its instances."""
+        """Source, seed and rows of each shard."""
         for number, (source, seed) in enumerate(zip(self.sources, self.seeds, strict=True)):
             yield source, seed, slice(self._starts[number], self._starts[number + 1])
 
     def parts(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Sources that hold some of `rows`: their number, the places in `rows`, rows of theirs."""
+        """Number of each shard with some of `rows`, their places in `rows`, and in the shard."""
         holder = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(holder):
             places = np.flatnonzero(holder == number)
@@ -69,7 +69,7 @@ class ConcatenatedScores:
         return NearestClasses.joined(parts)
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ConcatenatedScores":
-        """Return the source of the instances `rows`, in ascending order, on the given classes."""
+        """Return the source of the instances `rows` (ascending) scored on the classes `columns`."""
         kept = list(self.parts(rows))
         return ConcatenatedScores(
             [self.sources[number].subset(shard_rows, columns) for number, _, shard_rows in kept],
@@ -78,7 +78,7 @@ class ConcatenatedScores:
 
 
 class ConcatenatedBlock:
-    """Some instances of several shards, compared run by run of one shard's instances."""
+    """Some instances of several shards, compared in runs of instances of one shard."""
 
     def __init__(self, source: ConcatenatedScores, rows: IntArray, y: IntArray) -> None:
         self._starts: list[int] = []
@@ -102,6 +102,6 @@ class ConcatenatedBlock:
         return pairs._replace(rows=slice(start + pairs.rows.start, start + pairs.rows.stop))
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (place in the block, class), all of one run."""
+        """Reference scores of pairs (place in the block, class); all places are in one run."""
         number = int(np.searchsorted(self._starts, places[0], side="right")) - 1
         return self._blocks[number].reference_scores(places - self._starts[number], columns)

@@ -1,8 +1,8 @@
-"""Sources of scores: the protocol that all follow, and the source that is a matrix.
+"""Sources of scores: their protocol, and the source for a score matrix.
 
-A source compares test instances with all classes part by part. A competitor whose score lies
-above a band around the true class's is certainly better, one below is certainly worse; the
-reference formula in double precision decides between the few within the band.
+A source compares test instances with all classes, part by part. There is a band around the score of
+the true class. Competitors with scores above the band are certainly better, those below it
+certainly worse. The reference formula in double precision compares the few within the band.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-# Scores of a part: enough for a call to pass unnoticed; if all tie, a part takes some 100 MB.
+# Scores of a part: enough to make the cost of a call negligible. If all tie, a part needs about
+# 100 MB.
 _PART_ELEMENTS = 2**22
 
 
@@ -38,7 +39,7 @@ class ComparedPairs(NamedTuple):
     first_word: int  # word of the first class among all words
     above: NumberArray  # (n, n_words): certainly above the true class
     close: NumberArray  # (n, n_words): neither certainly above nor certainly below
-    two_values: NumberArray | int = 0  # (n,): whether a row of scores has just two values
+    two_values: NumberArray | int = 0  # (n,): 1 if a row of scores has exactly two values
 
 
 class ScoreBlock(Protocol):
@@ -46,17 +47,17 @@ class ScoreBlock(Protocol):
 
     @property
     def parts(self) -> Sequence[Any]:
-        """Pieces of work that may be done in any order and at the same time."""
+        """Parts of the work. They may be done in any order and in parallel."""
 
     def compare(self, part: Any) -> ComparedPairs:
-        """Do one of the `parts`; the true class may be among the close ones."""
+        """Do one of the `parts`. The true class may be among the close classes."""
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Reference scores of pairs (place in the block, class), up to a constant of the place."""
 
 
 class ScoreSource(Protocol):
-    """Scores as the losses, their covariance and KDE need them."""
+    """The interface to scores that losses, their covariance and KDE use."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -64,7 +65,7 @@ class ScoreSource(Protocol):
 
     @property
     def in_order(self) -> bool:
-        """Whether instances should be asked for in ascending order, as from a disk."""
+        """Whether instances should be requested in ascending order, for example from a disk."""
 
     @property
     def perfect(self) -> float | None:
@@ -95,7 +96,8 @@ def split_scores(scores: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArra
 class ScoreMatrix:
     """Scores given as a matrix (n, k1), in memory or read on demand; distances are negated.
 
-    `row_numbers` (n,) are what errors call the rows, where they are part of a larger matrix.
+    `row_numbers` (n,) are the numbers of the rows in error messages, if they are part of a larger
+    matrix.
     """
 
     matrix: Any
@@ -122,7 +124,7 @@ class ScoreMatrix:
         return MatrixBlock(self, rows, y)
 
     def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
-        """Return a matrix, which of its rows are wanted, and the sign that orients them."""
+        """Return a matrix, the wanted rows in it, and the sign for which larger is better."""
         sign = 1 if self.higher_is_better else -1
         if numpy_dtype(self.matrix).kind == "f":
             return *compilable(self.matrix, rows), sign
@@ -150,8 +152,8 @@ class ScoreMatrix:
         all_rows = " and in all rows" if len(values) > 1 and bad[:, column].all() else ""
         return DataError(
             f"scores: found {score} at row {numbers[part][row]}, column {column}{all_rows}; "
-            f"expected numbers ({-best} alone is allowed, for a class ruled out)"
-            + ("; leave the column out if it is no class" if all_rows else "")
+            f"expected numbers, or {-best} for a class that is ruled out"
+            + ("; leave the column out if it is not a class" if all_rows else "")
         )
 
     def scores(self, rows: IntArray) -> FloatArray:
@@ -190,7 +192,7 @@ class MatrixBlock:
         return ComparedPairs(part, 0, above, close, tiles.two_values(matrix, rows))
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Zeros, since scores that are close are equal; from a device the scores themselves."""
+        """Zeros, because close scores are equal. For a matrix on a device, the scores."""
         if not is_on_device(self._source.matrix):
             return np.zeros(places.size)
         distinct, place = np.unique(places, return_inverse=True)

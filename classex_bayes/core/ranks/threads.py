@@ -1,4 +1,4 @@
-"""Threads that share the parts of a block of work, each with matrix products of its own."""
+"""Threads that share the parts of a block of work. Each computes its matrix products alone."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
-# Limits of the linear algebra library hold for the whole process: one block of work at a time.
+# Limits of the linear algebra library apply to the whole process, so blocks of work take turns.
 _LIMITED = Lock()
 
 
@@ -19,12 +19,12 @@ def _controller() -> ThreadpoolController:
 
 @cache
 def _threads(number: int) -> ThreadPoolExecutor:
-    """Threads that stay: starting them costs as much as a small pass."""
+    """Pool of threads. It is kept, because starting threads costs as much as a small pass."""
     return ThreadPoolExecutor(number, thread_name_prefix="classex_bayes")
 
 
 def _reset_after_fork() -> None:
-    """A forked process has none of the threads, and nobody who would release the lock."""
+    """Renew the pool and the lock, because a forked process lacks the threads that use them."""
     global _LIMITED
     _threads.cache_clear()
     _LIMITED = Lock()
@@ -35,16 +35,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def available_threads() -> int:
-    """Number of threads that matrix products may use now, which is the number of ours."""
+    """Number of threads that matrix products may use now. This module starts as many."""
     return max((library["num_threads"] for library in _controller().info()), default=1)
 
 
 def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> None:
     """Call a function on every part, in threads if there are several parts.
 
-    Parts that run side by side split better than matrix products do: each thread keeps its tile in
-    its own cache. The function releases the interpreter lock for most of its time, and results must
-    not depend on the order of the parts.
+    Parallel parts are faster than parallel matrix products, because each thread keeps its tile in
+    its own cache. The function should release the interpreter lock for most of its time. Results
+    must not depend on the order of the parts.
     """
     n_threads = min(len(parts), available_threads())
     if n_threads < 2:

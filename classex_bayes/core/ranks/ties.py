@@ -1,4 +1,4 @@
-"""Order of equal scores: by one infinitesimal noise per (seed, instance, class), or fixed."""
+"""Order of equal scores: fixed, or by an infinitesimal noise per (seed, instance, class)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,26 +8,26 @@ import numpy as np
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Ties = Literal["random", "pessimistic", "optimistic"]
-# What users may say: "unknown" leaves the order open, "auto" does so for decisions.
+# Values that users may pass. "unknown" leaves the order open; "auto" does so for 0/1 decisions.
 TieHandling = Literal["auto", "random", "pessimistic", "optimistic", "unknown"]
 
 
 @dataclass(frozen=True)
 class TieBreak:
-    """Rule for competitors whose score equals the true class's, in a block of n instances.
+    """Rule for competitors with the same score as the true class, in a block of n instances.
 
-    Such a competitor wins according to the noise, always or never: `ties` is "random",
-    "pessimistic" or "optimistic".
+    With `ties` "random" the noise decides. With "pessimistic" the competitor always wins, with
+    "optimistic" it never does.
     """
 
     ties: Ties
     seed: int  # of the noise
     instance: IntArray  # (n,): number of each instance in the whole test
-    y: IntArray  # (n,): true class of each
-    first_class: int = 0  # that the first column of the block stands for
+    y: IntArray  # (n,): true class of each instance
+    first_class: int = 0  # class of the first column of the block
 
     def competitor_wins(self, places: IntArray, columns: IntArray) -> BoolArray:
-        """Whether the competitors in `columns` come before the true classes at `places`."""
+        """Whether the competitors in `columns` rank above the true classes at `places`."""
         if self.ties != "random":
             return np.full(places.size, self.ties == "pessimistic")
         instance = self.instance[places]
@@ -36,9 +36,9 @@ class TieBreak:
 
 
 def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:
-    """Uniform noise that depends on nothing but (seed, instance, class): splitmix64 of the three.
+    """Uniform noise, computed by splitmix64 from (seed, instance, class) alone.
 
-    A counter-based noise gives the same order of tied classes in any block layout.
+    So the order of tied classes does not depend on the layout of blocks.
     """
     state = np.full(instance.size, np.uint64(seed))
     for part in (instance, column):

@@ -1,6 +1,6 @@
 """Compiled loops over tiles of scores, over packed bits and over pairs of embeddings.
 
-All release the interpreter lock and are kept on disk once compiled.
+They release the interpreter lock and are cached on disk once compiled.
 """
 
 import numpy as np
@@ -24,11 +24,11 @@ def compare(
     above: NumberArray,
     close: NumberArray,
 ) -> bool:
-    """Set the packed bits of scores above a band (low, high) and within it; whether all are valid.
+    """Set the packed bits of scores above a band (low, high) and within it.
 
-    `rows` (n,) of `scores` (n_rows, n_columns), times `sign`, are compared; a limit of NaN puts
-    every score within the band. Scores larger than `largest`, and NaN, are invalid. The bits (n,
-    n_words) are written from `first_word` on.
+    Compares `rows` (n,) of `scores` (n_rows, n_columns) multiplied by `sign`. If a limit is NaN,
+    every score is within the band. The bits (n, n_words) are written from `first_word` on. Returns
+    whether all scores are valid: NaN and scores larger than `largest` are invalid.
     """
     n_columns = scores.shape[1]
     n_invalid = 0
@@ -36,7 +36,7 @@ def compare(
         row = scores[rows[i]]
         low_i, high_i = low[i], high[i]
         for w in range((n_columns + WORD - 1) // WORD):
-            # A slice, whose loop compilers turn into vector instructions.
+            # Compilers vectorise the loop over a slice.
             part = row[WORD * w : min(WORD * w + WORD, n_columns)]
             over, not_below = np.uint64(0), np.uint64(0)
             for b in range(part.size):
@@ -51,7 +51,7 @@ def compare(
 
 @_loop
 def two_values(scores: NumberArray, rows: IntArray) -> NumberArray:
-    """Whether each of `rows` of `scores` has two different values, no more, no less: (n,)."""
+    """Indicator (n,) of the `rows` of `scores` that have exactly two different values."""
     result = np.empty(rows.size, dtype=np.int64)
     for i in range(rows.size):
         row = scores[rows[i]]
@@ -70,7 +70,7 @@ def two_values(scores: NumberArray, rows: IntArray) -> NumberArray:
 @_loop
 def _count_bits(word: np.uint64) -> int:
     count = 0
-    while word:  # compilers know this loop and make one instruction of it
+    while word:  # compilers replace this loop by one instruction
         word &= word - np.uint64(1)
         count += 1
     return count
@@ -87,8 +87,8 @@ def add_gains(
 ) -> None:
     """Add the gains of the rows to every column whose bit is set, for words first..last - 1.
 
-    `bits` is (n, n_words), `flip` (n,) with words of ones for rows whose bits are to be turned
-    around, `gain` (n, m), `total` (n_columns, m).
+    `bits` is (n, n_words), `gain` (n, m) and `total` (n_columns, m). `flip` (n,) has all bits set
+    for rows whose bits are inverted, and is 0 for the others.
     """
     n_columns, m = total.shape
     of_word = np.zeros((WORD, m))
@@ -110,9 +110,10 @@ def add_gains(
 def add_common(
     bits: NumberArray, gain: FloatArray, starts: IntArray, first: int, last: int, total: FloatArray
 ) -> None:
-    """Add sums over pairs of rows of a group of gain x gain' x number of bits set in both.
+    """Add gain x gain' x number of bits set in both rows, summed over pairs of rows of a group.
 
-    Groups first..last - 1 hold the rows starts[group]..starts[group + 1] - 1; `total` is (m, m).
+    Group g has the rows starts[g]..starts[g + 1] - 1. Groups first..last - 1 are added to `total`
+    (m, m).
     """
     m = gain.shape[1]
     for group in range(first, last):
@@ -132,9 +133,9 @@ def add_common(
 def pair_products(
     left: NumberArray, i: IntArray, right: NumberArray, j: IntArray, distance: bool
 ) -> FloatArray:
-    """Sums over coordinates, in order, of left[i] right[j], or of -(left[i] - right[j])^2.
+    """The reference formula: sums over coordinates of left[i] right[j] or -(left[i] - right[j])^2.
 
-    In double precision without contraction: the reference formula.
+    Coordinates are summed in order, in double precision, without contraction.
     """
     result = np.empty(i.size)
     for n in range(i.size):
