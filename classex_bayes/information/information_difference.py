@@ -143,7 +143,7 @@ def information_difference(
         a.information.copy(data=a.information.values - b.information.values),
         standard_error,
         "nats",
-        f"first ({a.source}) less second ({b.source})",
+        f"first ({a.source}) minus second ({b.source})",
         a.interval_type,
         max(a.smallest_k, b.smallest_k),
         min(a.largest_k, b.largest_k),

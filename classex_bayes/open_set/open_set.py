@@ -594,7 +594,7 @@ class OpenSetExtrapolator(FittedModel):
         if chosen.min() < tails.tightest:
             notes.append(
                 f"no {kind} reaches some of these thresholds (the best one is "
-                f"{self._score(tails.tightest):.6g}): rates of wrong scores there depend on the "
-                f"tail {self._fitted_parameters['tail']!r} and not on data"
+                f"{self._score(tails.tightest):.6g}), so the share of wrong scores there is "
+                f"extrapolated (tail={self._fitted_parameters['tail']!r})"
             )
         return (*notes, *far_beyond(int(counts.max()), self._n_classes))

@@ -165,7 +165,7 @@ def test_a_pareto_tail_is_one_of_log_distances(world):
     rates = fitted.predict(10_000, threshold=threshold)
     lower, upper = rates.interval("fpir", 0.95, "eti").values[0]
     assert lower <= 0.1 <= upper
-    assert any("depend on the tail 'pareto'" in note for note in rates.notes)
+    assert any("extrapolated (tail='pareto')" in note for note in rates.notes)
 
 
 def test_exponents_that_differ_between_probes_keep_some_from_false_positives():
