@@ -1,1 +1,1 @@
-"""Benchmarks: ratios taken in one run on one machine, each with the figure it should reach."""
+"""Benchmarks: ratios and times from one run on one machine, each with its target."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from classex_bayes.benchmarks import (  # noqa: F401, since importing enters their benchmarks
+from classex_bayes.benchmarks import (  # noqa: F401, since importing registers their benchmarks
     fitting,
     other_packages,
     ranking,
@@ -54,14 +54,14 @@ def main(
     unknown = set(only or ()) - set(BENCHMARKS)
     if unknown:
         raise typer.BadParameter(
-            f"found {', '.join(sorted(unknown))}; there are: {list(BENCHMARKS)}"
+            f"found {', '.join(sorted(unknown))}, expected names among {', '.join(BENCHMARKS)}"
         )
     for file in filter(None, (json, markdown)):
         if not file.parent.is_dir():
             raise typer.BadParameter(f"there is no folder {file.parent}")
     names = only or list(BENCHMARKS)
     with catch_warnings():
-        simplefilter("ignore", ConvergenceWarning)  # few draws are timed and none is used
+        simplefilter("ignore", ConvergenceWarning)  # draws are timed and not used
         run = _run(names, Setup(small, pydataless, r_library))
     _print(f"{_COMMAND} on {run.where}", _HEADER, run.rows)
     if json is not None:
@@ -76,7 +76,7 @@ def main(
 
 
 def _run(names: list[str], setup: Setup) -> BenchmarkRun:
-    """Run benchmarks in turn, and skip those whose requirements are missing."""
+    """Run benchmarks one by one, and skip those whose requirements are missing."""
     measurements: dict[str, list[Measurement]] = {}
     skipped = {}
     for name in names:

@@ -48,7 +48,7 @@ def _glyphs(n_classes: int) -> SourceTask:
 
 @benchmark("cold")
 def cold(setup: Setup) -> list[Measurement]:
-    """Time of the process `classex-bayes extrapolate`, before anything is compiled and after."""
+    """Time of the process `classex-bayes extrapolate`, before and after code is compiled."""
     require_extra("cli", "the shell", "typer")
     task = _glyphs(30 if setup.small else 100)
     source = task.source
@@ -70,7 +70,7 @@ def cold(setup: Setup) -> list[Measurement]:
             environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
 
         def run() -> object:
-            # A chain of 20 draws has not converged, which has its own exit code.
+            # A chain of 20 draws does not converge, and the exit code says so.
             return subprocess.run(
                 command, env=environment, check=not setup.small, capture_output=True
             )
@@ -97,7 +97,7 @@ def refit(setup: Setup) -> list[Measurement]:
 
 @benchmark("sampling")
 def sampling(setup: Setup) -> list[Measurement]:
-    """Smallest bulk effective sample size per second of sampling without tuning, 100 characters."""
+    """Smallest bulk effective sample size per second, without tuning, on 100 characters."""
     task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
     for seed in range(1 if setup.small else 5):
@@ -140,7 +140,7 @@ def size(setup: Setup) -> list[Measurement]:
 
 
 def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
-    """Losses whose favorabilities have a standard deviation of 1, a share of it by class."""
+    """Draw ranks: probits of U* are N(2, 1), and classes explain a share of the variance."""
     rng = np.random.default_rng(5)
     y = np.arange(n) % n_classes
     z = 2 + np.sqrt(share) * rng.standard_normal(n_classes)[y]
@@ -150,7 +150,7 @@ def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
 
 @benchmark("density")
 def density(setup: Setup) -> list[Measurement]:
-    """Rate of the log density with gradient, compared with PyMC's compiled function."""
+    """Speed of the log density with gradient, relative to PyMC's compiled function."""
     prior = MixturePrior()
     data = likelihood_data(_glyphs(100), prior.basis, "auto")
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)

@@ -1,4 +1,4 @@
-"""Benchmarks: their list, their results, and the ratio of the times of two functions."""
+"""The registry of benchmarks, their results, and the ratio of the times of two functions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-ABSOLUTE_UNITS = "seconds", "/ s"  # of values that depend on the machine as much as on the code
+ABSOLUTE_UNITS = "seconds", "/ s"  # of values that also depend on the machine
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A ratio, rate or time with its target; its value is the median of repeats.
+    """A ratio, rate or time with its target. Its value is the median of repeats.
 
-    Without a target it is only a reference for others.
+    A measurement without a target is a reference for others.
     """
 
     name: str
     repeats: Sequence[float]
     reach: float | None  # the target
     unit: str  # of the value
-    at_most: bool = False  # else the value should be at least the target
+    at_most: bool = False  # whether the target is an upper limit
 
     @property
     def value(self) -> float:
@@ -45,7 +45,7 @@ class Setup:
     """Settings of the benchmarks.
 
     The `small` version only checks that everything runs and is correct. `pydataless` is the Python
-    of an environment that has this package, `r_library` the folder of R packages that has ClassEx.
+    of an environment with that package. `r_library` is the folder of R packages with ClassEx.
     """
 
     small: bool = False
@@ -54,7 +54,7 @@ class Setup:
 
 
 class Skipped(Exception):
-    """A requirement of a benchmark is missing; the message says which."""
+    """A requirement of a benchmark is missing. The message names it."""
 
 
 Benchmark = Callable[[Setup], list[Measurement]]
@@ -74,13 +74,13 @@ def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
 def time_ratios(
     reference: Callable[[], object], work: Callable[[], object], repeats: int = 5
 ) -> list[float]:
-    """Times of `reference` over those of `work`, run in turn after a warm-up."""
+    """Return times of `reference` divided by those of `work`, run alternately after a warm-up."""
     pairs = [(seconds(reference), seconds(work)) for _ in range(repeats + 1)][1:]
     return [first / second for first, second in pairs]
 
 
 def seconds(function: Callable[[], object]) -> float:
-    """Time that one call takes."""
+    """Return the time of one call in seconds."""
     start = perf_counter()
     function()
     return perf_counter() - start

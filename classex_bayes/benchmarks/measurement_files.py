@@ -19,7 +19,7 @@ _CPU_FILE = Path("/proc/cpuinfo")
 
 
 def machine() -> dict[str, Any]:
-    """The machine of the benchmarks: cores, processor and versions."""
+    """Return cores, processor, system and versions of the machine that runs the benchmarks."""
     versions = {}
     for name in _PACKAGES:
         try:
@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    """Name of the processor, or of its architecture if the system does not give it."""
+    """Name of the processor, or of its architecture if the name is not available."""
     if _CPU_FILE.exists():
         for line in _CPU_FILE.read_text("utf-8").splitlines():
             name, _, value = line.partition(":")
@@ -47,7 +47,7 @@ def _cpu() -> str:
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """Measurements of one run by benchmark, and why others were skipped."""
+    """Measurements of one run by benchmark, and the reasons for skipping others."""
 
     measurements: dict[str, list[Measurement]]
     skipped: dict[str, str]
@@ -59,22 +59,22 @@ class BenchmarkRun:
     @property
     def where(self) -> str:
         """Short description of the machine."""
-        known = self.machine
-        return f"{known['cores']} cores, {known['cpu']}, Python {known['python']}"
+        facts = self.machine
+        return f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}"
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of a table: benchmark, value with range, target, verdict and option."""
         rows: list[tuple[str, ...]] = [
             (
-                measured.name,
-                f"{_with_range(measured)} {measured.unit}",
-                _reach(measured),
-                {True: "PASS", False: "FAIL", None: ""}[measured.passed],
+                measurement.name,
+                f"{_with_range(measurement)} {measurement.unit}",
+                _reach(measurement),
+                {True: "PASS", False: "FAIL", None: ""}[measurement.passed],
                 f"--only {name}",
             )
             for name, several in self.measurements.items()
-            for measured in several
+            for measurement in several
         ]
         return rows + [
             (name, why, "", "SKIP", f"--only {name}") for name, why in self.skipped.items()
@@ -82,23 +82,23 @@ class BenchmarkRun:
 
     def write(self, path: Path) -> None:
         """Write the run as JSON."""
-        measured = [
+        measurements = [
             {
                 "benchmark": name,
-                **asdict(one),
-                "repeats": list(one.repeats),
-                "value": one.value,
-                "range": list(one.range),
-                "passed": one.passed,
+                **asdict(measurement),
+                "repeats": list(measurement.repeats),
+                "value": measurement.value,
+                "range": list(measurement.range),
+                "passed": measurement.passed,
             }
             for name, several in self.measurements.items()
-            for one in several
+            for measurement in several
         ]
         run = {
             "version": self.version,
             "date": self.date,
             "machine": self.machine,
-            "measurements": measured,
+            "measurements": measurements,
             "skipped": self.skipped,
             "small": self.small,
         }
@@ -106,7 +106,7 @@ class BenchmarkRun:
 
     @classmethod
     def read(cls, path: Path) -> "BenchmarkRun":
-        """Read a run from a file that `write` made."""
+        """Read a run from a file that `write` made; raise `DataError` if it is another file."""
         try:
             run = json.loads(path.read_text("utf-8"))
             measurements: dict[str, list[Measurement]] = {}
@@ -115,26 +115,26 @@ class BenchmarkRun:
                 if not numbers or not all(map(math.isfinite, numbers)):
                     raise ValueError(f"repeats of {row['name']}: {row['repeats']}")
                 name, unit, reach = str(row["name"]), str(row["unit"]), row["reach"]
-                measured = Measurement(name, numbers, reach, unit, bool(row["at_most"]))
-                measurements.setdefault(str(row["benchmark"]), []).append(measured)
+                measurement = Measurement(name, numbers, reach, unit, bool(row["at_most"]))
+                measurements.setdefault(str(row["benchmark"]), []).append(measurement)
             about = (run[name] for name in ("skipped", "small", "version", "date", "machine"))
-            found = cls(measurements, *about)
-            str(found.where)  # which needs what is known of the machine
-            return found
+            result = cls(measurements, *about)
+            str(result.where)  # fails if facts about the machine are missing
+            return result
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
-                f"compare: {path} is no file of benchmarks ({error!r}); expected one that --json "
-                "wrote"
+                f"compare: {path} is not a file of benchmarks ({error!r}); expected a file that "
+                "--json wrote"
             ) from error
 
 
 def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...]]:
     """Rows of new values over old ones: ratios first, then times and rates of a machine.
 
-    A value has changed if all repeats of one run are above all of the other.
+    A value has changed if all repeats of one run are above all repeats of the other.
     """
     before, after = (
-        {measured.name: measured for several in run.measurements.values() for measured in several}
+        {item.name: item for several in run.measurements.values() for item in several}
         for run in (old, new)
     )
     both = [name for name in after if name in before]
@@ -166,18 +166,18 @@ def _verdict(old: Measurement, new: Measurement) -> str:
     return "better" if (new.value < old.value) == new.at_most else "worse"
 
 
-def _with_range(measured: Measurement) -> str:
-    """The value, and the smallest and largest repeat where there are several."""
-    low, high = (_number(end) for end in measured.range)
-    spread = f" ({low} to {high})" if len(measured.repeats) > 1 else ""
-    return f"{_number(measured.value)}{spread}"
+def _with_range(measurement: Measurement) -> str:
+    """The value, with the smallest and the largest repeat if there are several."""
+    low, high = (_number(end) for end in measurement.range)
+    spread = f" ({low} to {high})" if len(measurement.repeats) > 1 else ""
+    return f"{_number(measurement.value)}{spread}"
 
 
 def _number(value: float) -> str:
     return f"{value:{',.0f' if abs(value) >= 100 else '.3g'}}"
 
 
-def _reach(measured: Measurement) -> str:
-    if measured.reach is None:
+def _reach(measurement: Measurement) -> str:
+    if measurement.reach is None:
         return ""
-    return f"{'<=' if measured.at_most else '>='} {measured.reach:,g}"
+    return f"{'<=' if measurement.at_most else '>='} {measurement.reach:,g}"

@@ -1,4 +1,4 @@
-"""Comparison with the packages of the papers: the same data, in one run."""
+"""Comparison with the packages of the papers, on the same data and in one run."""
 
 import json
 import subprocess
@@ -22,8 +22,8 @@ from classex_bayes.typing import FloatArray
 
 _K = np.array([200, 1000, 3000])
 _REPEATS = 5
-# Arguments: library, scores, labels from 1, numbers of classes, repeats. A line for each call has
-# its name, seconds and predictions. ClassEx needs pracma loaded.
+# Arguments: library, scores, labels from 1, numbers of classes, repeats. Each call prints a line
+# with its name, its seconds and its predictions. ClassEx needs pracma loaded.
 _R = """
 given <- commandArgs(TRUE)
 .libPaths(c(given[1], .libPaths()))
@@ -48,15 +48,16 @@ for (name in names(calls)) for (i in 1:as.numeric(given[5])) {
   cat(name, sprintf("%.17g", c(took, predicted)), "\\n")
 }
 """
-# The same for pydataless, from JSON: numbers of classes, accuracies, those to predict, repeats.
+# The same for pydataless. Its argument is JSON: numbers of classes, their accuracies, numbers of
+# classes to predict, repeats.
 _PYDATALESS = """
 import json, sys, time
 import numpy as np
 from dataless import PYPExtrapolation
-known, accuracy, k, repeats = json.loads(sys.argv[1])
+measured_k, accuracy, k, repeats = json.loads(sys.argv[1])
 for _ in range(repeats):
     start = time.perf_counter()
-    model = PYPExtrapolation(np.array(known), correctness=np.array(accuracy))
+    model = PYPExtrapolation(np.array(measured_k), correctness=np.array(accuracy))
     predicted = np.asarray(model.predict(np.array(k)), dtype=float)
     print("PitmanYor", time.perf_counter() - start, *predicted.tolist())
 """
@@ -64,7 +65,7 @@ for _ in range(repeats):
 
 @benchmark("classex")
 def classex(setup: Setup) -> list[Measurement]:
-    """Rate of our estimators, compared with the R package ClassEx, on 100 characters."""
+    """Speed of our estimators, relative to the R package ClassEx, on 100 characters."""
     if which("Rscript") is None or setup.r_library is None:
         raise Skipped(
             'needs R with ClassEx: Rscript -e \'remotes::install_github("snarles/ClassEx", '
@@ -110,17 +111,17 @@ def classex(setup: Setup) -> list[Measurement]:
 
 @benchmark("pydataless")
 def pydataless(setup: Setup) -> list[Measurement]:
-    """Rate of our PitmanYor, compared with that of pydataless, on a curve of 100 characters."""
+    """Speed of our PitmanYor, relative to pydataless, on a curve of 100 characters."""
     if setup.pydataless is None:
         raise Skipped(
-            "needs an environment of its own: python -m venv FOLDER, FOLDER/bin/pip install "
+            "needs a separate environment: python -m venv FOLDER, FOLDER/bin/pip install "
             "pydataless==1.1.0, then --pydataless FOLDER/bin/python"
         )
     task = load_glyphs().task().subsample(100, random_seed=3)
-    known = np.array([2, 3, 5, 10, 20, 50, 100])
-    accuracy = task.accuracy(known)
-    curve = SourceTask.from_accuracies(known, accuracy, n_test=task.n_test, n_classes=100)
-    given = json.dumps([known.tolist(), accuracy.tolist(), _K.tolist(), _repeats(setup)])
+    measured_k = np.array([2, 3, 5, 10, 20, 50, 100])
+    accuracy = task.accuracy(measured_k)
+    curve = SourceTask.from_accuracies(measured_k, accuracy, n_test=task.n_test, n_classes=100)
+    given = json.dumps([measured_k.tolist(), accuracy.tolist(), _K.tolist(), _repeats(setup)])
     theirs = _timed([setup.pydataless, "-c", _PYDATALESS, given], {"PitmanYor"})["PitmanYor"]
 
     def ours() -> FloatArray:
@@ -137,7 +138,7 @@ def _repeats(setup: Setup) -> int:
 
 
 def _timed(command: Sequence[str | Path], expected: Set[str]) -> dict[str, list[list[float]]]:
-    """Lines of a program's output by their first word: seconds, then predictions."""
+    """Run a program; return its output lines (seconds, then predictions) by their first word."""
     try:
         ran = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     except OSError as error:
@@ -146,15 +147,15 @@ def _timed(command: Sequence[str | Path], expected: Set[str]) -> dict[str, list[
     for name, *numbers in (line.split() for line in ran.stdout.splitlines()):
         lines.setdefault(name, []).append([float(number) for number in numbers])
     if ran.returncode or expected - lines.keys():
-        said = ran.stderr.strip().splitlines() or ["it said nothing"]
-        raise Skipped(f"{command[0]} failed: {said[-1]}")
+        errors = ran.stderr.strip().splitlines() or ["it printed no error"]
+        raise Skipped(f"{command[0]} failed: {errors[-1]}")
     return lines
 
 
 def _beside(
     name: str, package: str, ours: Callable[[], object], theirs: list[list[float]]
 ) -> list[Measurement]:
-    """Time of another package, and our rate as a multiple of its rate, after a first call."""
+    """Time of another package, and our speed relative to it. A first call warms up."""
     ours()
     times = [line[0] for line in theirs]
     ratios = [time / seconds(ours) for time in times]

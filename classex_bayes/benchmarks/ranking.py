@@ -1,4 +1,4 @@
-"""From scores and embeddings to ranks: speed relative to the limits of the machine."""
+"""Ranks from scores and embeddings: speed relative to the limits of the machine."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -54,7 +54,7 @@ def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
 
 @benchmark("products")
 def products(setup: Setup) -> list[Measurement]:
-    """Rate of ranks from embeddings, compared with a bare matrix product in single precision."""
+    """Speed of ranks from embeddings, relative to a bare matrix product in single precision."""
     size = 256 if setup.small else 4096
     square = np.random.default_rng(2).random((size, size), dtype=np.float32)
     out = np.empty_like(square)
@@ -78,7 +78,7 @@ def products(setup: Setup) -> list[Measurement]:
 
 @benchmark("bandwidth")
 def bandwidth(setup: Setup) -> list[Measurement]:
-    """Rate of ranks from score matrices, compared with a plain sum in as many threads."""
+    """Speed of ranks from score matrices, relative to a plain sum in as many threads."""
     n = 200 if setup.small else 20_000
     rng = np.random.default_rng(3)
     y = rng.permutation(n)
@@ -146,7 +146,7 @@ def devices(setup: Setup) -> list[Measurement]:
 
 @benchmark("gpu")
 def gpu(setup: Setup) -> list[Measurement]:
-    """Time of ranks of 10^6 x 10^6 embeddings on a GPU with JAX, from 32,768 x 262,144 of them."""
+    """Time of ranks of 10^6 x 10^6 embeddings on a GPU with JAX, extrapolated from 2^15 x 2^18."""
     import jax
     import jax.numpy as jnp
 
