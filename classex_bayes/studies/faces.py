@@ -1,4 +1,4 @@
-"""Face recognition from embeddings: Table 2 and Figure 10 of jmlr2018, on data of the user."""
+"""Face recognition from the user's embeddings: Table 2 and Figure 10 of jmlr2018."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,15 +20,15 @@ from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
 _PRINTED_SIZES = (100, 200, 400)
-_SHARES = (16, 8, 4)  # 1672 is about so many times as many
+_SHARES = (16, 8, 4)  # about 1672, the classes of the paper, divided by its sizes
 _N_CURVE = 16
 
 
 def read_faces(path: str | Path, labels: str | Path | None = None) -> tuple[FloatArray, Any]:
-    """Embeddings (n, d) and the person (n,) of every picture.
+    """Read the embeddings (n, d) and the persons (n,) of pictures.
 
-    The file is an .npz with arrays ``embeddings`` and ``labels``, or an .npy with embeddings and
-    `labels` a second .npy.
+    The file is an .npz with the arrays ``embeddings`` and ``labels``. It may also be an .npy of
+    embeddings; then `labels` is an .npy of labels. Another file raises `DataError`.
     """
     file = Path(path)
     if labels is not None:
@@ -44,24 +44,28 @@ def read_faces(path: str | Path, labels: str | Path | None = None) -> tuple[Floa
 
 
 def face_task(embeddings: Any, labels: Any, random_seed: RandomSeed = 0) -> SourceTask:
-    """Recognition with one template and one probe of every class.
+    """Make a recognition task with one template and one probe for every class.
 
-    Two pictures of each person are drawn at random, as in jmlr2018, section 5: one is the template,
-    the other the probe. The score of a class is minus the squared Euclidean distance.
+    Two pictures of each person are drawn at random, as in jmlr2018, section 5. One is the template,
+    the other is the probe. The score of a class is minus the squared Euclidean distance.
 
     Parameters
     ----------
     embeddings : array-like of shape (n, d)
-        One row a picture.
+        One row for each picture.
     labels : array-like of shape (n,)
-        Its class. Classes with a single picture are left out.
+        Class of each picture. Classes with a single picture are left out.
     random_seed : int, SeedSequence or None
         Seed of the draw.
+
+    Returns
+    -------
+    SourceTask
 
     Raises
     ------
     DataError
-        Fewer than four classes with two pictures, or labels of another length.
+        If fewer than four classes have two pictures, or `labels` has another length.
     """
     points, names = finite_matrix(embeddings, "embeddings"), as_vector(labels, "labels")
     if len(names) != len(points):
@@ -88,7 +92,7 @@ def face_task(embeddings: Any, labels: Any, random_seed: RandomSeed = 0) -> Sour
 
 
 def pilot_sizes(n_classes: int) -> tuple[int, ...]:
-    """Sizes of pilots: 100, 200 and 400, or the same shares (1/16, 1/8, 1/4) of fewer classes."""
+    """Return 100, 200 and 400 for 800 classes or more, else 1/16, 1/8 and 1/4 of the classes."""
     if n_classes >= 2 * max(_PRINTED_SIZES):
         return _PRINTED_SIZES
     return tuple(sorted({max(n_classes // share, FEWEST_CLASSES) for share in _SHARES}))
@@ -108,10 +112,10 @@ def face_trials(
 ) -> pd.DataFrame:
     """Extrapolate from `n_pilots` pilots of each size to all classes of a task.
 
-    Numbers of classes predicted for are the same for all sizes, so that curves can be drawn: 2 to
-    all classes, log-spaced. `k1` are the sizes, by default `pilot_sizes`. The truth is the average
-    test accuracy of the whole task. Other arguments and the table are those of
-    `classex_bayes.evaluate.trials.run_trials`; a cell is the size of the pilots.
+    Predictions are on log-spaced numbers of classes from 2 to all, the same for all sizes. `k1` are
+    the sizes, by default `pilot_sizes`. The truth is the average test accuracy of the whole task.
+    Other arguments and the returned table are those of `classex_bayes.evaluate.trials.run_trials`.
+    A cell is the size of the pilots.
     """
     many = task.n_classes
     sizes = class_counts(pilot_sizes(many) if k1 is None else k1, "k1", many - 1, FEWEST_CLASSES)
@@ -132,10 +136,10 @@ def face_trials(
 
 
 def face_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Errors and coverage at all classes: Table 2 of jmlr2018.
+    """Return errors and coverage on all classes: Table 2 of jmlr2018.
 
-    Indexed by (k1, estimator); columns of `classex_bayes.evaluate.scoring.score_trials`, with
-    intervals at 90%.
+    The table is indexed by (k1, estimator). It has the columns of
+    `classex_bayes.evaluate.scoring.score_trials`, with intervals at 90%.
     """
     at_all = trials[trials["k"] == trials["k"].max()]
     scores = score_trials(at_all.assign(cell=at_all["cell"].astype(int)), CI_PROB, (CI_PROB,))

@@ -25,9 +25,9 @@ _N_BOOTSTRAP = 500
 class NearestNeighborTrials:
     """Draws tasks of one-nearest-neighbour recognition among Gaussian classes.
 
-    Scores are Euclidean distances, as in the paper: KDE depends on their scale, the estimators
-    that look at ranks do not. There is one template and one test instance for each of `n_classes`;
-    the truth is AGA_k at the numbers `k`.
+    Scores are Euclidean distances, as in the paper. Their scale matters for KDE, and it does not
+    matter for estimators from ranks. Each of `n_classes` has one template and one test instance.
+    The truth is AGA_k at the numbers of classes `k`.
     """
 
     n_classes: int
@@ -59,11 +59,11 @@ def gaussian_trials(
 ) -> pd.DataFrame:
     """Extrapolate from `n_simulations` tasks for each noise variance of the paper's Table 1.
 
-    Class centres are N(0, I) in 10 dimensions, one template and one probe a class are
+    Class centres are N(0, I) in 10 dimensions. Each class has one template and one probe, both
     N(centre, s2 I), and the nearest template wins (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
-    section 4); the paper has 500 and 5000 classes and 50 values of s2 up to 0.5. Targets are
-    `factors` times k1. Other arguments and the table are those of
-    `classex_bayes.evaluate.trials.run_trials`; a cell is a noise variance.
+    section 4). The paper has 500 and 5000 classes and 50 values of s2 up to 0.5. Predictions are on
+    `factors` times k1 classes. Other arguments and the returned table are those of
+    `classex_bayes.evaluate.trials.run_trials`. A cell is a noise variance.
     """
     many = class_count(n_classes, "n_classes", smallest=3)
     k = tuple(many * factor for factor in factors)
@@ -83,9 +83,10 @@ def gaussian_trials(
 
 
 def rmse_by_cell(trials: pd.DataFrame) -> pd.DataFrame:
-    """Root mean square error and bias in every cell: Figures 7 and 8 of jmlr2018.
+    """Return the root mean square error and bias in every cell: Figures 7 and 8 of jmlr2018.
 
-    Indexed by (estimator, k, cell): "truth", "rmse", "bias" and "n", the number of trials.
+    The table is indexed by (estimator, k, cell). Its columns are "truth", "rmse", "bias" and "n",
+    the number of trials.
     """
     fitted = trials.dropna(subset="mean")
     errors = fitted.assign(error=fitted["mean"] - fitted["truth"])
@@ -101,13 +102,16 @@ def rmse_by_cell(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def rmse_table(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
-    """Largest root mean square error over the cells, as in Table 1 of jmlr2018.
+    """Return the largest root mean square error over the cells, as in Table 1 of jmlr2018.
 
-    Indexed by (estimator, k): "rmse", its standard error "se" from a bootstrap of the trials
-    within cells with the maximum inside, "bias" (mean error in the cell where it is largest),
-    "coverage" (share of all intervals that held the truth; missing for point estimates),
-    "seconds" (median of fit and prediction) and "failed" (share of trials that an estimator
-    could not be fitted to; errors and coverage are those of the others).
+    The table is indexed by (estimator, k) and has these columns:
+
+    - "rmse": the largest root mean square error of a cell.
+    - "se": its standard error. The bootstrap resamples trials within cells and takes the maximum.
+    - "bias": the mean error in the cell where it is largest.
+    - "coverage": the share of intervals that contain the truth; missing for point estimates.
+    - "seconds": the median time of fit and prediction.
+    - "failed": the share of trials that the estimator failed on. Errors and coverage exclude them.
     """
     rng = np.random.default_rng(seed_sequence(random_seed))
     rows = {}

@@ -1,4 +1,4 @@
-"""400 Telugu characters from 20: the table of nips2016, section 5, on data that are not shipped."""
+"""From 20 to 400 Telugu characters: the table of nips2016, section 5. Data are not included."""
 
 from pathlib import Path
 from typing import Any
@@ -19,22 +19,28 @@ from classex_bayes.typing import RandomSeed
 
 _FROM, _TO = 20, 400
 _N_TEST = 2000  # 100 instances of each class
-NEAR = 0.01  # of subsets whose accuracy counts as the paper's
-_MOST_DRAWS = 200  # for one such subset, on average
+NEAR = 0.01  # largest difference of a kept subset's accuracy from the paper's
+_MOST_DRAWS = 200  # for each kept subset, on average
 _ESTIMATORS = {"EXP": MixedExponential(), "CON": PseudoLikelihood(), "HD": HighDimensional()}
 
 
 def nips_trials(
     path: str | Path, *, n_subsets: int = 40, random_seed: RandomSeed = 0
 ) -> pd.DataFrame:
-    """Predictions for 400 Telugu characters from subsets of 20 of the 100 published ones.
+    """Predict the accuracy on 400 Telugu characters from subsets of 20 of the 100 published ones.
 
-    The scores behind the paper's table are not published: their accuracies on 20 characters are
-    others than those of the files of `load_telugu`. So subsets of 20 of the 100 characters are
-    drawn, and `n_subsets` are kept whose accuracy is within 0.01 of the paper's.
+    The scores of the paper's table are not published. Their accuracies on 20 characters differ from
+    those of the files of `load_telugu`. Subsets of 20 of the 100 characters are therefore drawn,
+    until `n_subsets` have an accuracy within 0.01 of the paper's.
 
-    One row for each classifier, subset and estimator (EXP, CON and HD, as in
-    `classex_bayes.studies.published.telugu2016`): "at 20" and "predicted".
+    The table has one row for each classifier, subset and estimator (EXP, CON and HD, as in
+    `classex_bayes.studies.published.telugu2016`), with the columns "at 20" and "predicted".
+
+    Raises
+    ------
+    DataError
+        If the file has no classifier of the table on 100 classes, or too few subsets have such an
+        accuracy.
     """
     tasks, wanted = load_telugu(path), how_many(n_subsets, "n_subsets")
     rng = np.random.default_rng(seed_sequence(random_seed))
@@ -65,13 +71,15 @@ def nips_trials(
 
 
 def nips_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Mean, range and standard deviation of `nips_trials` beside what the paper prints.
+    """Return mean, range and standard deviation of `nips_trials`, with the paper's numbers.
 
-    Indexed by (classifier, estimator): "at 20", "at 400" (measured) and "printed" of the paper;
-    "mean", "lowest", "highest", "sd" of the subsets; and for HD, which needs the accuracy on 20
-    characters alone, what the paper's accuracy gives: "from accuracy" by the corrected formula, "as
-    in the text" with the powers k and K of the text in place of k - 1 and K - 1, and "half square"
-    with the half-square that the text prints too.
+    The table is indexed by (classifier, estimator) and has these columns:
+
+    - "at 20", "at 400" and "printed": the accuracies and the prediction of the paper.
+    - "mean", "lowest", "highest" and "sd": of the predictions from the subsets.
+    - "from accuracy", "as in the text" and "half square": predictions of HD from the paper's
+      accuracy on 20 characters. The first has the corrected formula, the second the powers k and K
+      of the text instead of k - 1 and K - 1, the third the half-square that the text also prints.
     """
     printed = telugu2016()
     rows: dict[Any, Any] = {}
@@ -96,16 +104,16 @@ def nips_table(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def accuracy_behind(predicted: float) -> float:
-    """Accuracy on 20 classes from which HD predicts this accuracy on 400."""
+    """Return the accuracy on 20 classes from which HD predicts this accuracy on 400."""
     signal = signal_from_accuracy(np.array([predicted]), _TO)
     return float(signal_accuracy(signal, np.array([_FROM]))[0, 0])
 
 
 def hd_from_accuracy(accuracy: float) -> dict[str, float]:
-    """HD from a bare accuracy on 20 classes, by three formulas."""
+    """Return the predictions of HD from an accuracy on 20 classes, by three formulas."""
     task = SourceTask.from_accuracies(_FROM, accuracy, n_test=_N_TEST, n_classes=_FROM)
     model = HighDimensional().fit(task)
-    # Phi^k is the chance against k competitors, so that of k + 1 classes.
+    # Phi^k is the probability to beat k competitors, so it belongs to k + 1 classes.
     shifted = signal_from_accuracy(np.array([accuracy]), _FROM + 1)
     return {
         "from accuracy": model.predict(_TO).mean.item(),

@@ -1,4 +1,4 @@
-"""The papers' tables for readers: our numbers beside the printed ones, as text."""
+"""The tables of the papers as text: our numbers and the printed ones."""
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,9 @@ from classex_bayes.studies.telugu import side_by_side
 
 
 def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
-    """Table 1 of jmlr2018 from `gaussian_trials`: an estimator a row, a number of classes a column.
+    """Table 1 of jmlr2018 from `gaussian_trials`: a row an estimator, a column a number of classes.
 
-    Printed rows follow those of the same estimator.
+    The printed row follows the row of the same estimator.
     """
     table = rmse_table(trials)
     wide = _with_errors(table["rmse"], table["se"]).unstack("k", sort=False)
@@ -26,8 +26,8 @@ def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
     wide["seconds"] = by_estimator["seconds"].max().map("{:.2f}".format)
     if table["failed"].any():
         wide["failed"] = by_estimator["failed"].max().map(_share)
-    known = published.table1()
-    for estimator, row in known[known.index.get_level_values("k1") == n_classes].iterrows():
+    errors = published.table1()
+    for estimator, row in errors[errors.index.get_level_values("k1") == n_classes].iterrows():
         factors = [k / n_classes for k in targets]
         printed = [f"{row[f]:.3f}" if f in row.index else "" for f in factors]
         wide.loc[f"{estimator[1]}, printed"] = [*printed, *[""] * (wide.shape[1] - len(printed))]
@@ -37,11 +37,11 @@ def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
 
 
 def table2_cells(trials: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 of jmlr2018 from `face_trials`: an estimator a row, a size of pilots a column."""
+    """Table 2 of jmlr2018 from `face_trials`: a row an estimator, a column a size of pilots."""
     table = face_table(trials)
     rmse = _with_errors(table["rmse"], table["rmse_se"]).unstack("k1", sort=False)
-    known = published.table2()
-    printed = _with_errors(known["rmse"], known["se"]).unstack("k1", sort=False)
+    errors = published.table2()
+    printed = _with_errors(errors["rmse"], errors["se"]).unstack("k1", sort=False)
     held = table["coverage90"].map(_share).unstack("k1", sort=False)
     parts = {"RMSE": rmse, "printed": printed, "90% held": held}
     for what, part in parts.items():
@@ -51,7 +51,7 @@ def table2_cells(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def table3_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 3 of jmlr2018 from `telugu_table`; intervals are a row below their estimator."""
+    """Table 3 of jmlr2018 from `telugu_table`. Intervals stand in a row below their estimator."""
     wide = side_by_side(table)
     text = wide.map(lambda value: "" if np.isnan(value) else f"{value:.3f}")
     rows: dict[str, list[str]] = {}
@@ -74,7 +74,7 @@ def nips_cells(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def nips_remark() -> str:
-    """Distance of the printed 0.839 of HD for epsilon-NN from the accuracy that it is given."""
+    """Return the accuracy that the printed 0.839 of HD for epsilon-NN would need, in a sentence."""
     row = published.telugu2016().loc["epsilon-NN"]
     return (
         f"The printed {row['HD']:.3f} of HD for epsilon-NN would need an accuracy of "

@@ -1,4 +1,4 @@
-"""Published numbers: of the papers, and of the R package ClassEx where they differ."""
+"""Published numbers of the papers, and numbers of the R package ClassEx if they differ."""
 
 import pandas as pd
 
@@ -9,7 +9,7 @@ CI_PROB = 0.9  # of the intervals beside the published tables
 def table1() -> pd.DataFrame:
     """Largest RMSE over noise levels in jmlr2018, Table 1.
 
-    Indexed by (k1, estimator), with one column for each factor k2 / k1.
+    The table is indexed by (k1, estimator) and has a column for each factor k2 / k1.
     """
     rmse = {
         (500, "ClassExReg"): (0.032, 0.044, 0.073, 0.098),
@@ -26,8 +26,8 @@ def table1() -> pd.DataFrame:
 def table2() -> pd.DataFrame:
     """RMSE on predicting the accuracy on 1672 faces in jmlr2018, Table 2.
 
-    Labeled Faces in the Wild, embedded by OpenFace. Indexed by (k1, estimator): "rmse" over 100
-    pilots and its standard error "se".
+    The faces are Labeled Faces in the Wild, embedded by OpenFace. The table is indexed by
+    (k1, estimator). Its columns are "rmse" over 100 pilots and its standard error "se".
     """
     values = {
         (100, "ClassExReg"): (0.113, 0.002),
@@ -47,12 +47,13 @@ def table2() -> pd.DataFrame:
 def table3() -> pd.DataFrame:
     """Accuracies extrapolated for Telugu characters in jmlr2018, Table 3.
 
-    The columns KDE-BCV and KDE-UCV are interchanged in print, and the column ClassExReg comes
-    from a script that chose the bandwidth on wrongly selected scores. "recomputed" is what the R
-    package ClassEx gives: for ClassExReg the mean over ten seeds (training on 2..k1); missing
-    where the scores are not available.
+    The columns KDE-BCV and KDE-UCV are interchanged in print. The column ClassExReg comes from a
+    script that chose the bandwidth on wrongly selected scores. "recomputed" is the result of the R
+    package ClassEx; for ClassExReg it is the mean over ten seeds (training on 2..k1). It is missing
+    if the scores are not available.
 
-    Indexed by (classifier, k1, k2, estimator): "printed", "recomputed", "truth".
+    The table is indexed by (classifier, k1, k2, estimator). Its columns are "printed", "recomputed"
+    and "truth".
     """
     truth = {
         ("deepslim", 100): 0.9908, ("logistic", 100): 0.8490, ("svm", 100): 0.7582,
@@ -85,9 +86,9 @@ def table3() -> pd.DataFrame:
 def telugu2016() -> pd.DataFrame:
     """Accuracies on 400 Telugu characters, extrapolated from 20, in nips2016, section 5.
 
-    Other training runs than those of Table 3: their accuracies on 20 classes differ. Indexed by
-    classifier: "at 20" and "at 400" (measured), "EXP" (U-statistic and mixed exponential), "CON"
-    (constrained pseudolikelihood), "HD" (high-dimensional).
+    The training runs are not those of Table 3: accuracies on 20 classes differ. The table is
+    indexed by classifier. Its columns are "at 20" and "at 400" (measured), "EXP" (U-statistic and
+    mixed exponential), "CON" (constrained pseudolikelihood) and "HD" (high-dimensional).
     """
     values = {
         "logistic": (0.922, 0.711, 0.844, 0.721, 0.686),

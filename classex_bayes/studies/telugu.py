@@ -1,4 +1,4 @@
-"""Telugu characters: Table 3 of jmlr2018, on data that are not shipped."""
+"""Telugu characters: Table 3 of jmlr2018. Its data are not included."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ _DECIMALS = 4
 
 
 def load_telugu(path: str | Path) -> dict[tuple[str, int], SourceTask]:
-    """Tasks of the Telugu classifiers in a file, by classifier and number of classes.
+    """Read the tasks of the Telugu classifiers, by classifier and number of classes.
 
     The file is an .npz with arrays ``NAME_K_scores`` (n, K) and ``NAME_K_labels`` (n,), or a folder
-    that holds telugu_scores.npz.
+    with the file telugu_scores.npz. Another file raises `DataError`.
     """
     file = Path(path)
     file = file / "telugu_scores.npz" if file.is_dir() else file
@@ -55,14 +55,15 @@ def telugu_table(
     sampler: Mapping[str, Any] = SAMPLER,
     progressbar: bool = True,
 ) -> pd.DataFrame:
-    """Extrapolate the Telugu classifiers, beside what Table 3 of jmlr2018 prints.
+    """Extrapolate the Telugu classifiers, and compare with Table 3 of jmlr2018.
 
-    The classifiers were trained anew for every number of classes and their scores are normalised
-    over the classes: they are not marginal, and no method is promised to be right.
+    The classifiers were retrained for every number of classes, and their scores are normalised over
+    the classes. So they are not marginal, and the assumptions of all methods are violated.
 
-    Arguments as of `load_telugu` and `run_trials`. The table is indexed by (classifier, k1, k2,
-    estimator): "predicted", "lower", "upper" (90%), "truth", "printed", "recomputed" and "note". It
-    has only classifiers that the file holds.
+    Arguments are those of `load_telugu` and `run_trials`. The table is indexed by (classifier, k1,
+    k2, estimator) and contains the classifiers of the file. Its columns are "predicted", "lower",
+    "upper" (90%), "truth", "printed", "recomputed" and "note". If the file has no classifier of
+    Table 3, a `DataError` is raised.
     """
     tasks = load_telugu(path)
     reference = table3()
@@ -94,9 +95,9 @@ def telugu_table(
 
 
 def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
-    """Predictions of `telugu_table` with one column for each extrapolation.
+    """Return the predictions of `telugu_table` with one column for each extrapolation.
 
-    Rows: "truth", the estimators, and what Table 3 prints and the R package computes.
+    The rows are "truth", the estimators, and the printed and recomputed numbers of Table 3.
     """
     places = ["classifier", "k1", "k2"]
     truth = table["truth"].groupby(level=places, sort=False).first()
@@ -113,5 +114,5 @@ def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _same(trial: Trial, cell: str, seed: np.random.SeedSequence) -> Trial:
-    """Draw the one trial there is."""
+    """Return the only trial."""
     return trial

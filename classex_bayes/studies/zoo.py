@@ -1,4 +1,4 @@
-"""The zoo of favorability laws: coverage and error of the estimators, whatever the law."""
+"""The zoo of favorability laws: coverage and error of the estimators under each law."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ REPEATS_PER_CLASS = 3
 class ZooTrials:
     """Draws tasks of independent instances from a law of the zoo, three for each of `n_classes`.
 
-    The truth is the law's accuracy at the numbers `k`.
+    The truth is the accuracy of the law at the numbers of classes `k`.
     """
 
     n_classes: int
@@ -54,8 +54,9 @@ def zoo_trials(
 ) -> pd.DataFrame:
     """Extrapolate from `n_simulations` tasks of every law of `classex_bayes.simulate.zoo`.
 
-    Each of the k1 classes has three test instances; targets are `factors` times k1. Other arguments
-    and the table are those of `classex_bayes.evaluate.trials.run_trials`; a cell is a law.
+    Each of the k1 classes has three test instances. Predictions are on `factors` times k1 classes.
+    Other arguments and the returned table are those of `classex_bayes.evaluate.trials.run_trials`.
+    A cell is a law.
     """
     k = class_counts([n_classes * factor for factor in factors]).tolist()
     return run_trials(
@@ -74,10 +75,11 @@ def zoo_trials(
 
 
 def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
-    """Scores of the trials of a zoo, with the factor and whether k1 classes can show the law.
+    """Return the scores of `zoo_trials` for a single k1.
 
-    Indexed by (law, estimator, factor); columns of `classex_bayes.evaluate.scoring.score_trials`
-    and "identifiable". The trials are those of `zoo_trials`, for one k1.
+    The table is indexed by (law, estimator, factor). It has the columns of
+    `classex_bayes.evaluate.scoring.score_trials`, and "identifiable", whether a pilot of k1 classes
+    shows the shape of the law.
     """
     table = score_trials(trials, CI_PROB).reset_index()
     table["factor"] = table.pop("k") // n_classes

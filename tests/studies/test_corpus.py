@@ -116,7 +116,7 @@ def test_a_damaged_population_says_what_to_do(tmp_path, damage):
         gaussian(None).save(file)
         damage = file.read_bytes()[:-200]
     file.write_bytes(damage)
-    with pytest.raises(DataError, match=r"emoji.npz is no population .*; remove it"):
+    with pytest.raises(DataError, match=r"emoji.npz is not a population .*; remove it"):
         Population.load(file)
 
 
@@ -264,12 +264,12 @@ def test_estimators_are_ranked_where_all_of_them_answered():
 def test_a_ranking_takes_a_cell_that_all_estimators_answered():
     trials = made_up()
     trials.loc[trials["estimator"] == "b", "mean"] = np.nan
-    with pytest.raises(DataError, match=r"found no cell .*without any answer: b\)"):
+    with pytest.raises(DataError, match=r"found no cell .*without any prediction: b\)"):
         ranking(trials)
     trials["mean"] = np.nan
-    with pytest.raises(DataError, match=r"without any answer: a, b\)"):
+    with pytest.raises(DataError, match=r"without any prediction: a, b\)"):
         ranking(trials)
     apart = made_up()
     apart.loc[(apart["estimator"] == "a") == (apart["population"] == "p"), "mean"] = np.nan
-    with pytest.raises(DataError, match=r"found no cell .*without any answer: none\)"):
+    with pytest.raises(DataError, match=r"found no cell .*without any prediction: none\)"):
         ranking(apart)

@@ -1,1 +1,1 @@
-"""Real populations of many classes, on which extrapolation is judged and the prior is learnt."""
+"""Real populations of many classes. They test extrapolation, and the prior is learnt on them."""

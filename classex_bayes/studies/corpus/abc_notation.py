@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Tune:
-    """A melody: its title, MIDI numbers of its notes, and their lengths in units of the file."""
+    """A melody: title, MIDI numbers of the notes, and their lengths in units of the file."""
 
     title: str
     pitches: tuple[int, ...]
@@ -29,7 +29,7 @@ class Tune:
 
 
 def tunes(text: str) -> Iterator[Tune]:
-    r"""Tunes of an abc file; rests lengthen the note before them, repeats are not played.
+    r"""Yield the tunes of an abc file. Rests lengthen the note before them; repeats are ignored.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def tunes(text: str) -> Iterator[Tune]:
 
 
 def _signature(key: str) -> dict[str, int]:
-    """Sharps and flats of a key, by letter.
+    """Return the sharps and flats of a key, by letter.
 
     >>> _signature("Ddor"), _signature("Bb")
     ({}, {'B': -1, 'E': -1})
@@ -64,12 +64,12 @@ def _signature(key: str) -> dict[str, int]:
 
 
 def _notes(music: str, signature: dict[str, int]) -> tuple[list[int], list[Fraction]]:
-    """MIDI numbers and lengths of the notes of the body of a tune."""
+    """Return the MIDI numbers and lengths of the notes in the body of a tune."""
     pitches: list[int] = []
     durations: list[Fraction] = []
     in_bar: dict[str, int] = {}
     tied, factor, left = False, Fraction(1), 0
-    after = Fraction(1)  # by which dots lengthen or shorten the next note
+    after = Fraction(1)  # factor of the next note's length after dots
     music = _ASIDE.sub("", music)
     for token in _TOKEN.finditer(music):
         if token["bar"]:
@@ -108,7 +108,7 @@ def _notes(music: str, signature: dict[str, int]) -> tuple[list[int], list[Fract
 
 
 def _divisor(note: re.Match[str]) -> int:
-    """The divisor of a length: A/ and A/2 are halves, A// is a quarter.
+    """Return the divisor of a length: A/ and A/2 are halves, A// is a quarter.
 
     >>> [_divisor(_TOKEN.match(text)) for text in ("A", "A/", "A/2", "A//", "A3/4")]
     [1, 2, 2, 4, 4]
@@ -117,7 +117,7 @@ def _divisor(note: re.Match[str]) -> int:
 
 
 def _pitch(note: re.Match[str], in_bar: dict[str, int], signature: dict[str, int]) -> int:
-    """MIDI number; an accidental holds to the end of the bar."""
+    """Return the MIDI number of a note. An accidental holds to the end of the bar."""
     letter = note["letter"]
     place = letter + note["octave"]
     if note["accidental"]:

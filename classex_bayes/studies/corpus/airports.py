@@ -1,4 +1,4 @@
-"""Airports that are recognised by the instruments of an aircraft that has landed there."""
+"""Airports, recognised by the instruments of an aircraft that has landed there."""
 
 import csv
 
@@ -24,7 +24,7 @@ def catalogue(packages: Packages) -> FloatArray:
 
 
 def coordinates(places: FloatArray) -> FloatArray:
-    """Places in space and their elevations, in units of the errors of the instruments."""
+    """Positions in space and elevations, in units of the errors of the instruments."""
     latitude, longitude = np.radians(places[:, :2]).T
     points = [
         np.cos(latitude) * np.cos(longitude),
@@ -35,10 +35,10 @@ def coordinates(places: FloatArray) -> FloatArray:
 
 
 def landed(places: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Position of an aircraft by its instruments, after a flight of a random length.
+    """Draw the position of an aircraft by its instruments.
 
-    The drift of the position is log-normal and has any direction; the altitude is off by the
-    pressure of the day.
+    The drift of the position is log-normal, in a random direction. The error of the altitude is
+    normal and comes from the pressure of the day.
     """
     n = len(places)
     drift = np.degrees(DRIFT / EARTH) * rng.lognormal(0, 1.3, n)
@@ -65,12 +65,12 @@ RECIPES: tuple[Recipe, ...] = (
         kind="measured things",
         about="Classes are the 28,403 airports and landing strips of airportsdata, none left out. "
         "The template is the position and elevation of an airport. The test instance is one "
-        "simulated landing at each: the position has drifted by a log-normal distance (median 60 "
-        "km, one in twenty beyond 500 km), and the altitude is off by the pressure of the day (80 "
-        "m). The airports are real, the errors are drawn at random. A wrong answer names another "
-        "airport of about the same height, most often in the neighbourhood. Airports are dense in "
-        "a few countries and rare elsewhere, so classes differ much in difficulty. Elevations that "
-        "the source does not know are 0 there.",
+        "simulated landing at each. Its position has drifted by a log-normal distance (median 60 "
+        "km, one in twenty beyond 500 km). Its altitude has an error of 80 m from the pressure of "
+        "the day. The airports are real, the errors are drawn at random. A wrong answer names "
+        "another airport of about the same height, most often in the neighbourhood. Airports are "
+        "dense in a few countries and rare elsewhere, so classes differ much in difficulty. The "
+        "source has the elevation 0 for airports of unknown elevation.",
         classifier="Position in space and elevation, each in units of its error: four numbers, "
         "squared Euclidean distances. Nothing is trained.",
         packages=("airportsdata 20261103 (PyPI, MIT)",),

@@ -1,4 +1,4 @@
-"""All populations of the corpus, by name, and where they are kept once made."""
+"""All populations of the corpus by name, and the folder in which they are kept."""
 
 import re
 from importlib import import_module
@@ -9,7 +9,7 @@ from classex_bayes.exceptions import DataError, DataWarning, require_extra, warn
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe
 
-# One module for each group of kinds; each has a tuple RECIPES.
+# Each module has a tuple RECIPES.
 _MODULES: tuple[str, ...] = (
     "airports",
     "characters",
@@ -31,20 +31,20 @@ _MODULES: tuple[str, ...] = (
 
 
 def recipes() -> dict[str, Recipe]:
-    """Every recipe of the corpus, by the name of its population."""
+    """Return every recipe of the corpus, by the name of its population."""
     modules = [import_module(f"classex_bayes.studies.corpus.{name}") for name in _MODULES]
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
 def recipe(name: str, folder: Path) -> Recipe:
-    """The recipe of a population that `folder` holds, or that can be made here.
+    """Return the recipe of a population that is in `folder` or can be made here.
 
     Raises
     ------
     DataError
-        An unknown name.
+        If the name is unknown.
     ImportError
-        The population is to be made with scikit-learn, which is not installed.
+        If the population must be made with scikit-learn, and it is not installed.
     """
     by_name = recipes()
     if name not in by_name:
@@ -56,19 +56,19 @@ def recipe(name: str, folder: Path) -> Recipe:
 
 
 def population(name: str, folder: Path) -> Population:
-    """A population, from `folder` if it was made before, else made and kept there.
+    """Return a population from `folder`. If it is not there, it is made and kept.
 
     Raises
     ------
     DataError
-        An unknown name, or packages that cannot be fetched.
+        If the name is unknown or a package cannot be fetched.
     ImportError
-        The population is to be made with scikit-learn, which is not installed.
+        If the population must be made with scikit-learn, and it is not installed.
 
     Warns
     -----
     DataWarning
-        It was made of other versions of Debian packages than its datasheet names.
+        The versions of Debian packages differ from those in the datasheet.
     """
     chosen = recipe(name, folder)
     file = folder / f"{name}.npz"
@@ -83,14 +83,14 @@ def population(name: str, folder: Path) -> Population:
 
 
 def _compare_versions(made: Recipe, packages: Packages) -> None:
-    """Warn of Debian packages that are not those of the datasheet; pip fetches exact versions."""
+    """Warn if Debian packages differ from the datasheet. Packages of PyPI have exact versions."""
     others = []
     for entry in made.packages:
         debian = re.match(r"(\S+) (\S+) \(Debian,", entry)
         if debian:
             package, version = debian.groups()
             fetched = packages.debian_version(package)
-            # The datasheet names upstream's version, which Debian's revision follows.
+            # The datasheet has upstream's version, without Debian's revision.
             if not re.match(rf"{re.escape(version)}(?![\d.])", fetched):
                 others.append(f"{package} {fetched} instead of {version}")
     if others:

@@ -11,7 +11,7 @@ _WINDOW, _STEP, _FFT, _BANDS = 400, 160, 512, 26  # 25 ms and 10 ms at 16 kHz
 
 
 def mel_filters(rate: int, n_bands: int = _BANDS, n_fft: int = _FFT) -> FloatArray:
-    """Triangles equally spaced in mel, one row a band, one column a frequency of the FFT."""
+    """Return triangular filters equally spaced in mel, shape (n_bands, n_fft / 2 + 1)."""
     mels = np.linspace(0, 2595 * np.log10(1 + rate / 2 / 700), n_bands + 2)
     corners = 700 * (10 ** (mels / 2595) - 1)
     frequencies = np.arange(n_fft // 2 + 1) * rate / n_fft
@@ -21,7 +21,7 @@ def mel_filters(rate: int, n_bands: int = _BANDS, n_fft: int = _FFT) -> FloatArr
 
 
 def voiced(sound: FloatArray, below: float = 40.0) -> FloatArray:
-    """The sound from its first to its last 10 ms within `below` dB of the loudest."""
+    """Return the sound from the first to the last 10 ms within `below` dB of the loudest."""
     blocks = sound[: sound.size // _STEP * _STEP].reshape(-1, _STEP)
     power = (blocks**2).mean(1)
     (loud,) = np.nonzero(power > power.max() * 10 ** (-below / 10))
@@ -29,7 +29,7 @@ def voiced(sound: FloatArray, below: float = 40.0) -> FloatArray:
 
 
 def cepstra(sound: FloatArray, rate: int) -> FloatArray:
-    """Mel-frequency cepstra, one row each 10 ms."""
+    """Return mel-frequency cepstra, with a row for every 10 ms."""
     emphasised = np.append(sound[:1], sound[1:] - 0.97 * sound[:-1])
     emphasised = np.pad(emphasised, (0, max(0, _WINDOW - sound.size)))
     frames = np.lib.stride_tricks.sliding_window_view(emphasised, _WINDOW)[::_STEP]
@@ -39,7 +39,7 @@ def cepstra(sound: FloatArray, rate: int) -> FloatArray:
 
 
 def stretched(rows: FloatArray, n: int) -> FloatArray:
-    """Rows interpolated at `n` times that are equally spaced from the first to the last."""
+    """Interpolate rows at `n` equally spaced times from the first to the last."""
     places = np.linspace(0, len(rows) - 1, n)
     before = np.minimum(places.astype(int), max(len(rows) - 2, 0))
     after = np.minimum(before + 1, len(rows) - 1)
@@ -48,6 +48,6 @@ def stretched(rows: FloatArray, n: int) -> FloatArray:
 
 
 def vector(sound: FloatArray, rate: int) -> FloatArray:
-    """Cepstra of a word less their means, at 20 equally spaced times: 260 numbers."""
+    """Return the centred cepstra of a word at 20 equally spaced times: 260 numbers."""
     rows = cepstra(voiced(sound), rate)
     return stretched(rows - rows.mean(0), N_FRAMES).ravel()

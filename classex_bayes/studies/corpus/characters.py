@@ -1,4 +1,4 @@
-"""Characters of Unicode, drawn by the fonts of different houses."""
+"""Characters of Unicode in the fonts of different designers."""
 
 import unicodedata
 from collections.abc import Callable
@@ -25,12 +25,11 @@ _ANCIENT = (
 def draw(
     characters: list[str], template: FontFamily, others: list[FontFamily], size: int
 ) -> Population:
-    """Drawings in a square of `size` pixels, scaled and centred by the box around the ink.
+    """Draw characters in a square of `size` pixels, scaled and centred by the box around the ink.
 
-    The family `template` draws the templates, all others the test instances.
-
-    Left out are characters that only one family has, that have no ink, and those that differ from
-    another neither by their template nor by their compatibility decomposition (NFKC).
+    The family `template` draws the templates, and all others draw the test instances. Characters
+    are left out if only one family has them, if they have no ink, or if they share template and
+    compatibility decomposition (NFKC) with another.
     """
     drawn: dict[tuple[str, bytes], tuple[FloatArray, list[FloatArray]]] = {}
     for character in characters:
@@ -67,12 +66,12 @@ def is_symbol(character: str) -> bool:
 
 
 def _is_distinct(character: str) -> bool:
-    """Whether Unicode does not equate a character with another, and we may use it."""
+    """Whether Unicode equates a character with no other, and it is not kept for final checks."""
     return unicodedata.normalize("NFC", character) == character and not kept_back(character)
 
 
 def blurred(drawings: FloatArray, size: int) -> FloatArray:
-    """Drawings (n, size * size), smoothed by a Gaussian of one pixel."""
+    """Smooth drawings (n, size * size) by a Gaussian of one pixel."""
     images = drawings.reshape(-1, size, size)
     return gaussian_filter(images, (0, 1, 1)).reshape(len(drawings), -1)
 
@@ -90,7 +89,7 @@ def _noto(packages: Packages) -> FontFamily:
 
 
 def _outlines(packages: Packages) -> list[FontFamily]:
-    """Families of outlines other than Noto's."""
+    """Families of outline fonts other than Noto."""
     sil = ("fonts-sil-nuosusil", "*.ttf"), ("fonts-sil-abyssinica", "*.ttf")
     return [
         _family(packages, ("fonts-dejavu-core", "DejaVuSans.ttf")),
@@ -161,13 +160,14 @@ _OUTLINES = (
     "fonts-sil-abyssinica 2.100 (Debian, OFL-1.1)",
 )
 _LEFT_OUT = (
-    "Left out are Han and Hangul, which final checks use, marks that combine, characters that "
-    "Unicode equates with another, characters without ink or that only one font has (by the tables "
-    "of the fonts), and those that share template and compatibility decomposition with another. "
-    "Lookalikes of other scripts (Latin A, Greek Alpha) stay: some of their templates are equal. "
-    "Drawings are scaled and centred by the box around the ink, so size and height on the line are "
-    "lost. Typefaces differ as their designers drew them; no noise is added. A wrong answer is "
-    "another character that looks more alike."
+    "Han and Hangul are left out, because they are kept for final checks. Also left out are "
+    "combining marks, characters that Unicode equates with another, characters without ink, "
+    "characters that only one font has (by the tables of the fonts), and those that share template "
+    "and compatibility decomposition with another. Lookalikes of other scripts (Latin A, Greek "
+    "Alpha) stay, and some of their templates are equal. Drawings are scaled and centred by the "
+    "box around the ink, so size and height on the line are lost. Differences are those between "
+    "the typefaces; no noise is added. A wrong answer is a character that resembles the test "
+    "instance more."
 )
 
 RECIPES: tuple[Recipe, ...] = (

@@ -1,4 +1,4 @@
-"""Back-tests of estimators on the populations of the corpus, and how they rank."""
+"""Back-tests of estimators on the populations of the corpus, and their ranking."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -39,9 +39,9 @@ def corpus_trials(
 ) -> pd.DataFrame:
     """Draw pilots from populations and predict the accuracy on `factors` times as many classes.
 
-    Populations and every finished pilot are kept in `folder`; the same call goes on from there.
-    Targets beyond a population are left out. The other arguments are those of
-    `classex_bayes.backtest`. The table has its columns, "population", "n_source" and "factor".
+    Populations and finished pilots are kept in `folder`, and the same call continues from there.
+    Targets larger than the population are left out. The other arguments are those of
+    `classex_bayes.backtest`. The table has its columns and "population", "n_source" and "factor".
     """
     parts = []
     sizes = class_counts(n_source)
@@ -71,10 +71,10 @@ def corpus_trials(
 
 
 def population_facts(laws: Iterable[CorpusLaw], folder: Path) -> pd.DataFrame:
-    """Kind, size and exact accuracies of the populations of `population_laws`.
+    """Return kind, size and exact accuracies of the populations of `population_laws`.
 
-    Indexed by population: "kind", "classes", "instances" and the accuracies on 10, 100, 1,000,
-    10,000 and all classes, missing beyond the population.
+    The table is indexed by population. Its columns are "kind", "classes", "instances" and the
+    accuracies on 10, 100, 1,000, 10,000 and all classes; missing if the population is smaller.
     """
     rows = {}
     for law in laws:
@@ -88,10 +88,11 @@ def population_facts(laws: Iterable[CorpusLaw], folder: Path) -> pd.DataFrame:
 
 
 def cell_scores(trials: pd.DataFrame) -> pd.DataFrame:
-    """Scores of every cell of `corpus_trials`.
+    """Return the scores of every cell of `corpus_trials`.
 
-    Indexed by (estimator, population, n_source, factor): "rmse", "bias", "crps", and, missing for
-    point estimates, "coverage", "interval_score" and "width" of the 90% intervals.
+    The table is indexed by (estimator, population, n_source, factor). Its columns are "rmse",
+    "bias", "crps", and "coverage", "interval_score" and "width" of the 90% intervals. The last
+    three are missing for point estimates.
     """
     fitted = trials.dropna(subset="mean")
     error = fitted["mean"] - fitted["truth"]
@@ -112,17 +113,20 @@ def cell_scores(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
-    """Estimators in the order of their errors, over all cells that every one of them answered.
+    """Rank estimators by their errors, over all cells for which every estimator has a prediction.
 
-    Indexed by estimator: "rmse" and "crps", geometric means over the cells; "rmse_farthest", that
-    over the farthest target of every pilot size; "bias", "coverage", "interval_score" and "width",
-    means over the cells. "rmse_se" and "coverage_se" are standard errors from a bootstrap of the
-    populations, so they speak of other populations than these; one has none.
+    The table is indexed by estimator and sorted by "rmse". It has these columns:
+
+    - "rmse" and "crps": geometric means over the cells.
+    - "rmse_farthest": the geometric mean over the largest target of every pilot size.
+    - "bias", "coverage", "interval_score" and "width": means over the cells.
+    - "rmse_se" and "coverage_se": standard errors from a bootstrap of the populations. They concern
+      other populations of this kind, and are missing for a single population.
 
     Raises
     ------
     DataError
-        No cell was answered by every estimator.
+        If no cell has predictions of every estimator.
     """
     scores = cell_scores(trials)
     cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
@@ -131,9 +135,9 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
     if common.empty:
         silent = [name for name in estimators if name not in scores.index.unique("estimator")]
         raise DataError(
-            "trials: found no cell (population, n_source, factor) that every estimator answered, "
-            "expected at least one; leave out estimators that fail often (without any answer: "
-            f"{', '.join(silent) or 'none'})"
+            "trials: found no cell (population, n_source, factor) with predictions of every "
+            "estimator, expected at least one; leave out estimators that fail often (without any "
+            f"prediction: {', '.join(silent) or 'none'})"
         )
     kept = scores[scores.index.droplevel("estimator").isin(common)].sort_index(level="factor")
     rng = np.random.default_rng(seed_sequence(random_seed))
@@ -162,7 +166,7 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
 
 
 def _standard_error(values: FloatArray, draws: IntArray) -> float:
-    """Spread of means over resampled populations; missing if there is one population."""
+    """Standard deviation of the mean over resampled populations; NaN for a single population."""
     return float(values[draws].mean(axis=1).std(ddof=1)) if values.size > 1 else np.nan
 
 

@@ -1,4 +1,4 @@
-"""Drawings of characters and words, from the outlines of fonts."""
+"""Drawings of characters and words in given fonts."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -9,14 +9,14 @@ from PIL import Image, ImageFont
 
 from classex_bayes.typing import FloatArray
 
-# Pixels an em, far above the size that features see.
+# Pixels of an em, far above the resolution of the features.
 _EM = 64
-# Left out everywhere: they are kept for final checks.
+# Names of characters that are kept for final checks.
 _KEPT_BACK = ("CJK", "HANGUL", "KANGXI", "IDEOGRAPH")
 
 
 class FontFamily:
-    """Font files that complete each other; the first file that has a character draws it."""
+    """Font files of one family. The first file that has a character draws it."""
 
     def __init__(self, files: Iterable[Path]) -> None:
         from fontTools.ttLib import TTFont
@@ -37,7 +37,7 @@ class FontFamily:
         return iter(self._file_of)
 
     def ink(self, text: str) -> Image.Image | None:
-        """Drawing of `text`, white on black and cut to its ink; None if there is no ink."""
+        """Draw `text`, white on black and cropped to its ink; None if there is no ink."""
         file = self._file_of[text[0]]
         if file not in self._fonts:
             basic = ImageFont.Layout.BASIC
@@ -52,7 +52,7 @@ class FontFamily:
 
 
 def fitted(image: Image.Image, width: int, height: int, margin: int = 1) -> FloatArray:
-    """Pixels (height * width,) in [0, 1] of a drawing, scaled to the frame and centred in it."""
+    """Return a drawing, scaled and centred in a frame, as pixels (height * width,) in [0, 1]."""
     room = width - 2 * margin, height - 2 * margin
     scale = min(room[0] / image.width, room[1] / image.height)
     size = max(1, round(image.width * scale)), max(1, round(image.height * scale))

@@ -1,4 +1,4 @@
-"""Functions of Python libraries: found by their docstrings, and again in a later version."""
+"""Functions of Python libraries, recognised by their docstrings or in a later version."""
 
 import ast
 import warnings
@@ -27,14 +27,14 @@ _LIBRARIES = {
     "django": ("6.0", "BSD-3-clause"),
 }
 _OLDER = {"sympy": "1.5", "networkx": "2.4", "django": "2.2"}
-# Libraries of which no version is tested.
+# Libraries without a tested version.
 _PCA_LIBRARIES = ("jax", "mne", "nltk")
 _N_DESCRIBED = 10_000
 _FEWEST_WORDS = 8
 
 
 class Function(NamedTuple):
-    """A function or method as its source tells it."""
+    """A function or method: module, qualified name, docstring and identifiers of the body."""
 
     module: str
     name: str
@@ -43,10 +43,10 @@ class Function(NamedTuple):
 
 
 def functions(source: str | bytes, module: str) -> list[Function]:
-    """Functions and methods of a module, without those inside functions.
+    """Return the functions and methods of a module, without those inside functions.
 
-    The body is the list of the identifiers in a function's statements, in their order: names,
-    attributes and keywords of calls, neither the docstring nor the function's name.
+    The body is the sequence of identifiers in a function's statements: names, attributes and
+    keywords of calls. It contains neither the docstring nor the function's name.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -75,7 +75,7 @@ def _identifiers(node: ast.AST) -> Iterator[str]:
 
 
 def description(docstring: str) -> list[str]:
-    r"""Words of a docstring up to its first underlined section or example.
+    r"""Return the words of a docstring up to its first underlined section or example.
 
     >>> description("Sum of x.\n\nExamples\n--------\n>>> f(1)")
     ['sum', 'of', 'x']
@@ -92,9 +92,9 @@ def description(docstring: str) -> list[str]:
 def canonical_directions(
     first: FloatArray, second: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions of canonical correlation of paired vectors, the best correlated first.
+    """Return the directions of canonical correlation of paired vectors, the best one first.
 
-    `ridge`, times the mean variance of a coordinate, is added to each variance.
+    `ridge` times the mean variance of a coordinate is added to each variance.
     """
     whitenings = []
     for vectors in (first, second):
@@ -106,7 +106,7 @@ def canonical_directions(
 
 
 def _library(packages: Packages, name: str, version: str = "") -> list[Function]:
-    """Functions of all modules of a library but its tests."""
+    """Functions of all modules of a library, except for its tests."""
     folder = packages.pypi(name, version or _LIBRARIES[name][0])
     result = []
     for file in sorted(folder.rglob("*.py")):
@@ -114,7 +114,7 @@ def _library(packages: Packages, name: str, version: str = "") -> list[Function]
         if not any(part.startswith("test") for part in parts):
             try:
                 result += functions(file.read_bytes(), ".".join(parts)[:-3])
-            except SyntaxError:  # A template of code, or code of Python 2.
+            except SyntaxError:  # a template of code, or code of Python 2
                 continue
     return result
 
@@ -139,7 +139,7 @@ def _by_docstring(packages: Packages) -> Population:
 
 
 def _bodies(packages: Packages, name: str, version: str = "") -> dict[str, tuple[str, ...]]:
-    """Identifiers in the body of each function, by its full name; of several the last."""
+    """Identifiers in the body of each function, by full name; the last of equal names counts."""
     return {
         f"{function.module}:{function.name}": function.body
         for function in _library(packages, name, version)
@@ -148,7 +148,7 @@ def _bodies(packages: Packages, name: str, version: str = "") -> dict[str, tuple
 
 
 def _body_counts(bodies: list[tuple[str, ...]]) -> FloatArray:
-    """Square roots of the counts of identifiers and of pairs in a row, hashed."""
+    """Signed square roots of hashed counts of identifiers and of adjacent pairs."""
     features = [ngrams(body, (1, 2), ".") for body in bodies]
     counts = hashed(features, 2048).toarray()
     return np.sign(counts) * np.sqrt(np.abs(counts))
@@ -180,15 +180,17 @@ RECIPES: tuple[Recipe, ...] = (
             "Classes are 10,000 functions and methods of ten Python libraries, drawn at random. "
             "The template is made of the name and of the identifiers in the body, split into "
             "words. The test instance is the description in the docstring, up to its first section "
-            "or example. Left out are functions with fewer than eight words in the description or "
-            "eight identifiers in the body, those inside functions, the tests of the libraries, "
-            "and copies that agree in both. Programmers wrote both; no noise is added. A wrong "
-            "answer finds another function for a description."
+            "or example. Functions are left out if the description has fewer than eight words, if "
+            "the body has fewer than eight identifiers, if they are inside functions or in the "
+            "tests of the libraries, or if another function has the same template and description. "
+            "Programmers wrote both; no noise is added. A wrong answer is another function for a "
+            "description."
         ),
         classifier=(
             "Latent semantics (256 dimensions) and canonical correlation analysis (200) of "
-            "templates and descriptions, both learnt on the other functions of the libraries; "
-            "cosine. Libraries, features and dimensions were chosen after accuracies had been seen."
+            "templates and descriptions, both learnt on the other functions of the libraries. The "
+            "score is the cosine. Libraries, features and dimensions were chosen after accuracies "
+            "had been seen."
         ),
         packages=tuple(map(_sheet, _LIBRARIES)),
         make=_by_docstring,
@@ -199,17 +201,17 @@ RECIPES: tuple[Recipe, ...] = (
         about=(
             "Classes are the functions and methods that two versions of a library have under the "
             "same full name: SymPy of 2019 and 2025, NetworkX of 2019 and 2025, Django of 2019 and "
-            "2025. The template is the older body, the test instance is the newer one; both are "
-            "the identifiers of the body, without the function's name. Many bodies have not "
-            "changed, and some functions of a version have equal bodies; they stay. Left out are "
-            "functions with fewer than eight identifiers in either version, those inside "
-            "functions, and the tests of the libraries. The changes are real; no noise is added. A "
-            "wrong answer takes a function for the successor of another."
+            "2025. The template is the older body, and the test instance is the newer one. Both "
+            "are the identifiers of the body, without the function's name. Many bodies have not "
+            "changed, and some functions of a version have equal bodies; they stay. Functions are "
+            "left out if they have fewer than eight identifiers in either version, or if they are "
+            "inside functions or in the tests of the libraries. The changes are real; no noise is "
+            "added. A wrong answer takes a function for the successor of another."
         ),
         classifier=(
-            "Euclidean distance of square roots of the counts of identifiers and of pairs in a "
-            "row, hashed to 2,048 signed buckets; 128 principal components learnt on the functions "
-            "of three other libraries."
+            "Euclidean distance in 128 principal components, learnt on the functions of three "
+            "other libraries. Features are square roots of the counts of identifiers and of "
+            "adjacent pairs, hashed to 2,048 signed buckets."
         ),
         packages=(
             *(_sheet(name, version) for name, version in _OLDER.items()),

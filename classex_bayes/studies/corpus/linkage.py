@@ -1,4 +1,4 @@
-"""Record linkage: the entry of a register that a record means."""
+"""Record linkage: recognise the entry of a register that a record belongs to."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def neighbours(letter: str) -> str:
-    """Letters beside, above or below a letter on the keyboard.
+    """Return the letters beside, above or below a letter on the keyboard.
 
     >>> neighbours("s")
     'adwzx'
@@ -39,9 +39,9 @@ def neighbours(letter: str) -> str:
 
 
 def typed(text: str, rate: float, rng: np.random.Generator) -> str:
-    """A text as typed in haste: each character meets one of four errors with probability `rate`.
+    """Return a text with typing errors: each character has one of four with probability `rate`.
 
-    The errors are, equally often: a neighbour on the keyboard, an omission, a doubled character,
+    The errors are equally frequent: a neighbour on the keyboard, an omission, a doubled character,
     and an exchange with the next character.
     """
     out = ""
@@ -61,7 +61,7 @@ def typed(text: str, rate: float, rng: np.random.Generator) -> str:
 
 
 def mistyped(text: str, rate: float, rng: np.random.Generator) -> str:
-    """A text typed in haste, which differs from the text."""
+    """Return a text with at least one typing error."""
     while (result := typed(text, rate, rng)) == text:
         pass
     return result
@@ -88,7 +88,7 @@ def _places(packages: Packages) -> Population:
 
 
 def is_chemical_name(text: str) -> bool:
-    """True for names that are words: no register numbers, codes, or names in other languages.
+    """Whether a name consists of words, and is no register number, code or translation.
 
     >>> is_chemical_name("2-chloroethanol"), is_chemical_name("nsc-12345")
     (True, False)
@@ -98,7 +98,7 @@ def is_chemical_name(text: str) -> bool:
 
 
 def _letters(name: str) -> str:
-    """A chemical name without blanks and punctuation."""
+    """Return a chemical name without blanks and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name)
 
 
@@ -127,15 +127,15 @@ RECIPES: tuple[Recipe, ...] = (
         name="places-typed",
         kind="records",
         about=(
-            "Classes are 20,000 places, drawn at random from the 69,000 in GeoNames' table of "
-            "places with more than 5,000 inhabitants or a seat of administration that differ in "
-            "name, country or first-level region. The template is the name without accents and the "
-            "code of the country. The two test instances of a class are the same record with "
-            "typing errors in the name: each character meets a wrong neighbour on the keyboard, an "
-            "omission, a doubling or an exchange with probability .1. The places are real, the "
-            "errors are drawn at random. Names without an error are typed again, since an exact "
-            "search finds them. Places that share their name and country stay separate classes "
-            "with equal templates. A wrong answer links the record to another place."
+            "Classes are 20,000 places, drawn at random from GeoNames' table of places with more "
+            "than 5,000 inhabitants or a seat of administration. It has 69,000 places that differ "
+            "in name, country or first-level region. The template is the name without accents and "
+            "the code of the country. The two test instances of a class are the same record with "
+            "typing errors in the name: with probability .1 a character is replaced by a neighbour "
+            "on the keyboard, omitted, doubled or exchanged with the next. The places are real, "
+            "the errors are drawn at random. Names without an error are typed again, because an "
+            "exact search finds them. Places that share their name and country stay separate "
+            "classes with equal templates. A wrong answer links the record to another place."
         ),
         classifier=(
             "Cosine of counts of runs of two and three characters, hashed to 64 signed buckets. "
@@ -151,10 +151,10 @@ RECIPES: tuple[Recipe, ...] = (
             "Classes are 12,000 chemical compounds, drawn at random from those of PubChem in the "
             "package. The template is the common name of a compound. The test instances are up to "
             "two of its synonyms, drawn at random, which differ from it in letters or digits. "
-            "Synonyms with three digits in a row, no four letters in a row, or a note of their "
-            "language are register numbers, codes or translations and are left out. Compounds "
-            "without a synonym after that are left out. The names are real; no noise is added. A "
-            "wrong answer takes a name for that of another compound."
+            "Register numbers, codes and translations are left out: synonyms with three adjacent "
+            "digits, without four adjacent letters, or with a note of their language. Compounds "
+            "without another synonym are left out. The names are real; no noise is added. A wrong "
+            "answer takes a name for that of another compound."
         ),
         classifier=(
             "Cosine in the latent semantic space (200 dimensions) of runs of two and three "

@@ -1,4 +1,4 @@
-"""Manual pages, recognised by their other half."""
+"""Manual pages, recognised by their second half."""
 
 import gzip
 import re
@@ -29,14 +29,14 @@ _PACKAGES = {
 }
 _N_PAGES = 6_000
 _FEWEST_WORDS = 100
-# Escapes of roff: fonts, sizes, registers, and characters by name; then all others.
+# Escapes of roff: first fonts, sizes, registers and characters by name, then all others.
 _ESCAPE = re.compile(r"\\(?:f\[\w*\]|f\(\w\w|f\w|s[-+]?\d+|\*?\(..|\*?\[\w+\]|n\w)|\\[&|^%ce]")
 
 
 def plain(source: str) -> str:
-    """Text of a manual page from its first section, without comments and escapes.
+    """Return the text of a manual page from its first section, without comments and escapes.
 
-    Names of macros are left out, their arguments are kept.
+    Names of macros are removed, and their arguments are kept.
     """
     section = re.search(r"^\.\s*S[Hh]\b", source, re.MULTILINE)
     text = source[section.start() if section else 0 :]
@@ -46,13 +46,13 @@ def plain(source: str) -> str:
 
 
 def halves(text: str) -> tuple[list[str], list[str]]:
-    """First and second half of the words of a text."""
+    """Return the first and the second half of the words of a text."""
     every = words(text)
     return every[: len(every) // 2], every[len(every) // 2 :]
 
 
 def _pages(packages: Packages) -> list[tuple[list[str], list[str]]]:
-    """Halves of the pages with enough words; those of equal texts once."""
+    """Halves of all different pages with enough words."""
     texts = {}
     for name in _PACKAGES:
         folder = packages.debian(name)
@@ -81,10 +81,10 @@ RECIPES: tuple[Recipe, ...] = (
         about=(
             "Classes are 6,000 manual pages, drawn at random from those of FreeBSD, Linux, Perl, "
             "Tcl, Tk, Erlang, Git, OpenSSL, cURL, X11, ncurses and two versions of MPI. The "
-            "template is the first half of the words of a page from its first section on, the test "
-            "instance is the second half. Left out are pages of fewer than 100 words, links to "
-            "other pages, and copies with the same words; families of similar pages stay. No noise "
-            "is added. A wrong answer continues a page with the end of another."
+            "template is the first half of the words of a page, counted from its first section, "
+            "and the test instance is the second half. Pages of fewer than 100 words, links to "
+            "other pages and copies with the same words are left out. Families of similar pages "
+            "stay. No noise is added. A wrong answer continues a page with the end of another."
         ),
         classifier=(
             "Cosine in the latent semantic space (200 dimensions) of words, learnt on the other "

@@ -1,4 +1,4 @@
-"""Tunes found by a part of themselves: their second half, or a phrase that someone hums."""
+"""Tunes, recognised by a part: their second half, or a hummed phrase."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -20,12 +20,12 @@ _D = 256
 
 
 def melodies(packages: Packages) -> list[Tune]:
-    """Tunes of 32 notes or more in random order; of equal tunes, in whatever key, the first."""
+    """Return the tunes of 32 notes or more in random order; equal tunes in any key count once."""
     corpus = packages.pypi("music21", _MUSIC21) / "music21" / "corpus"
     files = [file for book in _BOOKS for file in sorted((corpus / book).glob("*.abc"))]
     kept: dict[tuple[tuple[int, int], ...], Tune] = {}
     for file in files:
-        if file.name.startswith("test"):  # tunes of other files, once more
+        if file.name.startswith("test"):  # copies of tunes in other files
             continue
         for tune in tunes(file.read_text(encoding="utf-8", errors="replace")):
             if len(tune.pitches) >= _SHORTEST:
@@ -36,22 +36,22 @@ def melodies(packages: Packages) -> list[Tune]:
 def steps(
     pitches: Sequence[float] | FloatArray, durations: Sequence[Fraction | float] | FloatArray
 ) -> list[tuple[int, int]]:
-    """From each note to the next: semitones up, and doublings of the length, rounded."""
+    """Return rounded steps between notes: semitones up, and base-2 log ratio of the lengths."""
     up = np.diff(np.asarray(pitches)).round().astype(int)
     longer = np.diff(np.log2(np.asarray(durations, float))).round().astype(int)
     return list(zip(up.tolist(), longer.tolist(), strict=True))
 
 
 def motifs(path: Sequence[tuple[int, int]]) -> list[str]:
-    """Features of a tune: runs of two to four intervals, and of two with their rhythm."""
+    """Return the features of a tune: 2- to 4-grams of intervals, and 2-grams with rhythm."""
     return ngrams([str(up) for up, _ in path], (2, 3, 4)) + ngrams(list(map(str, path)), (2,))
 
 
 def hummed(tune: Tune, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Steps of 24 consecutive notes as someone hums them from memory.
+    """Draw the steps of 24 consecutive notes as someone hums them from memory.
 
-    One note in twenty is forgotten. Pitches drift: intervals have normal errors of half a
-    semitone. Lengths have log-normal errors of a fifth.
+    One note in twenty is forgotten. Intervals have normal errors with a standard deviation of half
+    a semitone, so pitches drift. Lengths have log-normal errors of 20%.
     """
     start = rng.integers(len(tune.pitches) - _HUMMED + 1)
     kept = np.flatnonzero(rng.random(_HUMMED) >= 0.05) + start
@@ -81,7 +81,7 @@ def _humming(packages: Packages) -> Population:
 
 
 def _split(packages: Packages) -> tuple[LatentSemantics, list[Tune]]:
-    """Weights learnt on 3,000 tunes, and the other tunes."""
+    """Latent semantics learnt on 3,000 tunes, and the other tunes."""
     every = melodies(packages)
     training = every[:_N_TRAINING]
     texts = [motifs(steps(tune.pitches, tune.durations)) for tune in training]
@@ -90,14 +90,14 @@ def _split(packages: Packages) -> tuple[LatentSemantics, list[Tune]]:
 
 _CLASSES = (
     "Classes are melodies of German, other European, Chinese, Irish, Scottish and American "
-    "collections. Tunes of fewer than 32 notes are left out, and so are copies: of tunes with "
-    "equal intervals and rhythms the first is kept. Variants of a tune are classes of their own, "
-    "under whatever title. "
+    "collections. Tunes of fewer than 32 notes are left out. If tunes have equal intervals and "
+    "rhythms, only the first is kept. Variants of a tune are separate classes, even under one "
+    "title. "
 )
 _CLASSIFIER = (
-    "Cosine of latent semantics, 256 dimensions, of TF-IDF weights of runs of two to four "
-    "intervals, and of two intervals with their rhythm. Weights and dimensions are learnt on 3,000 "
-    "other tunes, whole ones."
+    "Cosine of latent semantics (256 dimensions) of TF-IDF weights. Features are runs of two to "
+    "four intervals, and of two intervals with their rhythm. Weights and dimensions are learnt on "
+    "3,000 other whole tunes."
 )
 _PACKAGES = (
     f"music21 {_MUSIC21} (PyPI, BSD-3-clause; melodies in abc notation of the Essen folksong "
@@ -121,10 +121,10 @@ RECIPES: tuple[Recipe, ...] = (
         name="hummed-tunes",
         kind="sounds",
         about=_CLASSES + "The template is a whole tune, without repeats. The two test instances "
-        "are 24 consecutive notes at random places, as someone hums them from memory: one note in "
-        "twenty is forgotten, intervals have normal errors of half a semitone (standard deviation) "
-        "and are rounded, lengths have log-normal errors of a fifth. The tunes are real, the "
-        "errors are drawn at random. A wrong answer is another tune that contains motifs like the "
+        "are 24 consecutive notes at random places, as someone hums them from memory. One note in "
+        "twenty is forgotten. Intervals have normal errors of half a semitone (standard deviation) "
+        "and are rounded. Lengths have log-normal errors of 20%. The tunes are real, the errors "
+        "are drawn at random. A wrong answer is another tune that contains motifs like the "
         "hummed ones.",
         classifier=_CLASSIFIER,
         packages=_PACKAGES,

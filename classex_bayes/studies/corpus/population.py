@@ -1,4 +1,4 @@
-"""A population of classes as vectors, and the recipe that makes it from public packages."""
+"""Populations of classes as vectors, and recipes that make them from public packages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 
 def shuffled[Item](items: Iterable[Item], rng: int | np.random.Generator) -> list[Item]:
-    """Items in random order, by a seed or a generator."""
+    """Return items in random order, by a seed or a generator."""
     listed = list(items)
     return [listed[i] for i in np.random.default_rng(rng).permutation(len(listed))]
 
@@ -43,11 +43,11 @@ class Population:
     metric: EmbeddingMetric = "sqeuclidean"
 
     def task(self) -> SourceTask:
-        """Task on all classes; its accuracies are exact, and `subsample` draws pilots from it."""
+        """Return the task on all classes. Its accuracies are exact; `subsample` draws pilots."""
         return SourceTask.from_embeddings(self.probes, self.gallery, self.y, metric=self.metric)
 
     def pooled(self) -> tuple[FloatArray, IntArray]:
-        """Vectors of templates and test instances alike, and their classes, to train on."""
+        """Return all templates and test instances with their classes, as training data."""
         y = np.concatenate([np.arange(len(self.gallery)), self.y])
         return np.concatenate([self.gallery, self.probes]), y
 
@@ -63,38 +63,37 @@ class Population:
 
     @classmethod
     def load(cls, path: Path) -> "Population":
-        """Read what `save` wrote, or raise a `DataError` where the file holds something else."""
+        """Read a file that `save` wrote; raise `DataError` if it is another file."""
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 parts: dict[str, Any] = dict(arrays)
             return cls(**{**parts, "metric": str(parts["metric"])})
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             raise DataError(
-                f"{path} is no population ({error}); remove it, and it is made again"
+                f"{path} is not a population ({error}); remove it, and it is made again"
             ) from None
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The recipe of a population, and its datasheet.
+    """A recipe of a population, with its datasheet.
 
     Attributes
     ----------
     name : str
         Name of the population, as commands take it.
     kind : str
-        Kind of thing that is recognised; populations of a kind are alike.
+        Kind of the classes; populations of one kind are similar.
     about : str
-        Sentences: what the classes, the templates and the test instances are, which are left out,
-        how templates and test instances differ and whether that is real or simulated, and what a
-        wrong answer is.
+        Sentences on classes, templates and test instances, on those left out, on the differences
+        between templates and test instances (real or simulated), and on wrong answers.
     classifier : str
-        Sentences: features and scores, what they were trained on, and which choices were made
-        after accuracies had been seen.
+        Sentences on features, scores and training data, and on the choices that were made after
+        accuracies had been seen.
     packages : tuple of str
         Packages that hold the data, each as "name version (registry, licence)".
     make : callable
-        Returns the `Population`; the same at every call with packages of these versions.
+        Returns the `Population`. With these versions of the packages it is the same every time.
     scikit_learn : bool
         Whether `make` trains a network of scikit-learn.
     """

@@ -1,4 +1,4 @@
-"""Laws of the populations of the corpus, which `plan` draws pilots from."""
+"""Laws of the populations of the corpus. `plan` draws pilots from them."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -26,15 +26,15 @@ def population_laws(
     sampler: Mapping[str, Any] = SAMPLER,
     progressbar: bool = True,
 ) -> list[CorpusLaw]:
-    """Exact accuracies of populations, and the mean of the posterior given all their ranks.
+    """Return exact accuracies of populations, and posterior mean laws given all their ranks.
 
-    Populations are kept in `folder` and made if it lacks them.
+    Populations are kept in `folder`. If one is missing, it is made.
     """
     laws = []
     for name in names:
         task = population(name, folder).task()
         with warnings.catch_warnings(), doubts_told():
-            # A mean of all draws needs fewer than an interval.
+            # A mean needs fewer draws than an interval.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = BayesianExtrapolator().fit(
                 task, random_seed=random_seed, progressbar=progressbar, **sampler

@@ -27,7 +27,7 @@ _N_TRAINING = 3_000
 
 
 def stretched(ink: Image.Image) -> FloatArray:
-    """Smoothed pixels (_HEIGHT * _WIDTH,) of a drawing that is stretched to fill the frame."""
+    """Stretch a drawing to fill the frame; return smoothed pixels (_HEIGHT * _WIDTH,)."""
     image = ink.resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR)
     return gaussian_filter(np.asarray(image, float) / 255, 1).ravel()
 
@@ -49,7 +49,7 @@ def _words(
     faces: tuple[str, ...],
     train: Callable[[FloatArray, IntArray], Callable[[FloatArray], FloatArray]],
 ) -> Population:
-    """Words of a random order, the first typeface as template, and those before for training."""
+    """Words in random order. The first typeface draws the templates; words before are training."""
     words = shuffled(english_words(packages), 17)
     training = words[chosen.start - _N_TRAINING : chosen.start]
     others = np.tile(np.arange(_N_TRAINING), len(faces))
@@ -76,12 +76,12 @@ def _italic(packages: Packages) -> Population:
 
 
 _WORDS = (
-    "Classes are English words, a random {} of those of three letters or more from a to z in a "
-    "list for spelling checkers, inflected forms included. The template is the word in {}, {}. "
-    "Each is an image of the whole word, stretched to 96 x 24 pixels, so its length and the height "
-    "of its letters are lost. Other words are left out at random; 3,000 of them serve for "
-    "training. Typefaces differ as their designers drew them; no noise is added. A wrong answer is "
-    "another word, often one of similar shape."
+    "Classes are {} random English words of three letters or more from a to z in a list for "
+    "spelling checkers, inflected forms included. The template is the word in {}, {}. Each is an "
+    "image of the whole word, stretched to 96 x 24 pixels, so its length and the height of its "
+    "letters are lost. Other words are left out at random; 3,000 of them serve for training. "
+    "Differences are those between the typefaces; no noise is added. A wrong answer is another "
+    "word, often one of similar shape."
 )
 _FACES = " The typefaces were chosen after accuracies had been seen."
 _PACKAGES = WAMERICAN, DEJAVU, FREEFONT

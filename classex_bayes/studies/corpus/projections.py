@@ -1,4 +1,4 @@
-"""Features that are learnt on classes or instances beside those that are tested."""
+"""Features that are learnt on other classes or instances than the tested ones."""
 
 import warnings
 from collections.abc import Callable
@@ -15,32 +15,32 @@ class Projection:
         self.mean, self.axes = mean, axes
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Coordinates of vectors (n, d)."""
+        """Return the coordinates of vectors (n, d)."""
         return (x - self.mean) @ self.axes
 
 
 def principal_components(x: FloatArray, n_components: int) -> Projection:
-    """Axes of largest variance."""
+    """Return the axes of largest variance."""
     mean = x.mean(axis=0)
     _, vectors = np.linalg.eigh(np.cov(x - mean, rowvar=False))
     return Projection(mean, vectors[:, ::-1][:, :n_components])
 
 
 def whitened_components(x: FloatArray, n_components: int) -> Projection:
-    """Principal components, each of variance one."""
+    """Return principal components, each of variance one."""
     plain = principal_components(x, n_components)
     return Projection(plain.mean, plain.axes / plain(x).std(axis=0))
 
 
 def ridged(covariance: FloatArray, share: float) -> FloatArray:
-    """A covariance with `share` of its mean variance added to each variance."""
+    """Add `share` of the mean variance to each variance of a covariance."""
     return covariance + share * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
 
 
 def discriminants(x: FloatArray, within: FloatArray, n_components: int) -> FloatArray:
-    """Axes of the largest variance of `x` for that of errors of covariance `within`.
+    """Return the axes with the largest ratio of the variance of `x` to that of errors.
 
-    Along each axis the errors have variance one.
+    The errors have the covariance `within`, and variance one along each axis.
     """
     values, vectors = np.linalg.eigh(within)
     whiten = vectors / np.sqrt(values)
@@ -49,7 +49,7 @@ def discriminants(x: FloatArray, within: FloatArray, n_components: int) -> Float
 
 
 def discriminant_axes(x: FloatArray, y: IntArray, n_components: int) -> Projection:
-    """Linear discriminant analysis: largest variance between classes for that within.
+    """Linear discriminant analysis: the largest ratios of variance between to within classes.
 
     The covariance within classes is shrunk by a tenth towards a multiple of the identity.
     """
@@ -67,7 +67,7 @@ def discriminant_axes(x: FloatArray, y: IntArray, n_components: int) -> Projecti
 def hidden_layer(
     x: FloatArray, y: IntArray, *, n_units: int = 128, epochs: int = 10
 ) -> Callable[[FloatArray], FloatArray]:
-    """Units of a small network that was trained to tell the classes `y` apart."""
+    """Return the hidden units of a small network that was trained to classify `y`."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 

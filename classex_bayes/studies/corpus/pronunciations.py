@@ -1,4 +1,4 @@
-"""Words of a pronouncing dictionary, recognised by the phonemes that a synthesiser speaks."""
+"""Words of a pronouncing dictionary, recognised by the phonemes of a speech synthesiser."""
 
 import re
 
@@ -27,7 +27,7 @@ _ARPABET = {
 
 
 def arpabet(ipa: str) -> list[str]:
-    """Phonemes of the dictionary for those of espeak-ng, without stress.
+    """Convert phonemes of espeak-ng to those of the dictionary, without stress.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def arpabet(ipa: str) -> list[str]:
 
 
 def dictionary(text: str) -> dict[str, list[str]]:
-    r"""First pronunciation of each word of two or more letters a to z, without stress.
+    r"""Return the first pronunciation of each word of two or more letters a to z, without stress.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def dictionary(text: str) -> dict[str, list[str]]:
 
 
 def phone_ngrams(phones: list[str]) -> list[str]:
-    """Phonemes, and runs of two and three with the ends of the word.
+    """Return phonemes, and runs of two and three that include the ends of the word.
 
     Examples
     --------
@@ -90,12 +90,12 @@ RECIPES: tuple[Recipe, ...] = (
             "words and names of two or more letters a to z. The template is the dictionary's first "
             "pronunciation, without stress. The one test instance is the pronunciation by the "
             "rules of espeak-ng, American English, written in the dictionary's phonemes. "
-            "Homophones are classes of their own with equal templates, so their test instances are "
+            "Homophones are separate classes with equal templates, so their test instances are "
             "ties. The rules' errors are real; no noise is added. A wrong answer is a word whose "
             "pronunciation in the dictionary resembles the test instance more."
         ),
         classifier=(
-            "Cosine of latent semantics, 256 dimensions, of TF-IDF weights of phonemes and of runs "
+            "Cosine of latent semantics (256 dimensions) of TF-IDF weights of phonemes and of runs "
             "of two and three. Weights and dimensions are learnt on the dictionary's "
             "pronunciations of 5,000 other words."
         ),

@@ -1,4 +1,4 @@
-"""Bacteria that a sequencing machine recognises by a noisy read of one gene."""
+"""Bacteria, recognised by a noisy read of one gene."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ SEED = 16
 
 
 def records(text: str) -> list[tuple[str, IntArray]]:
-    r"""Titles and sequences of a FASTA file; letters that stand for several bases are left out.
+    r"""Return titles and sequences of a FASTA file, without letters that stand for several bases.
 
     >>> records(">first\nAC\nGT\n>second\nNT\n")
     [('first', array([0, 1, 2, 3])), ('second', array([3]))]
@@ -26,16 +26,16 @@ def records(text: str) -> list[tuple[str, IntArray]]:
 
 
 def words(sequence: IntArray) -> FloatArray:
-    """Counts of each word of `LENGTH` letters in a sequence."""
+    """Return the counts of all words of `LENGTH` letters in a sequence."""
     n = len(sequence) - LENGTH + 1
     code = sum(4**place * sequence[place : place + n] for place in range(LENGTH))
     return np.bincount(code, minlength=4**LENGTH).astype(float)
 
 
 def read(sequence: IntArray, rng: np.random.Generator) -> IntArray:
-    """A read of a part of a sequence, at an error rate of its own.
+    """Draw a read of a part of a sequence, with a random error rate.
 
-    Half of the errors are wrong letters, a quarter lost and a quarter doubled ones.
+    Half of the errors are wrong letters, a quarter lost letters and a quarter doubled letters.
     """
     length = min(len(sequence), int(rng.lognormal(np.log(700), 0.5)) + 100)
     start = rng.integers(len(sequence) - length + 1)
@@ -47,14 +47,14 @@ def read(sequence: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def _axes(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights of the words, and the main axes of weighted vectors, in other sequences."""
+    """Weights of words, and main axes of the weighted vectors, learnt on other sequences."""
     weight = np.log((1 + len(counts)) / (1 + (counts > 0).sum(0)))
     weighted = np.sqrt(counts) * weight
     return weight, np.linalg.svd(weighted, full_matrices=False)[2][:N_AXES].T
 
 
 def ribosomes(packages: Packages) -> Population:
-    """Type strains of bacteria, two reads each."""
+    """Type strains of bacteria with two reads each."""
     folder = packages.debian("microbiomeutil-data") / "usr" / "share" / "microbiomeutil-data"
     text = (folder / "RESOURCES" / "rRNA16S.gold.fasta").read_text(encoding="latin-1")
     genes = records(text)
@@ -81,16 +81,16 @@ RECIPES: tuple[Recipe, ...] = (
         kind="biological sequences",
         about="Classes are 4,468 type strains of bacteria and archaea. The template of a class is "
         "the sequence of its 16S ribosomal RNA gene, about 1,480 letters. Test instances are two "
-        "simulated reads of each gene, as of a nanopore machine: a part of 800 letters or so that "
-        "begins anywhere, with about 4% wrong, lost or doubled letters. Length and error rate are "
-        "log-normally different from read to read. The genes are real, the errors are drawn at "
-        "random. The 713 sequences that come from genomes and not from type strains are no "
-        "classes; the features are trained on them. Letters that stand for several bases are left "
-        "out. A wrong answer is most often a species of the same genus, whose gene can differ in a "
-        "few letters only.",
+        "simulated reads of each gene, as of a nanopore machine. A read is a part of about 800 "
+        "letters from a random place, with about 4% wrong, lost or doubled letters. Length and "
+        "error rate differ log-normally between reads. The genes are real, the errors are drawn at "
+        "random. The other 713 sequences come from genomes instead of type strains. They are no "
+        "classes, and the features are trained on them. Letters that stand for several bases are "
+        "left out. A wrong answer is most often a species of the same genus, whose gene can differ "
+        "in a few letters only.",
         classifier="Square roots of the counts of all words of 6 letters, weighted by their "
-        "inverse document frequency, on 128 main axes; weights and axes are of the 713 other "
-        "sequences. Scores are cosines.",
+        "inverse document frequency, on 128 main axes. Weights and axes are learnt on the 713 "
+        "other sequences. Scores are cosines.",
         packages=("microbiomeutil-data 20101212 (Debian, BSD-3-clause)",),
         make=ribosomes,
     ),

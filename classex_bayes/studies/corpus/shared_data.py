@@ -1,4 +1,4 @@
-"""Data that several populations are made of, and their entries in datasheets."""
+"""Data that several populations share, and their entries in datasheets."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,19 +24,19 @@ class PubchemEntry(NamedTuple):
 
 
 def chemicals(packages: Packages) -> Path:
-    """Folder of the tables of the package chemicals."""
+    """Return the folder of the tables of the package chemicals."""
     return packages.pypi("chemicals", CHEMICALS) / "chemicals"
 
 
 def pubchem(packages: Packages) -> list[PubchemEntry]:
-    """Compounds in the order of the table."""
+    """Return the compounds in the order of the table."""
     file = chemicals(packages) / "Identifiers" / "chemical identifiers pubchem large.tsv"
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
     return [PubchemEntry(row[4], row[6], row[8], row[9:]) for row in rows]
 
 
 def lower_case(text: str) -> list[str]:
-    """Words of three or more letters a to z, in alphabetical order, each once.
+    """Return the different words of three or more letters a to z in alphabetical order.
 
     >>> lower_case("zoo Aachen a's at café bee zoo")
     ['bee', 'zoo']
@@ -46,6 +46,6 @@ def lower_case(text: str) -> list[str]:
 
 
 def english_words(packages: Packages) -> list[str]:
-    """Lower-case words of a list of American English for spelling checkers."""
+    """Return the lower-case words of a list of American English for spelling checkers."""
     file = packages.debian("wamerican") / "usr/share/dict/american-english"
     return lower_case(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Words that a synthetic voice speaks, recognised by how another voice speaks them."""
+"""Words spoken by one synthetic voice, recognised in the speech of another."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ _N_CLASSES, _N_TRAINING = 4000, 1500
 
 
 def german(text: str) -> list[str]:
-    """Words of three or more letters, nouns with their capital, in alphabetical order.
+    """Return the words of three or more letters, nouns capitalised, in alphabetical order.
 
     Examples
     --------
@@ -65,11 +65,11 @@ RECIPES: tuple[Recipe, ...] = (
         kind="sounds",
         about=(
             "Classes are 4,000 words, drawn at random from the lower-case words of three or more "
-            "letters of a list of American English; inflected forms are classes of their own. The "
+            "letters of a list of American English; inflected forms are separate classes. The "
             "template is a word spoken by espeak-ng, American English. The two test instances are "
             "the word spoken by two voices of flite, kal16 (a man, diphones) and slt (a woman, "
-            "statistical parametric). The voices are those of programs, not of people; no noise is "
-            "added. A wrong answer is a word that espeak-ng speaks more like the test instance."
+            "statistical parametric). All voices are synthetic; no noise is added. A wrong answer "
+            "is a word whose template resembles the test instance more."
         ),
         classifier=(
             "Cosine of 50 linear discriminants of 13 mel-frequency cepstra at 20 equally spaced "
@@ -87,12 +87,12 @@ RECIPES: tuple[Recipe, ...] = (
         kind="sounds",
         about=(
             "Classes are 4,000 words, drawn at random from the words of three or more letters of a "
-            "list of German, nouns and names among them; words with capitals inside, which are "
-            "abbreviations, are left out, inflected forms are classes of their own. The template "
-            "is a word spoken by the voice de of espeak-ng, at 175 words a minute. The one test "
-            "instance is the word spoken by its variant f5, a woman, at 220 words a minute. The "
-            "voices are those of a program, not of people; no noise is added. A wrong answer is a "
-            "word whose template resembles the fast one more."
+            "list of German, nouns and names among them. Words with capitals inside are "
+            "abbreviations and left out. Inflected forms are separate classes. The template is a "
+            "word spoken by the voice de of espeak-ng, at 175 words a minute. The one test "
+            "instance is the word spoken by its variant f5, a woman, at 220 words a minute. Both "
+            "voices are synthetic; no noise is added. A wrong answer is a word whose template "
+            "resembles the test instance more."
         ),
         classifier=(
             "Cosine of the 128 hidden units of a network that was trained to tell 1,500 other "

@@ -1,4 +1,4 @@
-"""Words recognised by the misspellings that people have collected."""
+"""Words, recognised by their real misspellings."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _PROBES_PER_WORD = 3
 
 
 def corrections(dictionary: str) -> dict[str, list[str]]:
-    r"""Misspellings of each word; those that several words may explain are left out.
+    r"""Return the misspellings of each word, without those of several possible corrections.
 
     >>> corrections("teh->the\nhte->the\nans->and, ants,")
     {'the': ['teh', 'hte']}
@@ -57,14 +57,14 @@ RECIPES: tuple[Recipe, ...] = (
             "Classes are 9,000 English words and phrases, drawn at random from the corrections in "
             "codespell's dictionary. The template is the word. The test instances are up to three "
             "of its misspellings, drawn at random, as people found them in texts and programs. "
-            "Misspellings of which several words may be meant are left out. Inflected forms are "
-            "words of their own. The misspellings are real; no noise is added. A wrong answer "
+            "Misspellings with several possible corrections are left out. Inflected forms are "
+            "separate words. The misspellings are real; no noise is added. A wrong answer "
             "corrects a misspelling to another word."
         ),
         classifier=(
             "Euclidean distance after linear discriminant analysis (200 dimensions) of runs of one "
-            "to three characters, hashed to 1,024 signed buckets; learnt on the other words of the "
-            "dictionary and their misspellings."
+            "to three characters, hashed to 1,024 signed buckets. The analysis is learnt on the "
+            "other words of the dictionary and their misspellings."
         ),
         packages=("codespell 2.4.1 (PyPI, GPL-2; its dictionary CC-BY-SA-3.0)",),
         make=_misspelt,

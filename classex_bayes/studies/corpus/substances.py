@@ -1,4 +1,4 @@
-"""Substances whose tabulated properties are recognised by properties computed from structure."""
+"""Substances, recognised by properties that are computed from their structure."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from classex_bayes.studies.corpus.shared_data import CHEMICALS, chemicals
 from classex_bayes.typing import FloatArray
 
 N_FITTED = 600  # other substances that the network is trained on
-N_ERRORS = 200  # other substances that show the errors of the network
+N_ERRORS = 200  # other substances, for the covariance of the errors of the network
 SEED = 1860
 
 _CRITICAL = "Critical Properties"
@@ -29,7 +29,7 @@ COMPUTED = (
 
 
 def table(folder: Path, sources: tuple[tuple[str, tuple[str, ...]], ...]) -> pd.DataFrame:
-    """Logarithms of properties of the substances that have all of them, by registry number."""
+    """Return log properties by registry number, of substances with all properties."""
     parts = []
     for name, columns in sources:
         part = pd.read_csv(folder / name, sep="\t", dtype={"CAS": str})
@@ -40,12 +40,12 @@ def table(folder: Path, sources: tuple[tuple[str, tuple[str, ...]], ...]) -> pd.
 
 
 def whitening(errors: FloatArray) -> FloatArray:
-    """Matrix that turns errors (rows) into uncorrelated ones of variance one."""
+    """Return the matrix that makes errors (rows) uncorrelated, with variance one."""
     return np.asarray(np.linalg.inv(np.linalg.cholesky(ridged(np.cov(errors.T), 1e-3))).T)
 
 
 def substances(packages: Packages) -> Population:
-    """Substances with tabulated and computed properties, one test instance each."""
+    """Substances with tabulated and computed properties and one test instance each."""
     from sklearn.neural_network import MLPRegressor
 
     folder = chemicals(packages)
@@ -80,19 +80,19 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="substance-properties",
         kind="measured things",
-        about="Classes are 3,005 substances. The template holds five properties of the tables of "
-        "Yaws, partly measured, partly estimated there: critical temperature, pressure and volume, "
-        "acentric factor and boiling point. The test instance holds nine properties that others "
-        "computed from the structure of the same substance (methods of Joback, Wilson-Jasperson "
-        "and Fedors; acentric factors by a vapour pressure model). No noise is added: errors are "
-        "those of the methods and of the tables. Substances that lack one of the properties in "
-        "either source are left out, and 800 others train the network. A wrong answer names a "
-        "substance of similar size and polarity, often an isomer; some isomers have equal values "
-        "in the tables, so they cannot be told apart.",
-        classifier="A network with two layers of 64 units, trained on 600 other substances, turns "
-        "logarithms of the computed properties into those of the tables; its errors on 200 others "
-        "whiten them. Scores are squared Euclidean distances. The properties and the network were "
-        "chosen after accuracies had been seen.",
+        about="Classes are 3,005 substances. The template has five properties of the tables of "
+        "Yaws: critical temperature, pressure and volume, acentric factor and boiling point. Some "
+        "of these values are measured, others are estimated. The test instance has nine properties "
+        "that others computed from the structure of the same substance (methods of Joback, "
+        "Wilson-Jasperson and Fedors; acentric factors by a vapour pressure model). No noise is "
+        "added: errors are those of the methods and of the tables. Substances that lack a property "
+        "in either source are left out, and 800 others train the network. A wrong answer names a "
+        "substance of similar size and polarity, often an isomer. Some isomers have equal values "
+        "in the tables, so they cannot be distinguished.",
+        classifier="A network with two layers of 64 units predicts logarithms of the properties in "
+        "the tables from the computed properties. It is trained on 600 other substances. Its "
+        "errors on 200 others whiten the properties. Scores are squared Euclidean distances. The "
+        "properties and the network were chosen after accuracies had been seen.",
         packages=(
             f"chemicals {CHEMICALS} (PyPI, MIT; tables of Yaws, predictions of the authors)",
         ),

@@ -16,7 +16,7 @@ _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def ascii_fold(text: str) -> str:
-    """Lower-case text without accents; letters that have no Latin base are dropped.
+    """Return a lower-case text without accents and without letters that have no ASCII base.
 
     >>> ascii_fold("Sankt Pölten")
     'sankt polten'
@@ -26,7 +26,7 @@ def ascii_fold(text: str) -> str:
 
 
 def ngrams(tokens: Sequence[str], sizes: Iterable[int], separator: str = " ") -> list[str]:
-    """Runs of tokens, joined by a separator, from the shortest size to the longest.
+    """Return the n-grams of tokens, joined by a separator, in the order of `sizes`.
 
     >>> ngrams(["a", "b", "c"], (2, 3))
     ['a b', 'b c', 'a b c']
@@ -39,7 +39,7 @@ def ngrams(tokens: Sequence[str], sizes: Iterable[int], separator: str = " ") ->
 
 
 def character_ngrams(text: str, sizes: Iterable[int] = (2, 3)) -> list[str]:
-    """Runs of characters of a text between blanks.
+    """Return the n-grams of characters of a text with a blank at both ends.
 
     >>> character_ngrams("ab", (2,))
     [' a', 'ab', 'b ']
@@ -48,7 +48,7 @@ def character_ngrams(text: str, sizes: Iterable[int] = (2, 3)) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words of a text; identifiers are split at underscores and capitals.
+    """Return the lower-case words of a text. Identifiers are split at underscores and capitals.
 
     >>> words("The MixturePrior of log_p")
     ['the', 'mixture', 'prior', 'of', 'log', 'p']
@@ -57,7 +57,7 @@ def words(text: str) -> list[str]:
 
 
 def hashed(texts: Sequence[Sequence[str]], d: int) -> sparse.csr_array:
-    """Counts of features in `d` buckets; the hash of a feature also decides its sign."""
+    """Return counts of features in `d` buckets. The hash of a feature also decides its sign."""
     rows, columns, values = [], [], []
     for row, features in enumerate(texts):
         for feature in features:
@@ -72,8 +72,8 @@ class LatentSemantics:
     """TF-IDF of the features of training texts, projected to their first singular vectors.
 
     The weight of a feature that occurs c times in a text is (1 + log c) log(n / n_f), where n_f
-    of the n training texts have the feature. Features of a single training text, and those that
-    the training texts do not have, are ignored.
+    of the n training texts have the feature. The weights of a text are scaled to length 1. Features
+    of fewer than two training texts are ignored.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class LatentSemantics:
         self._directions = directions.T
 
     def __call__(self, texts: Sequence[Sequence[str]]) -> FloatArray:
-        """Vectors of texts; one without a known feature becomes zero."""
+        """Return the vectors of texts; zero if the training texts have none of the features."""
         return np.asarray(self._weights(texts) @ self._directions, np.float32)
 
     def _weights(self, texts: Sequence[Sequence[str]]) -> sparse.csr_array:

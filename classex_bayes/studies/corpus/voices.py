@@ -1,4 +1,4 @@
-"""Words spoken by programs for synthetic speech, as sound."""
+"""Sounds of words from speech synthesisers."""
 
 import ctypes
 import shutil
@@ -29,7 +29,7 @@ _ON_SOUND = ctypes.CFUNCTYPE(
 def espeak(
     packages: Packages, words: Iterable[str], voice: str, words_a_minute: int = 175
 ) -> list[FloatArray]:
-    """Sounds of words spoken by a voice of espeak-ng, at 16 kHz."""
+    """Return the sounds of words spoken by a voice of espeak-ng, at 16 kHz."""
     sounds, heard = [], list[Any]()
 
     @_ON_SOUND
@@ -50,13 +50,13 @@ def espeak(
 
 
 def espeak_phonemes(packages: Packages, words: Iterable[str], voice: str) -> list[str]:
-    """Pronunciations of words in the International Phonetic Alphabet, by espeak-ng."""
+    """Return the pronunciations of words by espeak-ng in the International Phonetic Alphabet."""
     spoken = []
     separated = _IPA | ord(" ") << 8
     with _espeak(packages, voice) as (library, _):
         for word in words:
             rest, phrases = ctypes.c_char_p(word.encode()), []
-            while rest.value is not None:  # a call takes one phrase and moves on behind it
+            while rest.value is not None:  # a call reads one phrase and moves behind it
                 phonemes = library.espeak_TextToPhonemes(ctypes.byref(rest), _UTF_8, separated)
                 phrases.append(phonemes.decode().strip())
             spoken.append(" ".join(phrases))
@@ -65,10 +65,10 @@ def espeak_phonemes(packages: Packages, words: Iterable[str], voice: str) -> lis
 
 @contextmanager
 def _espeak(packages: Packages, voice: str) -> Iterator[tuple[Any, int]]:
-    """The library of espeak-ng with a voice, and its samples a second."""
+    """Load espeak-ng with a voice; yield the library and its sampling rate."""
     folder = packages.pypi("espeakng_loader", "0.2.4") / "espeakng_loader"
     with TemporaryDirectory() as scratch:
-        # How espeak-ng speaks a word depends on what it spoke before; a copy begins anew.
+        # The speech of espeak-ng depends on earlier words. A fresh copy of the library has none.
         copied = shutil.copy(folder / "libespeak-ng.so.1", scratch)
         try:
             library = ctypes.CDLL(copied)
@@ -85,7 +85,7 @@ def _espeak(packages: Packages, voice: str) -> Iterator[tuple[Any, int]]:
 
 
 def flite(packages: Packages, words: Iterable[str], voice: str) -> list[FloatArray]:
-    """Sounds of words spoken by a voice of flite, at 16 kHz."""
+    """Return the sounds of words spoken by a voice of flite, at 16 kHz."""
     program = packages.debian("flite") / f"usr/bin/flite_cmu_us_{voice}"
     environment = {"LD_LIBRARY_PATH": str(packages.debian("libflite1") / _LIBRARIES)}
     sounds = []
@@ -102,7 +102,7 @@ def flite(packages: Packages, words: Iterable[str], voice: str) -> list[FloatArr
 
 
 def _samples(wave: bytes) -> FloatArray:
-    """Sound of a .wav file, resampled to 16 kHz."""
+    """Return the sound of a .wav file, resampled to 16 kHz."""
     rate = int.from_bytes(wave[24:28], "little")
     sound = np.frombuffer(wave[wave.find(b"data") + 8 :], "<i2") / 2**15
     return sound if rate == RATE else resample_poly(sound, RATE, rate)
