@@ -1,9 +1,9 @@
 r"""Law of wrong scores beyond the nearest ones: a generalised Pareto law of depths.
 
-In a half of the enrolled classes a probe has a tail with location x and exponent m. A class of the
-other half at the distance d has the depth :math:`q = m (x - \log d)`. If tails were exact powers of
-the distance, j classes would have a positive depth on average, and depths would be exponential with
-mean 1. The calibration allows for another number and for another law:
+One half of the enrolled classes gives the tail of a probe, with location x and exponent m. A class
+of the other half at the distance d then has the depth :math:`q = m (x - \log d)`. If tails were
+exact powers of the distance, j classes would have a positive depth on average, and depths would be
+exponential with mean 1. The calibration generalises the number and the law:
 
 .. math:: p(q) = \frac{j}{n} e^{c} S(q), \qquad S(q) = (1 + \xi b q)^{-1 / \xi}.
 """
@@ -20,27 +20,27 @@ from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.bayes.tails.tail_calibration import on_grid
 from classex_bayes.typing import FloatArray, IntArray
 
-# No pilot sees deeper: there p is 1e-13 of what it is among the nearest.
+# Deeper than any pilot reaches: p is 1e-13 of its value among the nearest classes.
 DEEPEST = 30.0
 EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
-# Priors c, b, xi ~ N. Exponents that grow towards the probe, as of Gaussian clouds, give xi < 0;
-# near-duplicates of some classes give xi > 0.
+# Normal priors of c, b and xi. Exponents that increase towards the probe, as in Gaussian clouds,
+# give xi < 0. Near-duplicates of some classes give xi > 0.
 _MEAN, _SCALE = np.array([0.0, 1.0, -0.02]), np.array([0.2, 0.2, 0.06])
 _SMALLEST_SLOPE, _SMALLEST_SHAPE, _IMPOSSIBLE = 0.05, 1e-6, -1e10
 
 
 @dataclass(frozen=True)
 class HeldOutDepths:
-    """Weights of the classes of the other half by depth, and of the probes by their number.
+    """Weights of held-out classes by depth, and of probes by their number of held-out classes.
 
     Attributes
     ----------
     depths : array of shape (601,)
         Weight of the held-out classes at `EVENT_DEPTHS`.
     counts : int array of shape (n_counts,)
-        Numbers of held-out classes with a positive depth that occur.
+        Distinct numbers of held-out classes with a positive depth.
     weight : array of shape (n_counts,)
-        Weight of the probes with each number.
+        Weight of the probes that have each number.
     scatter : float
         Standard deviation of log p at depth 0.
     """
@@ -52,9 +52,9 @@ class HeldOutDepths:
 
     @classmethod
     def of(cls, depth: FloatArray, weight: FloatArray, scatter: float) -> Self:
-        """Count depths (n, M) of held-out classes; those that are not held out are not positive.
+        """Count depths (n, M) of held-out classes. Entries of other classes are not positive.
 
-        `weight` (n,) is that of the probes; their sum is the number of independent ones.
+        `weight` (n,) are weights of the probes, whose sum is the number of independent probes.
         """
         held_out = depth > 0
         number, place = np.unique(held_out.sum(axis=1), return_inverse=True)
@@ -67,18 +67,18 @@ class HeldOutDepths:
 
     @cached_property
     def _deepest(self) -> float:
-        """Largest depth that occurs."""
+        """Largest observed depth."""
         return float(EVENT_DEPTHS[self.depths > 0].max(initial=0.0))
 
     def log_density(self, parameters: FloatArray) -> float:
         """Log density of the posterior at (c, b, xi), up to a constant.
 
-        Numbers of held-out classes are Poisson with a gamma law of the rate, whose variance is
-        that of the scatter.
+        The numbers of held-out classes are Poisson. Their rate has a gamma law with the variance of
+        the scatter.
         """
         level, slope, shape = parameters
         if slope <= _SMALLEST_SLOPE or 1 + shape * slope * self._deepest <= 0:
-            return _IMPOSSIBLE  # a depth lies beyond the end of the law
+            return _IMPOSSIBLE  # a depth lies beyond the end point of the law
         rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2
         of_count = gammaln(self.counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
         of_count += self.counts * np.log(rate) - (self.counts + gamma) * np.log(rate + gamma)
@@ -97,7 +97,7 @@ class HeldOutDepths:
 def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:
     r"""Log of :math:`S(q) = (1 + \xi b q)^{-1 / \xi}`; :math:`- b q` for a shape of 0.
 
-    Beyond the end of a law with a negative shape it is as low as rounding allows.
+    Beyond the end point of a law with a negative shape, S is as small as rounding allows.
     """
     shape = np.where(np.abs(shape) < _SMALLEST_SHAPE, _SMALLEST_SHAPE, shape)
     return -np.log1p(np.maximum(shape * slope * depth, -1 + 1e-12)) / shape

@@ -1,9 +1,9 @@
 r"""Drift of the mean probability of a wrong score above a threshold from the local tails.
 
-From a loose threshold to tighter ones, the log of the mean chance may drift away from that of the
-tails: steps of the drift are normal, with a variance in proportion to the step of the log chance.
-The number of wrong scores that reach each threshold narrows the steps. Where no wrong score of the
-pilot reaches, nothing does, so that the intervals widen.
+As the threshold gets tighter, the log of the mean probability may drift away from the tails. Steps
+of the drift are normal, with a variance proportional to the decrease of the log probability.
+The number of wrong scores that reach each threshold constrains the steps. If no wrong score of the
+pilot reaches a threshold, nothing constrains the step, and the intervals widen.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.typing import FloatArray
 
-# Of the loosest threshold, where wrong scores are many.
+# Prior sd of the drift at the loosest threshold, which many wrong scores reach.
 _FIRST_SD = 0.2
 RATIO = 1.5  # of the numbers of wrong scores above neighbouring thresholds
 _MOST_ABOVE = 3.0  # wrong scores of a probe above the loosest threshold, on average
@@ -21,10 +21,10 @@ _LARGEST_CHANCE = 0.999
 
 
 def threshold_grid(lists: ProbeLists, slope: float, ratio: float = RATIO) -> FloatArray:
-    """Log distances, descending: observed wrong scores, then steps beyond the best one.
+    """Log distances, descending: observed wrong scores, then steps beyond the best of them.
 
-    `slope` is that of the log of the chance in the log distance. From one threshold to the next,
-    the number of wrong scores falls by the `ratio`.
+    `slope` is that of the log probability in the log distance. From one threshold to the next, the
+    number of wrong scores falls by the factor `ratio`.
     """
     finite = np.sort(lists.log_distance[np.isfinite(lists.log_distance)])
     most = min(int(_MOST_ABOVE * len(lists.weight)), finite.size)
@@ -35,11 +35,11 @@ def threshold_grid(lists: ProbeLists, slope: float, ratio: float = RATIO) -> Flo
 
 
 def observed_level(lists: ProbeLists, log_threshold: float) -> tuple[float, float]:
-    """Mean share of the rivals above a threshold, and how many independent pairs tell it.
+    """Mean share of the rivals above a threshold, and the number of independent pairs behind it.
 
-    Pairs share probes of one owner, and enrolled classes: the variance of their weighted number is
-    the sum of squared deviations of the owners and of the classes, less the pairs, which are in
-    both.
+    Pairs (probe, class) are dependent if they share the owner of the probe or the class. The
+    variance of their weighted number is the sum of squared deviations of the owners plus that of
+    the classes, minus that of single pairs, which both sums contain.
     """
     above = lists.log_distance <= log_threshold
     pair = np.broadcast_to(lists.weight[:, None], above.shape)[above]
@@ -68,7 +68,7 @@ def level_drift(
     log_level : array of shape (draws, T)
         Log of the mean probability that the tails predict, descending.
     sd : float
-        Standard deviation of the drift while the log chance falls by 1.
+        Standard deviation of the drift over a decrease of the log probability by 1.
     rng : Generator
         Draws the steps.
     """
@@ -87,7 +87,7 @@ def level_drift(
 
 
 def _first_step(number: float, expected: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Drift given a Poisson number whose logarithm of the mean is off by it."""
+    """Draws of the drift, given a Poisson `number` with mean expected * exp(drift)."""
     move = np.zeros_like(expected)
     for _ in range(_NEWTON_STEPS):
         mean = expected * np.exp(move)
@@ -101,9 +101,10 @@ def _first_step(number: float, expected: FloatArray, rng: np.random.Generator) -
 def _step(
     before: float, after: float, fall: FloatArray, sd: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Steps given that `after` of `before` pairs are still above, e^-fall of them foretold.
+    """Draws of steps, given that `after` of `before` pairs also reach the tighter threshold.
 
-    The mean chance never rises with the threshold, so a step is at most the fall.
+    The tails predict the share e^-fall. The mean probability never increases as the threshold gets
+    tighter, so a step is at most the fall.
     """
     variance = sd**2 * fall
     if variance.max() == 0:

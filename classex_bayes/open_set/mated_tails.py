@@ -1,8 +1,8 @@
-r"""Chance that the true class is found: among the R best of k classes, and above a threshold.
+r"""Probability that the true class is among the R best of k classes and reaches a threshold.
 
 A wrong class beats the true one with a probability p that follows from the depth of the true class
-in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`), or from the losses
-where it has no such depth.
+in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`). If the true class
+has no depth, p follows from the losses.
 """
 
 from collections.abc import Callable
@@ -32,16 +32,16 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _LOG_P = np.linspace(-60.0, -1e-3, 6000)
-_COARSE = 0.2  # step of depths of instances that share a cell
+_COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
 _NAMES = tuple(TAIL_PARAMETERS)
-_DECLINE = "how fast the chance to be nearer falls inwards, for instances without a depth"
+_DECLINE = "how fast wrong classes thin out from the true class inwards; 1 for a power law"
 
 
 @dataclass(frozen=True, eq=False)
 class MatedTails:
-    """Draws of the chance that the true class of n instances is found.
+    """Draws of the probability that n instances are identified.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class MatedTails:
     log_distance : array of shape (n,)
         Log distance of the true class; infinite if it has no score.
     depth : array of shape (n,)
-        Depth of the true class; negative where it has none.
+        Depth of the true class; negative if it has none.
     bounds : int array of shape (2, n)
         Smallest and largest losses.
     parameters : array of shape (draws, 4)
@@ -76,7 +76,7 @@ class MatedTails:
         wrong: WrongTails,
         rng: np.random.Generator,
     ) -> Self:
-        """Tails of the true classes, resampled together with the wrong ones."""
+        """Tails of the true classes, with the resampled weights of the wrong ones."""
         log_true, depth = scale.log_distance(nearest.true), depths_of(nearest, scale)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
@@ -94,12 +94,12 @@ class MatedTails:
         return self.log_distance <= log_threshold
 
     def found_given(self, k: int, rank: int) -> tuple[FloatArray, FloatArray]:
-        """Chances of being among the best `rank` of `k` classes, whatever the threshold.
+        """Probabilities that true classes are among the best `rank` of `k`, at any threshold.
 
-        The first (draws, 151) are those at the depths `DEPTHS`, the second (n,) those of instances
-        without a depth, 0 for the others.
+        The first array (draws, 151) is at the depths `DEPTHS`. The second (n,) is for instances
+        without a depth, and 0 for the others.
         """
-        # P(Bin(k - 1, p) < rank) as an incomplete beta function, which takes any k.
+        # P(Bin(k - 1, p) < rank) is an incomplete beta function, which exists for any k.
         chance = betaincc(rank, k - rank, np.exp(_LOG_P)) if rank < k else np.ones(_LOG_P.size)
         by_depth = self._mean_by_depth(lambda log_p: np.interp(log_p, _LOG_P, chance))
         bounds, place = self._outside
@@ -111,7 +111,7 @@ class MatedTails:
         return by_depth, outside
 
     def identified(self, log_threshold: float, found: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Chance (draws,) that the true class is found (`found_given`) above a threshold."""
+        """Probability (draws,) that the true class is found (`found_given`) above a threshold."""
         by_depth, outside = found
         wrong, inside = self.wrong, self.has_depth
         share, n_groups = wrong.share * self.accepted(log_threshold), wrong.group_weight.shape[1]
@@ -132,7 +132,7 @@ class MatedTails:
 
     @cached_property
     def _log_nearer(self) -> FloatArray:
-        """Log of the mean chance (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
+        """Log of the mean probability (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
         return np.log(self._mean_by_depth(np.exp))
 
     @property
@@ -146,11 +146,12 @@ class MatedTails:
         n_rivals: float,
         log_tail: Callable[[FloatArray], FloatArray],
     ) -> FloatArray:
-        r"""Chance (draws,) that no wrong class reaches a threshold that the true one does not.
+        r"""Probability (draws,) that neither the true class nor a wrong one reaches a threshold.
 
-        Only instances with a depth count; others add 0. From the true class at the distance d
-        inwards, the chance falls like :math:`(t / d)^{r m}` with the `decline` r. It is at most
-        that of the tail, `log_tail` (draws, m) at depths (m,).
+        It covers the instances with a depth; others add 0. Let d be the distance of the true class.
+        From d inwards, the probability that a wrong class is nearer falls like
+        :math:`(t / d)^{r m}`, with the `decline` r. It is at most that of the tail, whose log is
+        `log_tail` (draws, m) at depths (m,).
         """
         wrong = self.wrong
         kept = self.has_depth & ~self.accepted(log_threshold) & (wrong.share > 0)
@@ -205,11 +206,11 @@ def _decline(
     draws: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Draws of how many times as fast as a power law wrong classes thin out from the true one.
+    r"""Draws of the rate r at which wrong classes thin out from the true class inwards.
 
-    Of the instances `in_tail` that lost, wrong classes at the distances :math:`d_l` are nearer than
-    the true one at d. Under the law :math:`(t / d)^{r m}` the depths
-    :math:`m \log(d / d_l)` are exponential with rate r. Those of one instance count once.
+    If an instance `in_tail` lost, wrong classes at the distances :math:`d_l` are nearer than the
+    true one at d. Under the law :math:`(t / d)^{r m}` the depths :math:`m \log(d / d_l)` are
+    exponential with rate r. All depths of one instance count as one observation, their mean.
     """
     lists = wrong.lists
     with np.errstate(invalid="ignore"):  # both are infinite where they are ruled out

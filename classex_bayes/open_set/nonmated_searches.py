@@ -1,4 +1,4 @@
-"""The non-mated searches of a fit: those of its own, or the test instances for other classes."""
+"""Non-mated searches of a fit: of separate probes, or of test instances against other classes."""
 
 from typing import NamedTuple, Self
 
@@ -15,7 +15,7 @@ class NonmatedSearches(NamedTuple):
     n : int
         Number of searches.
     are_others : bool
-        Whether the fit had `nonmated`.
+        Whether `nonmated` was passed to `fit`.
     """
 
     n: int
@@ -23,7 +23,7 @@ class NonmatedSearches(NamedTuple):
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Self:
-        """Searches that the groups of a fitted model are of."""
+        """Searches of a fitted model, from its groups."""
         are_others = NONMATED in tree.children
         return cls(tree[NONMATED if are_others else WRONG].sizes["probe"], are_others)
 
@@ -36,5 +36,5 @@ class NonmatedSearches(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where the probes come from."""
+        """Origin of the probes."""
         return "other probes" if self.are_others else "the mated probes against other classes"

@@ -25,8 +25,8 @@ def open_set_rates(
 ) -> xr.Dataset:
     r"""FNIR, FPIR and rates of selective classification, averaged over subsets of the classes.
 
-    For an instance with losses L and score s, let N be the number of wrong classes that reach the
-    threshold t. Then
+    For instance i with losses :math:`L_i`, score :math:`s_i` and weight :math:`\omega_i`, let
+    :math:`N_i` be the number of wrong classes that reach the threshold t. Then
 
     .. math::
 
@@ -34,14 +34,15 @@ def open_set_rates(
                       P(H(k_1 - 1, L_i, k - 1) < R), \\
         FPIR(k, t) &= 1 - \sum_i \omega_i \binom{k_1 - 1 - N_i}{k} \Big/ \binom{k_1 - 1}{k},
 
-    where H is hypergeometric. Both are unbiased estimates of the rates on k random classes.
+    where R is `rank` and H(M, L, m) is hypergeometric: m of M classes are drawn, and H of them are
+    among the L marked ones. Both are unbiased estimates of the rates on k random classes.
 
     Parameters
     ----------
     task : SourceTask
         Task made from scores or embeddings.
     k : int or array-like of int
-        Numbers of enrolled classes, 2..k1 - 1: every instance is a non-mated probe for k of the
+        Numbers of enrolled classes, 2..k1 - 1. Every instance is a non-mated probe for k of the
         k1 - 1 other classes.
     threshold : float or array-like of float
         Thresholds. Scores at or above a threshold are accepted, or distances at or below it if the
@@ -54,14 +55,14 @@ def open_set_rates(
     Dataset
         Rates with dimensions k and threshold: "fnir", "fpir", "answered" and "accuracy". An
         instance is answered if one of k enrolled classes, including the true one, reaches the
-        threshold. Accuracy is the share of answered instances whose best class is the true one; 1
-        if none is answered.
+        threshold. Accuracy is the share of answered instances whose best class is the true one. It
+        is 1 if none is answered.
 
     Raises
     ------
     DataError
-        If the task has no scores, its ranks are known only within bounds, or k or thresholds are
-        out of range.
+        If the task has no scores, its ranks are known only within bounds, or `k`, a threshold or
+        `rank` is out of range.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def open_set_rates(
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
     source = require_scores(task, "open_set_rates")
     y, k1 = task.y, task.n_classes
-    # Thresholds and scores as larger is better; a class is accepted at the threshold itself.
+    # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if source.perfect == 0 else 1
     order = np.argsort(sign * thresholds)
     levels = (sign * thresholds)[order]
@@ -88,7 +89,7 @@ def open_set_rates(
         scores = source.scores(rows)
         true[rows] = scores[np.arange(rows.size), y[rows]]
         scores[np.arange(rows.size), y[rows]] = -np.inf
-        # Of the levels that a score reaches, ascending, only the number is counted.
+        # Levels ascend, so the number of levels that a score reaches determines which they are.
         reached = np.searchsorted(levels, scores.ravel(), side="right")
         place = np.repeat(np.arange(rows.size), k1) * (levels.size + 1) + reached
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
@@ -111,7 +112,7 @@ def open_set_rates(
         others = weighted_over_losses(some_above, number, counts, weight * ~accepted)
         answered = float(weight @ accepted) + others
         rates["fnir"].append(1 - (right if best == 1 else found_within(best, accepted)))
-        # Sums of chances are exactly 0 where no wrong score reaches the threshold.
+        # If no wrong score reaches the threshold, the sum of probabilities is exactly 0.
         rates["fpir"].append(weighted_over_losses(some_above, number, counts + 1, weight))
         rates["answered"].append(answered)
         accuracy = np.divide(right, answered, out=np.ones(counts.size), where=answered > 0)

@@ -88,8 +88,8 @@ class OpenSetExtrapolator(FittedModel):
     Parameters
     ----------
     tail : {"local", "pareto"}
-        Decline of the mean of p beyond the observed wrong scores: that of the local tails, or that
-        of a generalised Pareto tail of all pairs, in log distances.
+        Decline of the mean of p beyond the observed wrong scores: "local" is that of the local
+        tails, "pareto" that of a generalised Pareto tail of all pairs in log distances.
     discrepancy : float
         Error of the slope of the true classes' tails, as for `ScoreInformedExtrapolator`.
     drift : float
@@ -100,7 +100,7 @@ class OpenSetExtrapolator(FittedModel):
     posterior_ : Dataset
         Draws of the parameters of both calibrations.
     scale_ : str
-        Scale of the scores s on which they are treated as distances.
+        Function of the scores s that is used as a distance.
     pareto_k_ : float
         Largest tail index of the importance weights. Above 0.7 the draws are unreliable.
     best_wrong_score_ : float
@@ -167,7 +167,7 @@ class OpenSetExtrapolator(FittedModel):
             Task made from scores, embeddings, or lists of a vector index with distances.
         nonmated : array-like of shape (n, k1), optional
             Scores of probes of other classes, with the columns and the direction of the task. FPIR
-            is then their rate. By default it is that of the test instances for other classes.
+            is then the rate of these probes. By default it is that of the test instances.
         draws : int
             Number of draws of each chain. All draws are independent.
         chains : int
@@ -199,10 +199,7 @@ class OpenSetExtrapolator(FittedModel):
         size = shape[0] * shape[1]
         nearest = task.nearest_classes
         if reason := why_no_tails(task, nearest):
-            raise DataError(
-                f"task: {reason}; rates at a threshold need scores that measure distances to the "
-                "classes"
-            )
+            raise DataError(f"task: {reason}; rates at a threshold need scores that are distances")
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng = (np.random.default_rng(seed) for seed in seeds.spawn(3))
         effect = max(task.design_effect(), 1.0)
@@ -254,7 +251,7 @@ class OpenSetExtrapolator(FittedModel):
 
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make the fitted model that groups describe: the inverse of `idata`.
+        """Make a fitted model from its groups: the inverse of `idata`.
 
         Parameters
         ----------
@@ -304,7 +301,7 @@ class OpenSetExtrapolator(FittedModel):
 
     @property
     def scale_(self) -> str:
-        """Scale of the scores s on which they are distances."""
+        """Function of the scores s that is used as a distance."""
         return str(self._scale)
 
     @property
@@ -337,8 +334,8 @@ class OpenSetExtrapolator(FittedModel):
 
     def _draws_at(self, k: IntArray) -> xr.DataArray:
         """FNIR at the threshold that keeps the mean FPIR at k1 at 1%."""
-        found = self._rates.loosest_fpir(_USUAL_FPIR, self._n_classes)
-        chosen = np.full((k.size, 1), self._rates.nonmated.grid[-1] if found is None else found)
+        loosest = self._rates.loosest_fpir(_USUAL_FPIR, self._n_classes)
+        chosen = np.full((k.size, 1), self._rates.nonmated.grid[-1] if loosest is None else loosest)
         return self._draws_of({"fnir": self._rates.fnir}, chosen, k, None)["fnir"]
 
     def predict(  # type: ignore[override]  # rates at a threshold are no curve over k
@@ -359,8 +356,8 @@ class OpenSetExtrapolator(FittedModel):
         threshold : float or array-like of float, optional
             Thresholds. Scores at or above a threshold are accepted, or distances at or below it.
         fpir : float, optional
-            Largest acceptable FPIR, instead of a threshold. For each k the loosest threshold with
-            :math:`P(FPIR(k, t) \le fpir) \ge prob` is found.
+            Largest acceptable FPIR, instead of a threshold. For each k it selects the loosest
+            threshold with :math:`P(FPIR(k, t) \le fpir) \ge prob`.
         rank : int
             Length R of the list of candidates. A mated probe is identified if its class is in the
             list.
@@ -431,7 +428,7 @@ class OpenSetExtrapolator(FittedModel):
             distance at or below it.
         accuracy : float, optional
             Smallest acceptable accuracy among the answered instances, instead of a threshold. For
-            each k the loosest threshold is found that reaches it with posterior probability `prob`.
+            each k it selects the loosest threshold that reaches it with probability `prob`.
         prob : float
             Posterior probability of reaching `accuracy`.
 
@@ -488,8 +485,14 @@ class OpenSetExtrapolator(FittedModel):
         Returns
         -------
         array of shape (number_of_thresholds,)
-            Thresholds from loose to tight. FPIR at k is at most 0.9 at the first and 1e-5 at the
-            last, or as near to it as the tails reach.
+            From loose to tight. Mean FPIR at k goes from 0.9 to 1e-5, as far as the tails reach.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        DataError
+            If a number is out of range.
         """
         self._require("_tree")
         size = class_count(k, "k", smallest=2)
@@ -506,15 +509,14 @@ class OpenSetExtrapolator(FittedModel):
         kind = "distances" if self._sign < 0 else "scores"
         given = numbers(threshold, "threshold", kind, lambda values: values == values)
         log_distance = self._scale.log_distance(self._sign * given)
-        # Tighter than all scores there is no data, but thresholds that were sought may lie there.
+        # Beyond the best score there is no data, but `predict` may return thresholds there.
         tight, loose = float(self._rates.nonmated.grid[-1]), self._rates.known_range[1]
         outside = (log_distance > loose) | (log_distance < tight)
         if outside.any():
             ends = np.sort(self._score([tight, loose]))
             raise DataError(
-                f"threshold: found {given[np.argmax(outside)]:g}, expected a number between "
-                f"{ends[0]:.6g} and {ends[1]:.6g}, the range of the {kind} of the pilot and their "
-                "tail"
+                f"threshold: found {given[np.argmax(outside)]:g}, expected {ends[0]:.6g} to "
+                f"{ends[1]:.6g}, the range of the {kind} of the pilot and their tail"
             )
         loosest, fewest = float(log_distance.max()), int(counts.min())
         if (share := self._rates.unknown(loosest)) > _MOST_UNKNOWN:
@@ -533,18 +535,17 @@ class OpenSetExtrapolator(FittedModel):
     def _sought(
         self, threshold: Any, counts: IntArray, target: str, find: Callable[[int], float | None]
     ) -> FloatArray:
-        """Log distances (n_k, 1) of the thresholds found for each k."""
+        """Log distances (n_k, 1) of the loosest thresholds for each k."""
         if threshold is not None:
             raise DataError(f"threshold: found threshold and {target}; pass only one of them")
         chosen = np.empty((counts.size, 1))
         for row, size in enumerate(counts.tolist()):
-            found = find(size)
-            if found is None:
+            loosest = find(size)
+            if loosest is None:
                 raise DataError(
-                    f"{target}: no threshold reaches it with {size:,} classes; relax it, or use a "
-                    "larger pilot"
+                    f"{target}: no threshold reaches it with {size:,} classes; use another target"
                 )
-            chosen[row] = found
+            chosen[row] = loosest
         return chosen
 
     def _draws_of(
@@ -587,8 +588,7 @@ class OpenSetExtrapolator(FittedModel):
         if slope > LARGEST_SLOPE:
             notes.append(
                 f"losses decrease {slope:.2f} times as fast as the tails of the distances, so "
-                "FNIR may be wrong; compare its value at a loose threshold with "
-                "BayesianExtrapolator"
+                "FNIR may be wrong; compare it at a loose threshold with BayesianExtrapolator"
             )
         kind = "wrong score of the pilot" if tails is self._rates.wrong else "non-mated score"
         if chosen.min() < tails.tightest:

@@ -29,7 +29,7 @@ class ThresholdPrediction(Tabulated):
     n_classes : int
         k1, the number of source classes.
     promise : str
-        Requirement that determined the thresholds; empty if thresholds were given.
+        Requirement that determined the thresholds. It is empty if thresholds were given.
     notes : tuple of str
         Notes for readers of the numbers.
     """

@@ -1,6 +1,6 @@
-r"""Mean chance of a wrong score beyond the observed ones: a generalised Pareto tail of all pairs.
+r"""Mean probability of wrong scores beyond the observed ones: Pareto tail of all pairs.
 
-Scores s of wrong pairs that exceed a high one u by y have the survival function
+The excesses y of wrong scores over a high score u have the survival function
 :math:`(1 + \xi y / \sigma)^{-1 / \xi}` (Pickands, Annals of Statistics 3, 1975).
 """
 
@@ -16,16 +16,16 @@ from classex_bayes.typing import FloatArray
 
 _N_ABOVE = 40.0  # independent pairs above u
 _PRIOR_SHAPE_SD, _PRIOR_SCALE_SD = 0.2, 2.0
-_LOWEST = -60.0  # log of the chance
+_LOWEST = -60.0  # log probability
 _SMALLEST_SHAPE, _IMPOSSIBLE = -0.5, -1e10
 
 
 def pareto_level(
     lists: ProbeLists, grid: FloatArray, log_level: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Log of the mean chance (draws, T) at a descending grid, from u on that of the Pareto tail.
+    """Log of the mean probability (draws, T) at a descending grid: the Pareto tail from u on.
 
-    The score is minus the log distance, on which powers of a distance have shape 0. u is the
+    The score is minus the log distance, so a power law of the distance has shape 0. u is the
     tightest threshold of the grid that 40 independent pairs reach.
     """
     reached = [np.prod(observed_level(lists, threshold)) for threshold in grid]
@@ -58,7 +58,7 @@ def _log_density(
     """Log density of the posterior at (log sigma, xi), up to a constant."""
     log_sigma, shape = parameters
     if 1 + shape * np.exp(-log_sigma) * above.max() <= 0 or shape < _SMALLEST_SHAPE:
-        return _IMPOSSIBLE  # above the end of the law
+        return _IMPOSSIBLE  # an excess lies beyond the end point of the law
     of_excess = -log_sigma + (1 + shape) * log_survival(above, np.exp(-log_sigma), shape)
     prior = (((parameters - centre) / scale) ** 2).sum()
     return float(weight @ of_excess - 0.5 * prior)

@@ -1,8 +1,8 @@
 r"""Local tails of the wrong scores of each probe, and how they differ between probes.
 
-With the distances :math:`r_1 \le \dots \le r_j` of the j nearest wrong classes, the tail of a probe
-has a location :math:`x = \log r_j` and an exponent m: among the enrolled classes, one is within the
-distance d with probability :math:`(j / n) (d / r_j)^m`.
+The j nearest wrong classes of a probe are at the distances :math:`r_1 \le \dots \le r_j`. The tail
+of the probe has the location :math:`x = \log r_j` and an exponent m: a random one of n enrolled
+classes is within the distance d with probability :math:`(j / n) (d / r_j)^m`.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-# Sampling variances of log m and of m x: those of logarithms of gamma variables.
+# Sampling variances of log m and of m x, which are logarithms of gamma variables.
 _EXPONENT_NOISE = float(polygamma(1, N_NEAREST - 1))
 _LOCATION_NOISE = float(polygamma(1, N_NEAREST))
-# Shares of the probes whose exponents are cut to those of the rest: a wrong class that equals the
-# probe makes any exponent.
+# Percentiles to which exponents are clipped. If a wrong class equals the probe, its exponent is
+# arbitrary.
 _EXTREME = 1.0, 99.0
 _SMALLEST_VARIANCE = 1e-6
 _FEWEST_PROBES, _ROUNDING = 20, 1e-9
@@ -48,9 +48,9 @@ class ProbeLists(NamedTuple):
     weight : array of shape (n,)
         Weights of the probes, summing to 1.
     owner : int array of shape (n,)
-        Number of the person, or other class, that a probe is of.
+        Number of the class, such as a person, that a probe belongs to.
     n_rivals : int
-        Number of enrolled classes that a probe is not of: k1 - 1 if it is mated, else k1.
+        Number of wrong classes of a probe: k1 - 1 if it is mated, else k1.
     """
 
     log_distance: FloatArray
@@ -61,7 +61,7 @@ class ProbeLists(NamedTuple):
 
     @classmethod
     def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
-        """Lists of the test instances, for the classes that they are not of."""
+        """Lists of the wrong classes of the test instances."""
         log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
         return cls(log_distance, nearest.classes, task.instance_weight, task.y, rivals)
 
@@ -69,9 +69,9 @@ class ProbeLists(NamedTuple):
     def of_scores(
         cls, scores: Any, nearest: NearestClasses, scale: DistanceScale, n_classes: int
     ) -> Self:
-        """Lists of non-mated probes from their scores (n, k1), each probe of a class of its own.
+        """Lists of non-mated probes from their scores (n, k1). Every probe is of another class.
 
-        `nearest` are the lists of the mated probes, whose direction and origin the scores share.
+        `nearest` are the lists of the mated probes. The scores have the same direction and origin.
         """
         matrix = as_matrix(scores, "nonmated").astype(float)
         finite_rows(matrix, "nonmated")
@@ -94,7 +94,7 @@ class ProbeLists(NamedTuple):
         order = np.argsort(-values, axis=1, kind="stable")
         log_distance = scale.log_distance(np.take_along_axis(values, order, axis=1))
         classes = np.take_along_axis(best, order, axis=1)
-        # Scores beyond the origin of the scale have one distance, too.
+        # Scores beyond the origin of the scale have the same distance, so they are tied, too.
         tied = share_tied(NearestClasses(classes, -log_distance, np.full(n, -np.inf)))
         if tied > LARGEST_TIED_SHARE:
             raise DataError(
@@ -113,7 +113,7 @@ class ProbeLists(NamedTuple):
     def independent(self, design_effect: float) -> FloatArray:
         """Weights (n,) that sum to the number of independent probes.
 
-        The design effect is that of dependence and of unequal weights together.
+        The design effect includes both dependence and unequal weights.
         """
         return self.weight * (len(self.weight) / design_effect)
 
@@ -131,38 +131,39 @@ class ProbeLists(NamedTuple):
 def observed_tails(wrong: FloatArray) -> FloatArray:
     """Locations and log exponents (n, 2) from log distances (n, j), ascending.
 
-    NaN where fewer than j classes have a distance; the log exponent alone is NaN where all of them
-    are equally far.
+    Both are NaN if fewer than j classes have a distance. Only the log exponent is NaN if the j
+    distances are equal.
     """
     location = np.where(np.isfinite(wrong[:, -1]), wrong[:, -1], np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = np.clip(location[:, None] - wrong[:, :-1], 0.0, LARGEST_DEPTH)
         log_exponent = digamma(N_NEAREST - 1) - np.log(ratios.sum(axis=1))
-    known = np.isfinite(log_exponent)
-    if known.any():
-        lower, upper = np.percentile(log_exponent[known], _EXTREME)
-        log_exponent[known] = np.clip(log_exponent[known], lower, upper)
-    return np.column_stack([location, np.where(known, log_exponent, np.nan)])
+    finite = np.isfinite(log_exponent)
+    if finite.any():
+        lower, upper = np.percentile(log_exponent[finite], _EXTREME)
+        log_exponent[finite] = np.clip(log_exponent[finite], lower, upper)
+    return np.column_stack([location, np.where(finite, log_exponent, np.nan)])
 
 
 @dataclass(frozen=True)
 class TailHierarchy:
-    r"""Normal law of location and log exponent between probes, beside their sampling noise.
+    r"""Normal law of location and log exponent across probes, without their sampling noise.
 
-    The covariance between probes is that of the tails in one half of the enrolled classes with
-    those in the other half, whose noise is independent. Given the observed tail of a probe, its
-    location and exponent are their posterior means, and log p at the depth q has the variance
+    The tails of the probes are observed in two halves of the enrolled classes, with independent
+    noise. The covariance across probes is therefore that between the two halves. Given the observed
+    tail of a probe, its location and exponent are posterior means, and log p at the depth q has the
+    variance
 
     .. math:: v(q) = m^2 R_{11} + 2 m q R_{12} + q^2 R_{22},
 
-    R being their posterior covariance.
+    where R is the posterior covariance of location and log exponent.
 
     Attributes
     ----------
     mean : array of shape (2,)
         Mean location and log exponent.
     gain : array of shape (2, 2)
-        What an observed deviation from the mean moves the posterior mean by.
+        Matrix that takes an observed deviation from the mean to that of the posterior mean.
     rest : array of shape (2, 2)
         R, the posterior covariance.
     """
@@ -173,7 +174,7 @@ class TailHierarchy:
 
     @classmethod
     def of(cls, whole: FloatArray, halves: Sequence[tuple[FloatArray, FloatArray]]) -> Self:
-        """Law of the tails `whole` (n, 2), given those in pairs of halves, of `observed_tails`."""
+        """Law from `observed_tails` (n, 2) among all classes, and from those in pairs of halves."""
         mean = np.nanmean(whole, axis=0)
         between = np.mean([_covariance(*pair) for pair in halves], axis=0)
         values, vectors = np.linalg.eigh((between + between.T) / 2)
@@ -183,7 +184,7 @@ class TailHierarchy:
         return cls(mean, gain, between - gain @ between)
 
     def shrunk(self, observed: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Locations and exponents (n,) given the observed tails; NaN where there is no tail."""
+        """Posterior means (n,) of locations and exponents; NaN if a probe has no tail."""
         away = observed - self.mean
         away[:, 1] = np.where(np.isnan(away[:, 1]), 0.0, away[:, 1])
         location, log_exponent = (self.mean + away @ self.gain.T).T
@@ -198,8 +199,8 @@ class TailHierarchy:
 
 def _covariance(first: FloatArray, second: FloatArray) -> FloatArray:
     """Covariance (2, 2) of the tails in one half with those in the other."""
-    known = ~np.isnan(first + second).any(axis=1)
-    if not known.any():
+    in_both = ~np.isnan(first + second).any(axis=1)
+    if not in_both.any():
         return np.zeros((2, 2))
-    away = [tails[known] - tails[known].mean(axis=0) for tails in (first, second)]
-    return away[0].T @ away[1] / np.count_nonzero(known)
+    away = [tails[in_both] - tails[in_both].mean(axis=0) for tails in (first, second)]
+    return away[0].T @ away[1] / np.count_nonzero(in_both)

@@ -1,4 +1,4 @@
-"""Draws of rates at a threshold, given as a log distance, with k classes."""
+"""Draws of rates with k classes at a threshold, which is a log distance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.typing import FloatArray
 
 _SCANNED, _BISECTIONS = 40, 16
-_MOST_KEPT = 8  # numbers of classes and ranks whose chances are kept
+_MOST_KEPT = 8  # pairs of k and rank whose probabilities are cached
 _TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class RatesAtThresholds:
-    """Tails of true and of wrong scores, put together.
+    """Rates from the tails of true and of wrong scores.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class RatesAtThresholds:
 
     mated: MatedTails
     nonmated: WrongTails
-    # Chances of a rank are the same at all thresholds; megabytes each.
+    # Cache of `found_given` by (k, rank). It is the same at all thresholds and takes megabytes.
     _found: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @property
@@ -38,13 +38,13 @@ class RatesAtThresholds:
 
     @property
     def known_range(self) -> tuple[float, float]:
-        """Log distances of the best and of the worst of the scores of the pilot that are known."""
-        known = np.concatenate([self.wrong.lists.log_distance.ravel(), self.mated.log_distance])
-        known = known[np.isfinite(known)]
-        return float(known.min()), float(known.max())
+        """Log distances of the best and of the worst known score of the pilot."""
+        distances = np.concatenate([self.wrong.lists.log_distance.ravel(), self.mated.log_distance])
+        finite = distances[np.isfinite(distances)]
+        return float(finite.min()), float(finite.max())
 
     def unknown(self, log_threshold: float) -> float:
-        """Share of the instances whose true class has no score, and whose list ends before."""
+        """Share of the instances whose true class has no score and whose list ends before it."""
         lists = self.wrong.lists
         ends = lists.log_distance[:, -1] <= log_threshold
         return float(lists.weight @ (np.isinf(self.mated.log_distance) & ends))
@@ -62,9 +62,9 @@ class RatesAtThresholds:
         return 1 - self.mated.identified(log_threshold, self._found[k, rank])
 
     def answered(self, log_threshold: float, k: int) -> FloatArray:
-        """Share of the instances that one of all k classes reaches the threshold for: (draws,)."""
-        # Where the true class lies in the tail, its distance tells more of the wrong classes that
-        # are nearer than the tail does: a poor probe is far from all classes.
+        """Share (draws,) of the instances for which one of the k classes reaches the threshold."""
+        # If the true class lies in the tail, its distance predicts the nearer wrong classes better
+        # than the tail does: a poor probe is far from all classes.
         others = ~self.mated.accepted(log_threshold) & ~self.mated.has_depth
         log_tail = self.wrong.log_tail(log_threshold)
         silent = self.mated.none_nearer(log_threshold, k - 1, log_tail)
@@ -73,26 +73,26 @@ class RatesAtThresholds:
     def accuracy(self, log_threshold: float, k: int) -> FloatArray:
         """Accuracy among the answered instances, 1 if there are none: shape (draws,)."""
         right, answered = 1 - self.fnir(log_threshold, k), self.answered(log_threshold, k)
-        # Both are estimates, and a right answer is an answer.
+        # Both are estimates. The share answered is at least the share answered correctly.
         return np.where(answered > 0, right / np.maximum(answered, np.maximum(right, _TINY)), 1.0)
 
     def loosest_fpir(self, limit: float, k: int, level: float | None = None) -> float | None:
-        """Log distance of the loosest threshold whose FPIR is at most `limit`.
+        """Log distance of the loosest threshold whose FPIR is at most `limit`; None if none is.
 
-        That is the mean of FPIR, or its quantile at a level. None if there is no such threshold.
+        The mean of FPIR is compared with the limit or, if a `level` is given, its quantile.
         """
 
         def holds(at: float) -> bool:
             draws = self.fpir(at, k)
             return bool((draws.mean() if level is None else np.quantile(draws, level)) <= limit)
 
-        # FPIR falls all the way, so that the ends of the range are scanned alone.
+        # FPIR decreases over the whole range, so its two ends are enough for the scan.
         return _loosest(holds, self.nonmated.loosest, float(self.nonmated.grid[-1]), 2)
 
     def loosest_accuracy(self, limit: float, k: int, level: float) -> float | None:
-        """Log distance of the loosest threshold with an accuracy of at least `limit`.
+        """Log distance of the loosest threshold with an accuracy of at least `limit`, or None.
 
-        That is a quantile of its draws at a level. None if there is no such threshold.
+        The quantile of the accuracy at `level` is compared with the limit.
         """
 
         def holds(at: float) -> bool:
@@ -104,9 +104,9 @@ class RatesAtThresholds:
 def _loosest(
     holds: Callable[[float], bool], loose: float, tight: float, n_scanned: int
 ) -> float | None:
-    """Loosest threshold between two at which something holds, or None if it holds at none.
+    """Loosest threshold in a range at which a condition holds, or None if it never holds.
 
-    It is sought among so many thresholds, then between two of them.
+    `n_scanned` thresholds are tried. Bisection then refines the first one at which it holds.
     """
     scanned = np.linspace(loose, tight, n_scanned).tolist()
     place = next((place for place, at in enumerate(scanned) if holds(at)), None)

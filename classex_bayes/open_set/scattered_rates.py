@@ -1,4 +1,4 @@
-"""Chance that nothing happens at a rate that scatters between probes."""
+"""Probability of no event if the rate of events varies between probes."""
 
 from functools import cache
 
@@ -14,16 +14,22 @@ _NODES = np.linspace(-9, 9, 181)
 
 
 def chance_of_none(log_rate: FloatArray, sd: FloatArray) -> FloatArray:
-    r""":math:`E[e^{-\lambda F}]` for a lognormal F with mean 1 and standard deviation of its log.
+    r""":math:`E[e^{-\lambda F}]` for a lognormal factor F with mean 1.
 
-    Interpolated linearly in a table: the error is below 3e-4, and below 0.2% of the complement.
+    The values are interpolated linearly in a table. Their error is below 3e-4, and the relative
+    error of one minus the value is below 0.2%.
 
     Parameters
     ----------
     log_rate : array
-        Log of the rate; below -30 nothing happens.
+        Log of the rate :math:`\lambda`, clipped to [-30, 30].
     sd : array
-        Standard deviation of log F, at most 8; broadcast with `log_rate`.
+        Standard deviation of log F, clipped to at most 8; broadcast with `log_rate`.
+
+    Returns
+    -------
+    array
+        Probabilities, of the shape of `log_rate` and `sd` after broadcasting.
     """
     log_rate, sd = np.broadcast_arrays(log_rate, sd)
     rows = (np.clip(log_rate, _LOG_RATE[0], _LOG_RATE[-1]) - _LOG_RATE[0]) / _STEP

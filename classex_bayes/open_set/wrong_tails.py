@@ -1,8 +1,8 @@
-r"""Chance that no wrong class scores at or above a threshold, at any number of classes.
+r"""Probability that no wrong class scores at or above a threshold, with any number of classes.
 
-A wrong class reaches the threshold t with probability p_i(t) at probe i. Local tails say how p
-differs between probes, and a calibration in halves of the enrolled classes how fast it falls
-(`classex_bayes.open_set.depth_law`). The wrong scores that reach t set its mean
+A wrong class reaches the threshold t with probability p_i(t) for probe i. Local tails determine how
+p differs between probes. A calibration in halves of the enrolled classes determines how fast p
+falls (`classex_bayes.open_set.depth_law`). The wrong scores that reach t determine the mean of p
 (`classex_bayes.open_set.level_drift`).
 """
 
@@ -27,12 +27,12 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 Tail = Literal["local", "pareto"]
 DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _MOST_GROUPS = 500  # of classes that are resampled together
-_COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for some probes
+_COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for a subset of the probes
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
-_SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below, 1 - p is 1
-_ENDED = 0.01  # share of the lists that may end before a threshold that is sought
+_SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
+_ENDED = 0.01  # share of the lists that may end before the loosest threshold
 _PARAMETERS = {
-    "level": "log of the number of near wrong scores, beside that of power laws of the distance",
+    "level": "log number of near wrong scores, minus that of power laws of the distance",
     "slope": "how fast wrong scores thin out towards the probe; 1 for power laws",
     "shape": "shape of the law of their depths; 0 for an exponential law",
     "spread": "factor of the differences between probes",
@@ -41,14 +41,14 @@ _PARAMETERS = {
 
 @dataclass(frozen=True, eq=False)
 class WrongTails:
-    """Draws of the chance of wrong scores above thresholds, for n probes.
+    """Draws of the probability of wrong scores above thresholds, for n probes.
 
     Attributes
     ----------
     lists : ProbeLists
         The probes and their nearest wrong classes.
     location, exponent : arrays of shape (n,)
-        Posterior means of the local tails; NaN where there is no tail.
+        Posterior means of the local tails; NaN if a probe has no tail.
     scatter : array of shape (301,)
         Standard deviation of log p between probes at `DEPTHS`.
     parameters : array of shape (draws, 3)
@@ -62,11 +62,11 @@ class WrongTails:
     grid : array of shape (T,)
         Log distances, descending.
     drift : array of shape (draws, T)
-        Drift of the log of the mean chance at the grid.
+        Drift of the log of the mean probability at the grid.
     drift_sd : float
-        Standard deviation of the drift while the log chance falls by 1.
+        Standard deviation of the drift over a decrease of the log probability by 1.
     seed : int
-        Seed of the drift of some of the probes.
+        Seed of the drift of subsets of the probes.
     """
 
     lists: ProbeLists
@@ -94,10 +94,10 @@ class WrongTails:
         tail: Tail,
         rng: np.random.Generator,
     ) -> tuple[Self, float]:
-        """Fit the tails; return them and the Pareto k of the importance sample.
+        """Fit the tails. Return them and the Pareto k of the importance sample.
 
-        `halves` (k1,) come in pairs that are each other's complements. `drift` is the standard
-        deviation of the drift while the log of the chance falls by 1.
+        `halves` (k1,) come in pairs of complements. `drift` is the standard deviation of the drift
+        over a decrease of the log probability by 1.
         """
         nearest = [lists.nearest_in(half) for half in halves]
         observed = [observed_tails(wrong) for wrong, _ in nearest]
@@ -110,7 +110,7 @@ class WrongTails:
                 for tails, (_, here) in zip(observed, nearest, strict=True)
             ]
         )
-        # All halves together count a probe once; those of one owner are alike.
+        # The weights of a probe in all halves add up to its weight.
         weight = np.tile(lists.independent(design_effect) / len(halves), len(halves))
         has_tail = ~np.isnan(np.concatenate(observed)[:, 0])
         held_out = HeldOutDepths.of(
@@ -140,7 +140,7 @@ class WrongTails:
     def _with_drift(self, tail: Tail, rng: np.random.Generator) -> Self:
         grid = threshold_grid(self.lists, self.slope)
         log_level = np.column_stack([self._log_level(threshold) for threshold in grid.tolist()])
-        # The mean of random weights of the classes need not fall; the tails' own does.
+        # The mean over random weights of the classes need not decrease; that of the tails does.
         log_level = np.minimum.accumulate(log_level, axis=1)
         drift = level_drift(self.lists, grid, log_level, self.drift_sd, rng)
         if tail == "pareto":
@@ -149,24 +149,24 @@ class WrongTails:
 
     @property
     def slope(self) -> float:
-        """Typical slope of the log of the chance in the log distance."""
+        """Typical slope of the log probability in the log distance."""
         return float(np.nanmedian(self.exponent) * self.parameters[:, 1].mean())
 
     @property
     def loosest(self) -> float:
-        """Log distance that all lists but a few reach; beyond it, more classes may be nearer."""
+        """Log distance that nearly all lists reach. Beyond it, unlisted classes may be nearer."""
         finite = self.lists.log_distance[np.isfinite(self.lists.log_distance)]
         ends = np.sort(self._ends)
         return float(min(finite.max(), np.nextafter(ends[int(_ENDED * ends.size)], -np.inf)))
 
     @property
     def _ends(self) -> FloatArray:
-        """Log distances (n,) beyond which classes are not listed; infinite where all are listed."""
+        """Log distances (n,) beyond which classes are not listed; infinite if all are listed."""
         complete = self.lists.log_distance.shape[1] == self.lists.n_rivals
         return self.lists.log_distance[:, -1] + (np.inf if complete else 0.0)
 
     def unlisted(self, log_threshold: float, n_rivals: int) -> float:
-        """Share of the probes of which lists that end do not tell whether a class reaches it."""
+        """Share of the probes for which only an unlisted class may reach the threshold."""
         none_listed = (1 + n_rivals / self.lists.n_rivals) ** -self.lists.log_distance.shape[1]
         return float(self.lists.weight @ (self._ends <= log_threshold)) * none_listed
 
@@ -186,7 +186,7 @@ class WrongTails:
         return ((self.group_weight @ cells) * values).sum(axis=1)
 
     def depth(self, log_threshold: float) -> FloatArray:
-        """Depths (n,) of a threshold; negative, or NaN, where it is no tail."""
+        """Depths (n,) of a threshold; negative, or NaN, if it is not in the tail of the probe."""
         return np.minimum(self.exponent * (self.location - log_threshold), DEEPEST)
 
     def _cells(
@@ -194,7 +194,7 @@ class WrongTails:
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Shares (n_groups, 301) of the groups by depth, and (n_groups, n_counts) by number above.
 
-        The numbers are those of the probes that the threshold is not in the tail of.
+        The depths are for probes with the threshold in their tail, the numbers for the others.
         """
         share = self.share if kept is None else self.share * kept
         depth = self.depth(log_threshold)
@@ -209,7 +209,7 @@ class WrongTails:
         return by_depth, by_count, counts
 
     def _log_level(self, log_threshold: float, kept: BoolArray | None = None) -> FloatArray:
-        """Log of the mean chance (draws,) of a wrong score above a threshold, without drift.
+        """Log of the mean probability (draws,) of a wrong score above a threshold, without drift.
 
         The mean is over the probes that are `kept`.
         """
@@ -222,23 +222,23 @@ class WrongTails:
         return np.log(np.maximum(level, np.finfo(float).tiny))
 
     def _log_chance(self, depth: FloatArray) -> FloatArray:
-        """Log of the mean chance (draws, m) of a wrong class at depths (m,), without drift."""
+        """Log of the mean probability (draws, m) of a wrong class at depths (m,), without drift."""
         level, slope, shape = self.parameters.T[:, :, None]
         log_p = np.log(N_NEAREST / self.lists.n_rivals) + level
         return log_p + log_survival(depth, slope, shape)
 
     def _drift_at(self, log_threshold: float) -> FloatArray:
-        """Drift (draws,) of the mean over all probes; beyond the tight end it stays as it is."""
+        """Drift (draws,) of the mean over all probes; constant beyond the tight end of the grid."""
         if log_threshold > self.grid[0]:
-            every = np.ones(len(self.lists.weight), dtype=bool)
-            moved = self._drift_of(every, log_threshold) - self._drift_of(every, self.grid[0])
+            probes = np.ones(len(self.lists.weight), dtype=bool)
+            moved = self._drift_of(probes, log_threshold) - self._drift_of(probes, self.grid[0])
             return self.drift[:, 0] + moved
         at = np.interp(-log_threshold, -self.grid, np.arange(self.grid.size))
         left = min(int(at), self.grid.size - 2)
         return self.drift[:, left] + (at - left) * (self.drift[:, left + 1] - self.drift[:, left])
 
     def _drift_of(self, kept: BoolArray, log_threshold: float) -> FloatArray:
-        """Drift (draws,) of the mean over some probes, which differ from the others."""
+        """Drift (draws,) of the mean over a subset of the probes."""
         lists = self.lists.at(kept)
         grid = threshold_grid(lists, self.slope, _COARSE_RATIO)
         grid = np.append(grid[grid > log_threshold], log_threshold)
@@ -248,14 +248,14 @@ class WrongTails:
         return level_drift(lists, grid, log_level, self.drift_sd, rng)[:, -1]
 
     def log_tail(self, log_threshold: float) -> Callable[[FloatArray], FloatArray]:
-        """Log of the chance (draws, m) by depths (m,) of a threshold, with the drift there."""
+        """Log probability (draws, m) as a function of depths (m,), with drift at a threshold."""
         drift = self._drift_at(log_threshold)[:, None]
         return lambda depth: self._log_chance(depth) + drift
 
     def none_above(
         self, log_threshold: float, n_rivals: float, kept: BoolArray | None = None
     ) -> FloatArray:
-        """Chance (draws,) that none of so many wrong classes reaches the threshold.
+        """Probability (draws,) that none of `n_rivals` wrong classes reaches the threshold.
 
         The mean is over the probes that are `kept`; others add 0.
         """
@@ -271,7 +271,7 @@ class WrongTails:
         log_p = np.clip(log_p, _SMALLEST_LOG_P, _LARGEST_LOG_P)
         log_rate = np.log(n_rivals) + np.log(-np.log1p(-np.exp(log_p)))
         none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
-        # Outside the tails the number is Poisson, with a flat prior of the log rate.
+        # Outside the tails the number of wrong scores is Poisson. The log rate has a flat prior.
         rate = n_rivals / self.lists.n_rivals * np.exp(drift)
         outside = (1 + rate[:, None]) ** -(counts + 0.5)
         return np.clip(self.mean(by_depth[:, used], none) + self.mean(by_count, outside), 0.0, 1.0)
@@ -279,9 +279,9 @@ class WrongTails:
     def store(
         self, tree: xr.DataTree, name: str, shape: tuple[int, int]
     ) -> dict[str, tuple[Any, ...]]:
-        """Put groups of probes and draws into `idata`; return parameters for its posterior.
+        """Put groups of probes and draws into `idata`. Return the parameters of its posterior.
 
-        Draws have the `shape` (chains, draws).
+        `shape` is (chains, draws).
         """
         lists = self.lists
         probes = {
@@ -342,7 +342,7 @@ class WrongTails:
 def _held_out_depths(
     lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, here: BoolArray
 ) -> FloatArray:
-    """Depths (n, M), by the tails of one half, of the listed classes of the other half."""
+    """Depths (n, M) of the classes of one half in the tails of the other; -1 for the others."""
     location, exponent = hierarchy.shrunk(tails)
     with np.errstate(invalid="ignore"):
         depth = exponent[:, None] * (location[:, None] - lists.log_distance)
@@ -350,7 +350,7 @@ def _held_out_depths(
 
 
 def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:
-    """Random groups of owners, a few hundred at most, numbered without gaps."""
+    """Random groups of owners, at most 500, numbered without gaps."""
     _, place = np.unique(owner, return_inverse=True)
     n_owners = int(place.max()) + 1
     return (rng.permutation(n_owners) % min(n_owners, _MOST_GROUPS))[place]

@@ -1,8 +1,8 @@
-"""The work of one worker at a time: a pass is cut into row blocks x ranges of classes.
+"""Tasks of a Dask graph: a pass over the scores is cut into row blocks x ranges of classes.
 
-No task sees more than one block of instances and one range of the classes, and each is a pure
-function of its arguments, so that a scheduler may run it anywhere and again. Row blocks hold whole
-classes; the scores of their true classes come first, as the range may not hold these.
+A task reads at most one block of instances and one range of classes. It is a pure function of its
+arguments, so a scheduler may run it on any worker and repeat it. Row blocks contain whole classes.
+The scores of their true classes come first, because a range may not contain these classes.
 """
 
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def embedding_defeats(
     classes: ClassRange,
     scoring: Scoring,
 ) -> Defeats:
-    """Who of a range of classes beat the instances of a row block, from embeddings."""
+    """Classes of a range that beat the instances of a row block, from embeddings."""
     inside = (rows.y >= classes.first) & (rows.y < classes.first + classes.width)
     column = np.where(inside, rows.y - classes.first, -1)
     probes, _ = compilable(probes, np.arange(rows.y.size))
@@ -120,7 +120,7 @@ def embedding_defeats(
 def score_defeats(
     scores: NumberArray, rows: RowBlock, classes: ClassRange, scoring: Scoring
 ) -> Defeats:
-    """Who of all classes beat the instances of a row block, from their scores."""
+    """Classes that beat the instances of a row block, from their scores."""
     source = ScoreMatrix(scores, scoring.higher_is_better, rows.instance)
     return find_defeats(source, rows.y, scoring.tie_break(rows, classes))
 
@@ -158,7 +158,7 @@ def count_defeats(defeats: Defeats) -> LossCounts:
 
 
 class RowSums(NamedTuple):
-    """Part of a row block in the statistics that does not depend on who beat it."""
+    """Part of a row block in the statistics that does not depend on which classes beat it."""
 
     counts: LossCounts  # (n,)
     tested: IntArray  # (n_tested,): classes of the block
@@ -168,7 +168,7 @@ class RowSums(NamedTuple):
 
 
 def sum_rows(rows: RowBlock, n_classes: int, k: IntArray, *ranges: LossCounts) -> RowSums:
-    """Join what the ranges counted for a row block."""
+    """Sums of a row block from its counts in all ranges of classes."""
     counts = LossCounts(*np.sum(ranges, axis=0))
     losses = counts.losses
     contribution, gain = accuracy_after_deletion(losses, rows.weight, n_classes, k)
@@ -201,5 +201,5 @@ def add_competitors(*parts: CompetitorSums) -> CompetitorSums:
 
 
 def without_gain(row_sums: RowSums) -> RowSums:
-    """Sums of a row block that are still needed once its competitors are done."""
+    """Sums of a row block without the gain, which only `sum_competitors` needs."""
     return row_sums._replace(gain=row_sums.gain[:0])

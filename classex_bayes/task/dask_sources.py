@@ -1,6 +1,6 @@
 """Scores and embeddings in Dask arrays: the pass over them as a graph of pure tasks.
 
-Dask is imported only where a Dask array comes in. Whatever scheduler is current runs the graph.
+Dask is imported only if a Dask array is given. The current Dask scheduler runs the graph.
 """
 
 import warnings
@@ -29,7 +29,7 @@ FAN_IN = 8
 
 
 def is_dask(array: Any) -> bool:
-    """Whether an array is one of Dask's; answered without importing Dask."""
+    """Whether an array is a Dask array, without an import of Dask."""
     return type(array).__module__.partition(".")[0] == "dask"
 
 
@@ -49,7 +49,7 @@ class DelayedRange(NamedTuple):
 
 
 class DaskSource(ABC):
-    """Scores behind Dask arrays (n, m), all columns in one chunk, read by the pass over them."""
+    """Scores from Dask arrays (n, m) with all columns in one chunk."""
 
     def __init__(self, rows: Any, n_classes: int) -> None:
         self.rows = rows
@@ -58,7 +58,7 @@ class DaskSource(ABC):
 
     @abstractmethod
     def ranges(self) -> list[DelayedRange]:
-        """Ranges that the classes are cut into, in order."""
+        """Ranges of the classes, in order."""
 
     @property
     @abstractmethod
@@ -80,10 +80,10 @@ class DaskSource(ABC):
     def statistics(
         self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
     ) -> LossStatistics:
-        """Losses and the influence of each class, as of `loss_statistics`.
+        """Losses and the influence of each class, as in `loss_statistics`.
 
-        Every row block meets every range of classes; then its losses are known and with them the
-        gains, whose sums over row blocks are taken in a tree, range by range.
+        Every row block is compared with every range of classes. Its losses then determine the
+        gains. For each range, a tree sums the gains over row blocks.
         """
         from dask import delayed
 
@@ -108,7 +108,7 @@ class DaskSource(ABC):
     def nearest(self, y: IntArray, length: int) -> NearestClasses:
         """Lists of the nearest wrong classes, as `NearestClasses.of`.
 
-        The lists of every row block in every range of classes are joined in a tree.
+        For each row block, a tree merges the lists of all ranges of classes.
         """
         from dask import delayed
 
@@ -122,17 +122,17 @@ class DaskSource(ABC):
 
     def _refuse(self) -> NoReturn:
         raise DataError(
-            "task: its scores are in Dask arrays, which only the losses, their covariance and the "
-            "nearest classes are computed from; task.subsample(n_classes) reads those of some "
-            "classes into memory"
+            "task: its scores are in Dask arrays, from which only losses, their covariance and "
+            "nearest classes can be computed; use task.subsample(n_classes), which reads the "
+            "scores of some classes into memory"
         )
 
     def block(self, rows: IntArray, y: IntArray) -> NoReturn:
-        """Refused."""
+        """Raise `DataError`."""
         self._refuse()
 
     def scores(self, rows: IntArray) -> NoReturn:
-        """Refused."""
+        """Raise `DataError`."""
         self._refuse()
 
 
@@ -182,7 +182,7 @@ class DaskScores(DaskSource):
 class DaskEmbeddings(DaskSource):
     """Probes and templates, one or both of them in Dask arrays.
 
-    The chunks of the gallery are the ranges of classes, moved to where classes end.
+    The ranges of classes are the chunks of the gallery, extended to whole classes.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class DaskEmbeddings(DaskSource):
     def cells(
         self, rows: DelayedRows, ranges: list[DelayedRange], ties: Ties, seed: int
     ) -> list[Any]:
-        """One cell for each chunk of the gallery, once the true classes have their scores."""
+        """One cell for each chunk of the gallery. The scores of the true classes come first."""
         from dask import delayed
 
         scoring = Scoring(ties, seed, self.metric, self.reduce)
@@ -271,16 +271,16 @@ class DaskEmbeddings(DaskSource):
 
 
 def dask_matrix(array: Any, name: str) -> Any:
-    """Dask array of the matrix of real numbers that the argument `name` is, columns in one chunk.
+    """Argument `name`, a matrix of real numbers, as a Dask array with its columns in one chunk.
 
-    Other collections of Dask and unknown shapes are refused.
+    Other Dask collections and unknown shapes are a `DataError`.
     """
     import dask.array as da
 
     if not is_dask(array):
         array = as_matrix_anywhere(array, name)
         if is_on_device(array) and not isinstance(array.dtype, np.dtype):
-            array = to_host(array)  # Dask knows NumPy's element types alone
+            array = to_host(array)  # Dask supports only NumPy's element types
         array = da.from_array(array, chunks={0: "auto", 1: -1})
     if not isinstance(array, da.Array):
         raise DataError(
@@ -295,7 +295,7 @@ def dask_matrix(array: Any, name: str) -> Any:
 
 
 def _checked(array: Any, name: str, metric: EmbeddingMetric) -> Any:
-    """Embeddings whose chunks are checked as they are read."""
+    """Embeddings whose chunks are checked when they are read."""
     return array.map_blocks(_finite_chunk, name, metric, dtype=array.dtype, meta=array._meta)
 
 
@@ -308,14 +308,14 @@ def _finite_chunk(
 
 
 def _grouped_order(y: IntArray) -> IntArray:
-    """Order that puts the instances of a class next to each other; none where they are."""
+    """Order with the instances of a class next to each other; unchanged if they already are."""
     order = np.argsort(y, kind="stable")
     n_runs = np.count_nonzero(np.diff(y)) + 1
     return np.arange(y.size) if n_runs == np.unique(y).size else order
 
 
 def _aligned_ends(labels: IntArray, chunks: Sequence[int]) -> IntArray:
-    """Ends of blocks of whole classes: each chunk's end, moved on to where its class ends."""
+    """Ends of blocks of whole classes: the end of each chunk, moved to the end of its class."""
     class_ends = np.append(np.flatnonzero(np.diff(labels)) + 1, labels.size)
     return np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(chunks))])
 
@@ -331,7 +331,7 @@ def _computed(*delayed: Any) -> Any:
     from dask import compute
 
     with warnings.catch_warnings():
-        # Labels are meant to travel with the graph, whatever its size.
+        # Labels are part of the graph, even if it is large.
         warnings.filterwarnings("ignore", message="Sending large graph")
         return compute(*delayed)
 

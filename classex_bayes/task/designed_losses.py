@@ -109,7 +109,7 @@ class DesignedLosses(LabelledInstances):
 
     @property
     def nearest_classes(self) -> None:
-        """None: such lists assume classes that are drawn one by one, equally."""
+        """None, because such lists assume classes drawn one by one with equal probabilities."""
         return None
 
     @property
@@ -134,7 +134,7 @@ class DesignedLosses(LabelledInstances):
             )
             if share > 0:
                 fact += (
-                    ". An instance that loses to its own group counts as losing to all classes, "
+                    "; an instance that loses to its own group counts as losing to all classes, "
                     "so metrics other than accuracy are too pessimistic"
                 )
             facts.append(fact)
@@ -202,9 +202,9 @@ class DesignedLosses(LabelledInstances):
         .. math:: \frac{m d + 4 d_0}{m + 4}, \qquad
             d_0 = \bigl(1 + 2 (n \sum_i \omega_i^2 - 1)\bigr) (1 + 0.1 (\bar r - 1)),
 
-        where m is the number of groups that the errors lie in, effective by their weights, and
-        :math:`\bar r` that of instances of a group. With few errors d is mostly too small, because
-        most pilots contain no errors of rare groups, which have the largest weights.
+        where m is the effective number of groups with errors, and :math:`\bar r` the effective
+        number of instances per group. With few errors d is usually too small, because most pilots
+        contain no errors of rare groups, which have the largest weights.
         """
         met, left = self.weighted.met, self.instance_weight * self._absence
         share = float(left.sum())
@@ -283,8 +283,8 @@ class DesignedLosses(LabelledInstances):
         assert lists is not None
         other = (design.group[lists.classes] != self.group_of[:, None]) & (lists.classes >= 0)
         nearest = other & (np.cumsum(other, axis=1) <= _NEAREST)
-        found = np.maximum(nearest.sum(axis=1), 1)
-        mean = (weight[lists.classes] * nearest).sum(axis=1) / found
+        n_nearest = np.maximum(nearest.sum(axis=1), 1)
+        mean = (weight[lists.classes] * nearest).sum(axis=1) / n_nearest
         mean = np.where(nearest.any(axis=1), mean, 1.0)
         return np.where(met.losses >= _NEAREST, met.number, total / mean)
 
@@ -365,8 +365,8 @@ class DesignedLosses(LabelledInstances):
 
 def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
     count, total, squares = (
-        own.sum() - own
-        for own in (np.bincount(design.group, design.class_weight**p) for p in range(3))
+        by_group.sum() - by_group
+        for by_group in (np.bincount(design.group, design.class_weight**p) for p in range(3))
     )
     # If one class has nearly all the weight, the sum of squares of the others is rounding noise.
     competitors = total**2 / np.maximum(squares, total**2 / count)

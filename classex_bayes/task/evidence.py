@@ -54,7 +54,7 @@ class LabelledInstances:
 
     @property
     def n_classes(self) -> int:
-        """k1."""
+        """Number of classes, k1."""
         return self.class_weight.size
 
     @property
@@ -205,11 +205,12 @@ class LossEvidence(LabelledInstances):
         independent = equal._independent(k)
         clustered = effect * np.diag(equal._clustered(k))
         # Deviations from a weighted mean are too small by the variance of that mean.
-        own = np.diag(self._clustered(k))
-        reference = self._independent(k) + own * (1 - 1 / effect) / self.n_test
-        of_competitors = (np.diag(self.covariance(k)) - own) / np.where(reference, reference, 1.0)
+        within = np.diag(self._clustered(k))
+        reference = self._independent(k) + within * (1 - 1 / effect) / self.n_test
+        added = np.diag(self.covariance(k)) - within
+        of_competitors = added / np.where(reference, reference, 1.0)
         variance = clustered + of_competitors * independent
-        # The mean number of repeats if classes weigh the same.
+        # The mean number of repeats if class weights are equal.
         repeats = round(float(self.n_test * (self.class_weight**2).sum()), 6)
         return equal._inflation(variance, clustered, independent, repeats)
 
@@ -286,5 +287,5 @@ def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
-    """Matrix that takes statistics on `grid` to `k`, linear in log k: shape (n_k, n_grid)."""
+    """Matrix (n_k, n_grid) that interpolates statistics on `grid` at `k`, linearly in log k."""
     return np.column_stack([np.interp(np.log(k), np.log(grid), unit) for unit in np.eye(grid.size)])

@@ -1,4 +1,4 @@
-"""Losses known within intervals: ties of unknown order, decisions, cut lists."""
+"""Losses known only within intervals: ties of unknown order, decisions, cut lists."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 # Accuracies count as known if their bounds differ by no more than this.
 _KNOWN = 1e-6
-_SIZES = 200  # sizes among which the smallest known one is sought
+_SIZES = 200  # values of k among which the smallest with a known accuracy is sought
 _MOSTLY = 0.5
 # Why ranks are unknown, and how to make them known.
 _REASONS: dict[str, tuple[str, str]] = {
@@ -161,7 +161,7 @@ class LossIntervals(LabelledInstances):
         return self.bounds(lambda evidence: evidence.metric(metric, k))
 
     def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
-        """Those of the numbers of classes (n_k,) at which a metric is known."""
+        """Numbers of classes among `k` (n_k,) at which a metric is known."""
         lower, upper = self._metric_bounds(metric, k)
         return k[upper - lower <= _KNOWN]
 
@@ -171,19 +171,19 @@ class LossIntervals(LabelledInstances):
         is_open = upper - lower > _KNOWN
         if is_open.any():
             first = int(np.argmax(is_open))
-            known = "accuracy is unknown at every k"
+            advice = "accuracy is unknown at every k"
             if self.smallest_k is not None:
-                known = f"accuracy is known from k = {self.smallest_k} on"
+                advice = f"accuracy is known from k = {self.smallest_k} on"
             if name == "accuracy":
-                known += ", and task.accuracy_bounds(k) gives its bounds"
+                advice += ", and task.accuracy_bounds(k) gives its bounds"
             elif self.kind == "cut ranks":
-                known = (
+                advice = (
                     f"metrics of the {self._list_length} best, such as mrr@{self._list_length}, "
                     f"are known at k = {self.n_classes}"
                 )
             raise DataError(
                 f"k: {name} at {k[first]} classes lies between {lower[first]:.4g} and "
-                f"{upper[first]:.4g}, because {self.reason}; {known}"
+                f"{upper[first]:.4g}, because {self.reason}; {advice}"
             )
         return (lower + upper) / 2
 
@@ -246,7 +246,7 @@ class LossIntervals(LabelledInstances):
 
     @property
     def _list_length(self) -> int:
-        """M of cut lists: losses that are not known are at least as many."""
+        """Length M of cut lists. Unknown losses are at least M."""
         return int(self.lowest.losses[self.lowest.losses < self.highest.losses].min())
 
     @property

@@ -411,7 +411,7 @@ def test_the_model_tells_what_it_is(pilot, model):
         ({"threshold": 0.5, "fpir": 0.1}, "threshold: found threshold and fpir: 0.1"),
         (
             {"threshold": -1},
-            "threshold: found -1, expected a number between",
+            "threshold: found -1, expected .* to .*, the range of the",
         ),
         ({"threshold": 1e9}, "threshold: found 1e.09"),
         ({"threshold": [0.5, np.nan]}, "threshold: found nan at position 1"),

@@ -84,8 +84,8 @@ def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (1, "contain whole groups too. An instance that loses to"),
-        (0.3, "class's own group with probability 0.3. An instance that loses to"),
+        (1, "contain whole groups too; an instance that loses to"),
+        (0.3, "class's own group with probability 0.3; an instance that loses to"),
         (0, "contain one class of each group"),
     ],
 )
