@@ -1,4 +1,4 @@
-"""Identification tasks: which stimulus evoked a response? Encoding models turned into decoders."""
+"""Identification tasks: an encoding model decodes which stimulus evoked a response."""
 
 import lazy_loader
 

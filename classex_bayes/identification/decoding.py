@@ -1,4 +1,4 @@
-"""From predicted responses to an identification task: the nearest prediction names the stimulus."""
+"""Identification of the stimulus whose predicted response is nearest to the measured response."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ from classex_bayes.typing import FloatArray, RandomSeed
 
 
 def whiten(vectors: Any, covariance: Any) -> FloatArray:
-    r"""Coordinates in which the noise has unit covariance.
+    r"""Transform responses to coordinates in which the noise has unit covariance.
 
-    With :math:`\Sigma = C C'` (Cholesky), :math:`v \mapsto C^{-1} v`; so squared Euclidean
-    distances become squared Mahalanobis distances.
+    Maps :math:`v \mapsto C^{-1} v` with :math:`\Sigma = C C'` (Cholesky). Squared Euclidean
+    distances of the results are squared Mahalanobis distances of the responses.
 
     Parameters
     ----------
     vectors : array-like of shape (n, q)
-        Responses or predicted responses, one a row.
+        Responses or predicted responses, one per row.
     covariance : array-like of shape (q, q)
         Covariance Sigma of the noise.
 
@@ -33,8 +33,8 @@ def whiten(vectors: Any, covariance: Any) -> FloatArray:
     Raises
     ------
     DataError
-        Numbers that are not finite, shapes that do not fit, a covariance that is not symmetric
-        and positive definite.
+        If numbers are not finite, if shapes do not match, or if the covariance is not symmetric and
+        positive definite.
 
     Examples
     --------
@@ -46,11 +46,12 @@ def whiten(vectors: Any, covariance: Any) -> FloatArray:
 
 
 def decoding_scores(responses: Any, predictions: Any, covariance: Any) -> FloatArray:
-    r"""Log posterior of every stimulus for every response, up to a constant of the response.
+    r"""Log posterior of every stimulus given every response, up to a constant for each response.
 
     .. math:: M_{ij} = -\tfrac{1}{2} (y_i - \hat y_j)' \Sigma^{-1} (y_i - \hat y_j)
 
-    with :math:`\hat y_j` the predicted response to stimulus j and equal prior probabilities.
+    for measured responses :math:`y_i`, predicted responses :math:`\hat y_j` and equal prior
+    probabilities of the stimuli.
 
     Parameters
     ----------
@@ -64,12 +65,12 @@ def decoding_scores(responses: Any, predictions: Any, covariance: Any) -> FloatA
     Returns
     -------
     array of shape (n, n_stimuli)
-        The whole matrix; `identification_task` needs only blocks of it.
+        Scores. `identification_task` computes them in blocks and needs less memory.
 
     Raises
     ------
     DataError
-        As `whiten`.
+        As in `whiten`.
 
     References
     ----------
@@ -99,10 +100,11 @@ def identification_task(
     untested: Untested = "error",
     random_seed: RandomSeed = 0,
 ) -> SourceTask:
-    """Task of telling which stimulus evoked a response; every stimulus is a class.
+    """Task of identifying the stimulus that evoked a response; every stimulus is a class.
 
-    The stimulus with the smallest squared Mahalanobis distance between response and predicted
-    response wins. Both sides are whitened, so the matrix of scores is never formed.
+    The score of a stimulus is minus the squared Mahalanobis distance between the response and the
+    predicted response. The stimulus with the largest score is chosen. Scores are computed in blocks
+    from whitened responses.
 
     Parameters
     ----------
@@ -113,13 +115,13 @@ def identification_task(
     covariance : array-like of shape (q, q)
         Covariance of the noise.
     y : array-like of shape (n,), optional
-        Stimulus of each response: row of `predictions`, or name. By default response i belongs to
-        stimulus i.
+        Stimulus of each response, as a row of `predictions` or a name. By default response i
+        belongs to stimulus i.
     classes : sequence of n_stimuli names, optional
         Names of the stimuli.
     ties, class_weight, untested, random_seed
-        As in `SourceTask.from_embeddings`; `untested="competitors"` admits stimuli that were
-        never shown.
+        As in `SourceTask.from_embeddings`. `untested="competitors"` permits stimuli without
+        responses.
 
     Returns
     -------
@@ -130,12 +132,14 @@ def identification_task(
     Raises
     ------
     DataError
-        As `whiten` and `SourceTask.from_embeddings`.
+        As in `whiten` and `SourceTask.from_embeddings`; or if numbers of columns differ, or
+        numbers of responses and stimuli differ without `y`.
 
     Notes
     -----
-    The thesis counts, for response i and another stimulus l, the sets in which l wins as
-    C(R - 2, k - 2); with R the number of stimuli that l beats it is C(R - 1, k - 2).
+    The curve needs the number of sets of k stimuli in which stimulus l is chosen for a response to
+    stimulus i. Let R be the number of stimuli that l beats. The thesis gives C(R - 2, k - 2), but
+    the number is C(R - 1, k - 2).
 
     References
     ----------
@@ -189,10 +193,11 @@ def _root(covariance: Any, q: int) -> FloatArray:
     if matrix.shape != (q, q):
         raise DataError(f"covariance: expected shape {(q, q)}, found {matrix.shape}")
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * np.abs(matrix).max()):
-        raise DataError("covariance: expected a symmetric matrix")
+        raise DataError("covariance: found an asymmetric matrix, expected a symmetric one")
     try:
         return cholesky(matrix, lower=True)
     except np.linalg.LinAlgError:
         raise DataError(
-            "covariance: it is not positive definite; estimate it with more shrinkage"
+            "covariance: found a matrix that is not positive definite; estimate it with more "
+            "shrinkage"
         ) from None

@@ -1,4 +1,4 @@
-"""EncodingModel: responses predicted from stimuli, and the identification task they define."""
+"""EncodingModel: predicts responses from stimuli and makes an identification task of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,57 +34,58 @@ class EncodingModel(Parameters):
 
     .. math:: y = b + B'x + \varepsilon, \qquad \varepsilon \sim N(0, \Sigma)
 
-    Each response has a regularised regression of its own. Bayes' rule with equal prior
-    probabilities decodes: the stimulus whose predicted response is nearest to the measured one in
-    the Mahalanobis distance of :math:`\hat\Sigma` is the answer. So `task` makes every test
-    stimulus a class, and any estimator of the package extrapolates the identification accuracy.
+    A separate regularised regression is fitted to each response. The decoder is Bayes' rule with
+    equal prior probabilities: it chooses the stimulus whose predicted response is nearest to the
+    measured one in the Mahalanobis distance of :math:`\hat\Sigma`. `task` makes every test stimulus
+    a class, so any estimator of the package can extrapolate the identification accuracy.
 
     Parameters
     ----------
     method : {"ridge", "elastic_net"}
-        Penalty: squares, or squares and absolute values (needs scikit-learn).
+        Penalty: ridge, or elastic net (needs scikit-learn).
     alphas : array-like of positive numbers, optional
-        Candidates for the strength of the penalty on standardised features, chosen for each
-        response by cross-validation. For ridge in :math:`\|y - X\beta\|^2 + \alpha\|\beta\|^2`, by
-        default 15 between 1e-4 N and 1e3 N; for the elastic net as in scikit-learn.
+        Candidates for the strength of the penalty on standardised features. Cross-validation
+        chooses one for each response. For ridge, alpha is that of :math:`\|y - X\beta\|^2 +
+        \alpha\|\beta\|^2`, with 15 candidates from 1e-4 N to 1e3 N by default. For the elastic net
+        it is scikit-learn's alpha.
     l1_ratio : float or sequence of floats in (0, 1]
-        Share of the absolute values in the penalty of the elastic net; of several, the best for
-        each response.
+        Share of the L1 norm in the penalty of the elastic net. From several values,
+        cross-validation chooses one for each response.
     shrinkage : "auto" or float in [0, 1]
-        Lambda in :math:`\hat\Sigma = (1 - \lambda) S + \lambda\,\mathrm{Diag}(S)`; "auto" takes
+        Lambda in :math:`\hat\Sigma = (1 - \lambda) S + \lambda\,\mathrm{Diag}(S)`. "auto" uses
         `shrinkage_intensity`.
     residuals : {"out_of_fold", "training"}
-        Residuals behind S: of predictions for left-out stimuli, or of the fit itself.
+        Residuals that S is computed from: of out-of-fold predictions, or of the fit itself.
     cv : int
-        Number of folds, at least 2. Presentations of one stimulus share a fold.
+        Number of folds, at least 2. All presentations of one stimulus are in the same fold.
     random_seed : int, SeedSequence or None
         Seed of the folds.
 
     Attributes
     ----------
     coef_ : array of shape (p, q)
-        Coefficients B for features as given.
+        Coefficients B for features that are not standardised.
     intercept_ : array of shape (q,)
         Intercepts b.
     covariance_ : array of shape (q, q)
         Covariance of the noise.
     shrinkage_ : float
-        Lambda in use.
+        Lambda.
     alpha_, l1_ratio_ : array of shape (q,)
         Penalty of each response; the ratio is 0 for ridge.
     r2_ : array of shape (q,)
-        Share of each response's variance that is predicted for left-out stimuli.
+        R2 of each response's out-of-fold predictions.
 
     Notes
     -----
     The score of a stimulus depends on its own features alone, so the decoder is marginal. Test
-    stimuli have to be new, because stimuli of the training set are identified too well. `task`
-    warns of them.
+    stimuli must be new, because the accuracy on training stimuli is too high. `task` warns if they
+    are not.
 
-    The thesis takes the residuals of the training fit. A flexible fit makes them too small,
-    and unequally so across responses; out-of-fold residuals hold the noise of a new response and
-    the error of its prediction. Out-of-fold residuals come from the penalty chosen on the same
-    folds, a slight optimism.
+    The thesis uses the residuals of the training fit. If the model is flexible, these are too
+    small, by a factor that differs between responses. Out-of-fold residuals contain the noise of a
+    new response and the error of its prediction. They are slightly too small, because the penalty
+    is chosen on the same folds.
 
     References
     ----------
@@ -132,21 +133,21 @@ class EncodingModel(Parameters):
         responses : array-like of shape (n, q)
             Measured responses.
         y : array-like of int, shape (n,), optional
-            Row of `stimuli` that evoked each response, for repeated presentations. By default
-            response i belongs to stimulus i. Equal rows are presentations of one stimulus, too.
+            For repeated presentations: row of `stimuli` that evoked each response. By default
+            response i belongs to stimulus i. Equal rows count as one stimulus.
 
         Returns
         -------
         EncodingModel
-            Itself.
+            The fitted model itself.
 
         Raises
         ------
         DataError
-            Arguments or parameters of another form; a constant response; fewer different stimuli
-            than folds.
+            If arguments or parameters are invalid, if a response is constant, or if there are fewer
+            distinct stimuli than folds.
         ImportError
-            `method="elastic_net"` without scikit-learn.
+            If scikit-learn is not installed and `method` is "elastic_net".
         """
         one_of(self.method, ("ridge", "elastic_net"), "method")
         one_of(self.residuals, ("out_of_fold", "training"), "residuals")
@@ -188,7 +189,7 @@ class EncodingModel(Parameters):
         Parameters
         ----------
         stimuli : array-like of shape (n_stimuli, p)
-            Features as `fit` was given.
+            Features, in the same columns as in `fit`.
 
         Returns
         -------
@@ -197,9 +198,9 @@ class EncodingModel(Parameters):
         Raises
         ------
         DataError
-            Stimuli of another form, or with another number of features.
+            If `stimuli` is not a finite matrix, or has another number of features than in `fit`.
         NotFittedError
-            `fit` was not called.
+            If `fit` was not called.
         """
         coef = self._require("coef_")
         features = finite_matrix(stimuli, "stimuli")
@@ -227,7 +228,8 @@ class EncodingModel(Parameters):
         Parameters
         ----------
         stimuli : array-like of shape (n_stimuli, p)
-            Features of the test stimuli, each stimulus once and none of them in training.
+            Features of the test stimuli. Each stimulus must appear once, and none should be in the
+            training set.
         responses : array-like of shape (n, q)
             Measured responses. For repeated presentations pass `y`, the row of the stimulus of each
             response.
@@ -242,15 +244,15 @@ class EncodingModel(Parameters):
         Raises
         ------
         DataError
-            Arguments of another form, or with other numbers of columns than `fit` was given; a
-            stimulus that is given twice.
+            If arguments are invalid, if they have other numbers of columns than in `fit`, or if two
+            stimuli have the same features.
         NotFittedError
-            `fit` was not called.
+            If `fit` was not called.
 
         Warns
         -----
         DataWarning
-            Stimuli of the training set. The warning is also a note of every prediction.
+            If stimuli are in the training set. Every prediction repeats the warning as a note.
         """
         predictions = self.predict(stimuli)
         digests = list(_digests(finite_matrix(stimuli, "stimuli")))
@@ -272,11 +274,11 @@ class EncodingModel(Parameters):
             untested=untested,
             random_seed=random_seed,
         )
-        n_known = sum(digest in self._trained for digest in digests)
-        if n_known == 0:
+        n_trained = sum(digest in self._trained for digest in digests)
+        if n_trained == 0:
             return task
         doubt = (
-            f"{n_known} of {len(digests)} stimuli were in the training set, so the accuracy is too "
+            f"{n_trained} of {len(digests)} stimuli were in the training set, so the accuracy is too "
             "high; use stimuli that the model was not fitted to"
         )
         warn(doubt, DataWarning)
@@ -284,25 +286,25 @@ class EncodingModel(Parameters):
 
 
 def _digests(features: FloatArray) -> Iterator[bytes]:
-    """Fingerprints of rows; equal rows have equal ones."""
+    """Hash values of rows. Equal rows have equal values."""
     for row in features + 0.0:  # no negative zeros
         yield blake2b(row.tobytes(), digest_size=16).digest()
 
 
 def _refuse_repeats(digests: list[bytes]) -> None:
-    """Raise if two stimuli are equal: each would take the place of the other at random."""
+    """Raise if two stimuli are equal, because their scores would always tie."""
     first: dict[bytes, int] = {}
     for row, digest in enumerate(digests):
         if first.setdefault(digest, row) != row:
             raise DataError(
                 f"stimuli: found the same features at rows {first[digest]} and {row}, expected "
-                "different stimuli; give each stimulus once and y=, the row of the stimulus of "
+                "different stimuli; pass each stimulus once and y=, the row of the stimulus of "
                 "each response"
             )
 
 
 def _doubted(task: SourceTask, doubt: str) -> SourceTask:
-    """The task with a doubt more; one whose ranks are unknown stays as it is."""
+    """The task with one more doubt. A task without ranks is returned unchanged."""
     if not task.has_ranks:
         return task
     doubts = task.evidence.score_doubts.with_classifiers([ScoreDoubts(classifier=(doubt,))])
@@ -310,13 +312,14 @@ def _doubted(task: SourceTask, doubt: str) -> SourceTask:
 
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Features, responses that vary, and the row of the stimulus behind each response."""
+    """Features, measured responses, and the row of the stimulus of each response."""
     features, measured = finite_matrix(stimuli, "stimuli"), finite_matrix(responses, "responses")
     if y is None:
         if len(features) != len(measured):
             raise DataError(
-                f"stimuli, responses: found {len(features)} and {len(measured)} rows; expected as "
-                "many, or y=, the row of the stimulus of each response"
+                f"stimuli, responses: found {len(features)} and {len(measured)} rows, expected "
+                "equal numbers; for repeated presentations pass y=, the row of the stimulus of "
+                "each response"
             )
         y = np.arange(len(features))
     constant = np.ptp(measured, axis=0) == 0

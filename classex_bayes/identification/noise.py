@@ -26,12 +26,12 @@ def shrunk_covariance(residuals: Any, shrinkage: float) -> FloatArray:
     Returns
     -------
     array of shape (q, q)
-        Positive definite if lambda > 0, or if n >= q and the residuals are in general position.
+        Covariance. It is positive definite if lambda > 0, or if the residuals have rank q.
 
     Raises
     ------
     DataError
-        Residuals that are not finite, or all zero in a column; lambda outside [0, 1].
+        If residuals are not finite, if a column is all zero, or if lambda is outside [0, 1].
 
     References
     ----------
@@ -52,10 +52,10 @@ def shrunk_covariance(residuals: Any, shrinkage: float) -> FloatArray:
 
 
 def shrinkage_intensity(residuals: Any) -> float:
-    r"""Shrinkage that minimises the expected squared error of the correlations.
+    r"""Estimate the shrinkage that minimises the expected squared error of the correlations.
 
-    With :math:`z` the residuals scaled to a mean square of 1 in each column,
-    :math:`w_{tij} = z_{ti} z_{tj}` and :math:`r_{ij}` the mean of :math:`w_{tij}` over t,
+    Let :math:`z` be the residuals scaled to a mean square of 1 in each column, :math:`w_{tij} =
+    z_{ti} z_{tj}`, and :math:`r_{ij}` the mean of :math:`w_{tij}` over t. The estimate is
 
     .. math::
 
@@ -63,7 +63,7 @@ def shrinkage_intensity(residuals: Any) -> float:
             {\sum_{i \ne j} r_{ij}^2}, \qquad
         \widehat{\mathrm{Var}}(r_{ij}) = \frac{1}{N (N - 1)} \sum_t (w_{tij} - r_{ij})^2
 
-    cut off at 1. It does not depend on the units of the responses.
+    or 1 if this is larger than 1. It does not depend on the units of the responses.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ def shrinkage_intensity(residuals: Any) -> float:
     Raises
     ------
     DataError
-        Residuals that are not finite, or all zero in a column; fewer than 2 rows.
+        If residuals are not finite, if a column is all zero, or if there are fewer than 2 rows.
 
     References
     ----------
     Schaefer and Strimmer, Statistical Applications in Genetics and Molecular Biology 4 (2005),
-    article 32: the target with unequal variances.
+    article 32, for a diagonal target with unequal variances.
 
     Examples
     --------
@@ -108,12 +108,12 @@ def shrinkage_intensity(residuals: Any) -> float:
 
 
 def _residuals(residuals: Any) -> FloatArray:
-    """Finite residuals, none of the columns zero throughout."""
+    """Validated residuals: finite, and no column is all zero."""
     errors = finite_matrix(residuals, "residuals")
     zero = ~np.any(errors, axis=0)
     if zero.any():
         raise DataError(
-            f"residuals: column {np.argmax(zero)} is zero throughout; drop the response, which "
-            "has no noise"
+            f"residuals: column {np.argmax(zero)} is all zero; drop this response, because it has "
+            "no noise"
         )
     return errors

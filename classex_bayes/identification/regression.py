@@ -1,7 +1,7 @@
 """Regularised linear regression of each response on the stimulus, with out-of-fold predictions.
 
-Features are standardised. The strength of the penalty is chosen for each response by
-cross-validation over stimuli: all presentations of one stimulus are in the same fold.
+Features are standardised. Cross-validation over stimuli chooses the penalty of each response. All
+presentations of one stimulus are in the same fold.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class LinearFit:
 
 
 def stimulus_folds(stimuli: FloatArray, y: IntArray, cv: int, rng: np.random.Generator) -> Folds:
-    """Training and test rows of the responses in each of `cv` folds over different stimuli."""
+    """Training and test rows of the responses for `cv` folds of the distinct stimuli."""
     _, identity = np.unique(stimuli, axis=0, return_inverse=True)
     identity = identity.ravel()[y]
     shown, number = np.unique(identity, return_inverse=True)
@@ -52,7 +52,7 @@ class _RidgePath:
         self.rotated = left.T @ (responses - self.mean)
 
     def coefficients(self, alpha: FloatArray | float) -> FloatArray:
-        """Coefficients of the principal directions (rank, q); a penalty for all or for each."""
+        """Coefficients (rank, q) of the principal directions. `alpha` is a number or (q,)."""
         s = self.singular[:, None]
         return s / (s**2 + alpha) * self.rotated
 
@@ -67,7 +67,8 @@ def ridge(
 ) -> LinearFit:
     r"""Minimise :math:`\|y - X\beta\|^2 + \alpha \|\beta\|^2` for each response.
 
-    `alphas` are the candidates; by default 15 between 1e-4 and 1e3 times the number of instances.
+    `alphas` are the candidates, by default 15 log-spaced ones from 1e-4 to 1e3 times the number of
+    instances. Features are standardised first.
     """
     n, q = responses.shape
     candidates = n * _RIDGE_PENALTIES if alphas is None else alphas
@@ -95,12 +96,13 @@ def elastic_net(
 ) -> LinearFit:
     r"""Minimise :math:`\|y - X\beta\|^2 / 2N + \alpha (\rho |\beta|_1 + (1 - \rho) |\beta|^2 / 2)`.
 
-    For each response; scikit-learn's parametrisation. `alphas` are the candidates; by default 100
-    down from the smallest that leaves no feature in to a thousandth of it.
+    This is done for each response, in scikit-learn's parametrisation. `alphas` are the candidates.
+    By default there are 100, from the smallest one at which all coefficients are 0 down to a
+    thousandth of it.
     """
     require_extra(
         "identification",
-        "method='elastic_net' (method='ridge' does without)",
+        "method='elastic_net' (but not method='ridge')",
         "sklearn.linear_model",
     )
     from sklearn.linear_model import enet_path
@@ -137,7 +139,7 @@ def elastic_net(
 
 
 def _penalties(standard: FloatArray, centred: FloatArray, l1_ratio: float) -> FloatArray:
-    """Candidates for alpha."""
+    """Default candidates for alpha."""
     largest = np.abs(standard.T @ centred).max() / (centred.size * l1_ratio)
     return max(largest, np.finfo(float).tiny * 1e3) * np.logspace(-3, 0, 100)
 
@@ -145,12 +147,12 @@ def _penalties(standard: FloatArray, centred: FloatArray, l1_ratio: float) -> Fl
 def _standardised(
     features: FloatArray, train: IntArray, test: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Training and test rows of the features, standardised by those of the training rows."""
+    """Training and test rows of the features, both standardised with the training rows."""
     centre, scale = _standards(features[train])
     return (features[train] - centre) / scale, (features[test] - centre) / scale
 
 
 def _standards(features: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and standard deviations; constant features get the scale 1 and so no coefficient."""
+    """Means and standard deviations; the scale 1 of a constant feature gives coefficient 0."""
     scale = features.std(axis=0)
     return features.mean(axis=0), np.where(scale > 0, scale, 1.0)

@@ -121,9 +121,9 @@ def test_bad_arguments():
         identification_task(responses[:, :2], predictions, covariance)
     with pytest.raises(DataError, match=r"covariance: expected shape \(3, 3\), found \(2, 2\)"):
         decoding_scores(responses, predictions, np.eye(2))
-    with pytest.raises(DataError, match="covariance: expected a symmetric"):
+    with pytest.raises(DataError, match="covariance: found an asymmetric"):
         whiten(responses, np.triu(np.ones((3, 3))))
-    with pytest.raises(DataError, match="covariance: it is not positive definite"):
+    with pytest.raises(DataError, match="covariance: found a matrix that is not positive definite"):
         whiten(responses, -np.eye(3))
     responses[2, 1] = np.nan
     with pytest.raises(DataError, match="responses: found nan at row 2, column 1"):
