@@ -278,8 +278,8 @@ class EncodingModel(Parameters):
         if n_trained == 0:
             return task
         doubt = (
-            f"{n_trained} of {len(digests)} stimuli were in the training set, so the accuracy is too "
-            "high; use stimuli that the model was not fitted to"
+            f"{n_trained} of {len(digests)} stimuli were in the training set, so the accuracy is "
+            "too high; use stimuli that the model was not fitted to"
         )
         warn(doubt, DataWarning)
         return _doubted(task, doubt)

@@ -1,4 +1,4 @@
-"""Mutual information of label and features: its estimate and bounds from accuracies."""
+"""Mutual information of label and features: estimates and bounds from accuracies."""
 
 import lazy_loader
 

@@ -18,9 +18,9 @@ from classex_bayes.typing import FloatArray
 Unit = Literal["nats", "bits"]
 Method = Literal["bounded_differences", "cantelli", "chebyshev"]
 NATS = {"nats": 1.0, "bits": float(np.log(2))}
-# Below the first c the accuracy is 1 / k up to rounding, above the last it is 1.
+# Range of log c. Below it the accuracy is 1 / k up to rounding, above it 1.
 _LOG_C = (-36.0, 43.0)
-# First node and step for log y: y reaches far below 1 / c; the step gives 1e-15.
+# First node and step for log y. The first y is far below 1 / c, and the step gives errors of 1e-15.
 _LOG_NODES = (-85.0, 0.2)
 _SMALL_C = 30.0
 _METHODS = ("bounded_differences", "cantelli", "chebyshev")
@@ -209,24 +209,31 @@ def information_bound(
 ) -> float:
     r"""Lower confidence bound on the mutual information of label and features.
 
-    :math:`C_k^{-1}` (`smallest_information`) of the lower bound on the average Bayes accuracy.
+    The bound is :math:`C_k^{-1}` (`smallest_information`) at the lower bound on the average Bayes
+    accuracy.
 
     Parameters
     ----------
     task, alpha, method
-        As in `bayes_accuracy_bound`, whose assumptions and errors are those of this function.
+        As in `bayes_accuracy_bound`.
     unit : {"nats", "bits"}
         Unit of the result.
 
     Returns
     -------
     float
-        Lower bound; 0 if the bound on the accuracy is that of guessing.
+        Lower bound; 0 if the bound on the accuracy is 1 / k.
+
+    Raises
+    ------
+    DataError
+        As in `bayes_accuracy_bound`, or if `unit` is unknown.
 
     Notes
     -----
-    The bound uses only the accuracy on all k1 classes. It may be far below the information, and
-    more classes may make it weaker, because it must hold for every law of label and features. The
+    The assumptions are those of `bayes_accuracy_bound`.
+    The bound uses only the accuracy on all k1 classes. It must hold for every distribution of label
+    and features, so it may be far below the information, and more classes may make it weaker. The
     bounds of subsamples (`SourceTask.subsample`) are valid too, if their size is chosen before the
     data are seen.
 
@@ -267,7 +274,9 @@ def _common_classes(tasks: list[SourceTask]) -> int:
             )
     counts = {member.n_classes for member in tasks}
     if len(counts) > 1:
-        raise DataError(f"task: expected one set of classes, found {sorted(counts)} classes")
+        raise DataError(
+            f"task: found tests on {sorted(counts)} classes, expected the same number in all"
+        )
     return counts.pop()
 
 
@@ -276,8 +285,8 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
 
     :math:`C_k(\iota) = \int_0^1 Q_c(t) t^{k-1} dt` with
     :math:`Q_c(t) = e^{c t^{k-1}} / \int_0^1 e^{c s^{k-1}} ds` and c such that
-    :math:`\int_0^1 Q_c \log Q_c\, dt = \iota`. No joint law of label and features with information
-    :math:`\iota` has a higher :math:`ABA_k`, and one attains it.
+    :math:`\int_0^1 Q_c \log Q_c\, dt = \iota`. No joint distribution of label and features with
+    information :math:`\iota` has a higher :math:`ABA_k`, and one distribution attains it.
 
     Parameters
     ----------
@@ -297,7 +306,7 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
     Raises
     ------
     DataError
-        If information is negative or not a number.
+        If information is negative or not a number, or `k` or `unit` is invalid.
 
     References
     ----------
@@ -321,7 +330,7 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
 def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     r"""Smallest mutual information for a given average Bayes accuracy on k classes.
 
-    The inverse :math:`C_k^{-1}` of `largest_accuracy`.
+    It is the inverse :math:`C_k^{-1}` of `largest_accuracy`.
 
     Parameters
     ----------
@@ -393,11 +402,12 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
 
     Notes
     -----
-    On fixed classes with equal priors, the information of the answers (`confusion_information`) is
-    at least Fano's bound at their accuracy. The two are equal if all errors are equally likely. On
-    randomly drawn classes, both Fano's bound and `smallest_information` at the average Bayes
-    accuracy are lower bounds. `smallest_information` is the larger one and is sharp. It has no
-    upper limit, while Fano's bound and the information of answers are at most log k.
+    On fixed classes with equal priors, the information of the predicted classes
+    (`confusion_information`) is at least Fano's bound at their accuracy. The two are equal if all
+    errors are equally likely. On randomly drawn classes, both Fano's bound and
+    `smallest_information` at the average Bayes accuracy are lower bounds. `smallest_information` is
+    the larger one and is sharp. It has no upper limit, while Fano's bound and the information of
+    the predicted classes are at most log k.
 
     References
     ----------
@@ -412,8 +422,7 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     one_of(unit, tuple(NATS), "unit")
     right = _checked(accuracy, "accuracy", 1.0)
     k = class_count(k, "k", smallest=2)
-    # Written as the divergence of the answers' distribution from guessing, which is accurate near 1
-    # / k.
+    # The bound is the divergence of the predictions from guessing. This form is accurate near 1/k.
     right = np.maximum(right, 1 / k)
     wrong = 1 - right
     divergence = xlogy(right, right * k) + xlogy(wrong, wrong * k / (k - 1))
@@ -421,7 +430,7 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
 
 
 def _checked(values: Any, name: str, largest: float) -> FloatArray:
-    """Numbers from 0 to `largest`."""
+    """Values as an array, or DataError if one is outside [0, `largest`]."""
     array = np.asarray(as_numeric(values, name), dtype=float)
     if not np.all((array >= 0) & (array <= largest)):
         raise DataError(f"{name}: expected numbers in [0, {largest:g}], found {values!r}")
@@ -431,8 +440,8 @@ def _checked(values: Any, name: str, largest: float) -> FloatArray:
 def _tilted(log_c: FloatArray, k: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Accuracy, error and information of Q_c, each of the shape (m,) of `log_c`.
 
-    With t = exp(-y / (k - 1)) the power t^(k-1) is s = exp(-y) and y is exponential with mean
-    k - 1; the trapezoid rule runs over log y, which follows the mass wherever c draws it.
+    With t = exp(-y / (k - 1)) the power t^(k-1) is s = exp(-y), and y is exponential with mean
+    k - 1. The trapezoid rule runs over log y, so its nodes cover the mass for every c.
     """
     c = np.exp(log_c)[:, None]
     log_y = np.arange(_LOG_NODES[0], np.log(40.0 * (k - 1)), _LOG_NODES[1])
@@ -443,7 +452,8 @@ def _tilted(log_c: FloatArray, k: int) -> tuple[FloatArray, FloatArray, FloatArr
     tilted = weight * np.exp(-c * rest)
     total = tilted.sum(axis=1)
     accuracy, error = tilted @ s / total, tilted @ rest / total
-    # Information is c A - log E[e^(c s)]; where c is large both are about c, and c is taken out.
+    # Information is c A - log E[e^(c s)]. If c is large, c is subtracted from both terms, because
+    # each is close to c.
     c = c[:, 0]
     small = np.minimum(c, _SMALL_C)
     by_growth = small * accuracy - np.log1p(np.expm1(small[:, None] * s) @ weight)

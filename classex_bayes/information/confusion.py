@@ -29,11 +29,11 @@ def confusion_information(
 
     .. math:: \hat I = H(p) - \sum_i \pi_i H(p_i), \qquad H(p) = -\sum_j p_j \log p_j.
 
-    A plug-in entropy is too low by half the sum of the relative variances of its shares, to first
-    order. Miller and Madow's correction adds it: to a row :math:`(m_i - 1) / (2 n_i)`, with
-    :math:`m_i` the number of its nonzero cells, and to the mean row
-    :math:`\frac12 \sum_j \sum_i \pi_i^2 p_{ij} (1 - p_{ij}) / (n_i p_j)`, as the number of
-    instances of each class is given.
+    To first order, the bias of a plug-in entropy is :math:`-\frac12 \sum_j Var(p_j) / p_j`. The
+    correction of Miller and Madow adds :math:`(m_i - 1) / (2 n_i)` to the entropy of row i, with
+    :math:`m_i` its number of nonzero cells. To that of the mean row it adds
+    :math:`\frac12 \sum_j \sum_i \pi_i^2 p_{ij} (1 - p_{ij}) / (n_i p_j)`, because the numbers of
+    instances per class are fixed.
 
     Parameters
     ----------
@@ -50,8 +50,7 @@ def confusion_information(
     Returns
     -------
     float
-        Estimate. The plug-in lies in [0, log k]. The corrected one may leave this range through
-        noise.
+        Estimate. The plug-in estimate is in [0, log k]. The corrected estimate may be outside.
 
     Raises
     ------
@@ -61,10 +60,10 @@ def confusion_information(
 
     Notes
     -----
-    The result is the information of the answers and at most log k. The information of label and
-    features is at least as large and has no upper limit. `fano_bound` explains the order of the
-    bounds. The correction assumes several instances for each cell that is not rare. With one
-    instance of each class every row has the entropy 0, and both estimates are near log k for any
+    The result is the information of the predicted classes, which is at most log k. The information
+    of the features is at least as large and has no upper limit. `fano_bound` explains the order of
+    the bounds. The correction assumes several instances for each cell that is not rare. With one
+    instance per class every row has entropy 0, and both estimates are near log k for any
     classifier.
 
     References
@@ -108,7 +107,7 @@ def confusion_information(
 
 
 def _predicted(task: SourceTask) -> IntArray:
-    """Class with the largest score for each instance, ties as in the task."""
+    """Class with the largest score for each instance. Ties are broken as in the task."""
     nearest = task.nearest_classes
     wrong = task.ranks > 1 if task.has_ranks else nearest.scores[:, 0] > nearest.true
     return np.where(wrong, nearest.classes[:, 0], task.y)

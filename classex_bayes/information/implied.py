@@ -38,10 +38,10 @@ class ImpliedInformation:
     information : DataArray with dimensions (chain, draw)
         Implied information; a point estimate has one chain and one draw.
     standard_error : float or None
-        Standard error of a point estimate from data. None for draws, and if the delta method fails
-        (information 0 or infinite).
+        Standard error of a point estimate from data. It is None for draws. It is also None if the
+        information is 0 or infinite, because the delta method fails.
     unit : {"nats", "bits"}
-        Unit of both.
+        Unit of the information and its standard error.
     source : str
         Source of the accuracy curve.
     interval_type : {"credible", "bootstrap", "none"}
@@ -175,8 +175,8 @@ def implied_information(
     information I, in the limit of many weakly informative dimensions (thesis, assumptions A1 to
     A4). No classifier is better than the Bayes classifier, so in this limit the implied information
     is at most I. In other cases it is a measure of precision without an upper limit, and it can
-    exceed I. For ten pairs of normal variables with 8.3 nats together it is 9.7.
-    `information_bound` makes no such assumption.
+    exceed I. For example, it is 9.7 nats for ten pairs of normal variables whose information is 8.3
+    nats in total. `information_bound` makes no such assumption.
 
     If the accuracy curve has the shape of this law, the implied information does not depend on `k`.
     Real curves have it only roughly. Compare studies over the same range of `k` and the same kind
@@ -255,10 +255,10 @@ def _standard_error(task: SourceTask, curve: TrainingCurve, signal: float) -> fl
 def accuracy_influence(
     task: SourceTask, curve: TrainingCurve, signal: float
 ) -> tuple[IntArray, FloatArray]:
-    """Derivative of the information in nats by ATA_k, and the numbers of classes k that it is at.
+    """Numbers of classes k, and the derivative of the information in nats by ATA_k at these k.
 
-    The numbers are few, because the covariance is known at few numbers and is nearly linear in log
-    k between them.
+    A few k are used, because the covariance is computed at few k and is nearly linear in log k
+    between them.
     """
     value, slope, bend = (signal_accuracy(signal, curve.k, order)[:, 0] for order in range(3))
     steepness = curve.weight @ (slope**2 - (curve.accuracy - value) * bend)
@@ -298,7 +298,7 @@ def _representatives(sizes: IntArray) -> tuple[IntArray, FloatArray]:
 def _share_out(amount: FloatArray, sizes: IntArray, few: IntArray) -> FloatArray:
     """Distribute the amounts at `sizes` to their neighbours among `few`, linearly in log k.
 
-    Sums of the amounts with a function that is linear in log k between `few` do not change.
+    The amounts keep their sum of products with any function that is linear in log k between `few`.
     """
     if few.size == 1:
         return np.array([amount.sum()])

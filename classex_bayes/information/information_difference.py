@@ -34,7 +34,7 @@ class InformationDifference(ImpliedInformation):
     Attributes
     ----------
     correlation : float or None
-        Correlation of the errors of two point estimates; None for draws.
+        Correlation of the errors of the two point estimates; None for draws.
     """
 
     correlation: float | None = None
@@ -73,7 +73,7 @@ def information_difference(
     unit : {"nats", "bits"}
         Unit of the result.
     k : int or array-like of int, optional
-        Numbers of classes to compare at, as in `implied_information`.
+        Numbers of classes at which accuracies are compared, as in `implied_information`.
     paired : bool
         Whether two tasks have the same classes, at the same positions. Their instances may be the
         same or different. Pass False for independent tests.

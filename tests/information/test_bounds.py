@@ -282,7 +282,7 @@ def test_coverage_study(k1, repeats, alpha):
         ),
         (
             lambda: bayes_accuracy_bound([losses_task([0, 1, 0], 3), losses_task([0] * 4, 4)]),
-            "one set of classes",
+            "expected the same number in all",
         ),
     ],
 )
