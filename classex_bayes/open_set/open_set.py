@@ -117,8 +117,7 @@ class OpenSetExtrapolator(FittedModel):
 
     Notes
     -----
-    docs/open_set.md reports its errors. Thresholds are scores, or distances if the task was made
-    from distances.
+    docs/open_set.md reports the errors. Thresholds are distances if the task has distances.
 
     References
     ----------
@@ -199,7 +198,9 @@ class OpenSetExtrapolator(FittedModel):
         size = shape[0] * shape[1]
         nearest = task.nearest_classes
         if reason := why_no_tails(task, nearest):
-            raise DataError(f"task: {reason}; rates at a threshold need scores that are distances")
+            raise DataError(
+                f"task: {reason}; rates at a threshold need scores that measure distances"
+            )
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng = (np.random.default_rng(seed) for seed in seeds.spawn(3))
         effect = max(task.design_effect(), 1.0)
@@ -359,8 +360,7 @@ class OpenSetExtrapolator(FittedModel):
             Largest acceptable FPIR, instead of a threshold. For each k it selects the loosest
             threshold with :math:`P(FPIR(k, t) \le fpir) \ge prob`.
         rank : int
-            Length R of the list of candidates. A mated probe is identified if its class is in the
-            list.
+            Length R of the list of candidates. A mated probe is identified if its class is in it.
         prob : float
             Posterior probability that FPIR is at most `fpir`.
 
