@@ -133,9 +133,9 @@ def weighted_statistics(
     as_competitor, pair_sum = np.zeros((n_groups, k.size)), np.zeros((k.size, k.size))
     done = 0
     for block in loss_blocks(source, y, _row_groups(group[y], group.size), ties, seed):
-        rows, own = block.rows, group[y[block.rows]]
-        lost, siblings = _by_group(block, class_weight, group, own)
-        others = of_group.sum() - of_group[own]
+        rows, own_group = block.rows, group[y[block.rows]]
+        lost, siblings = _by_group(block, class_weight, group, own_group)
+        others = of_group.sum() - of_group[own_group]
         of_block = MetCompetitors(
             block.losses - siblings, lost.sum(axis=1) / others, siblings, present[rows]
         )
@@ -145,10 +145,10 @@ def weighted_statistics(
         gain *= instance_weight[rows, None]
         erring = np.flatnonzero(of_block.losses)
         excess = lost[erring] - of_block.share[erring, None] * of_group
-        excess[np.arange(erring.size), own[erring]] = 0.0
+        excess[np.arange(erring.size), own_group[erring]] = 0.0
         excess *= (of_block.number[erring] / others[erring])[:, None]
         as_competitor += excess.T @ gain[erring]
-        pair_sum += _products(excess, gain[erring], own[erring])
+        pair_sum += _products(excess, gain[erring], own_group[erring])
         done += rows.size
         report_progress(done, n)
     return WeightedStatistics(met, as_competitor, pair_sum)
@@ -211,24 +211,24 @@ def _row_groups(group_of: IntArray, n_classes: int) -> Iterator[IntArray]:
 
 
 def _by_group(
-    block: LossBlock, class_weight: FloatArray, group: IntArray, own: IntArray
+    block: LossBlock, class_weight: FloatArray, group: IntArray, own_group: IntArray
 ) -> tuple[FloatArray, IntArray]:
     """Weight (n, n_groups) of the classes that beat each instance, 0 for its own group.
 
     The second array (n,) is the number of classes of its own group that beat it.
     """
     beaten: BoolArray = block.beaten_by(np.arange(block.rows.size))
-    siblings = np.count_nonzero(beaten & (group == own[:, None]), axis=1)
+    siblings = np.count_nonzero(beaten & (group == own_group[:, None]), axis=1)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     lost = np.add.reduceat((beaten * class_weight)[:, order], starts, axis=1)
-    lost[np.arange(len(lost)), own] = 0.0
+    lost[np.arange(len(lost)), own_group] = 0.0
     return lost, siblings
 
 
-def _products(excess: FloatArray, gain: FloatArray, own: IntArray) -> FloatArray:
+def _products(excess: FloatArray, gain: FloatArray, own_group: IntArray) -> FloatArray:
     """Sum of phi phi' (n_k, n_k) over pairs of groups. Instances are in order of their groups."""
-    if own.size == np.unique(own).size:
+    if own_group.size == np.unique(own_group).size:
         return (gain * (excess**2).sum(axis=1)[:, None]).T @ gain
-    phi = [class_sums(own, excess * column[:, None])[1].ravel() for column in gain.T]
+    phi = [class_sums(own_group, excess * column[:, None])[1].ravel() for column in gain.T]
     return np.asarray(phi) @ np.asarray(phi).T

@@ -81,9 +81,9 @@ def decoding_scores(responses: Any, predictions: Any, covariance: Any) -> FloatA
     >>> decoding_scores([[1.0, 2.0]], [[1.0, 2.0], [3.0, 2.0]], np.eye(2)).tolist()
     [[-0.0, -2.0]]
     """
-    measured, predicted = _whitened(responses, predictions, covariance)
-    scores = np.empty((len(measured), len(predicted)))
-    for i, row in enumerate(measured):
+    observed, predicted = _whitened(responses, predictions, covariance)
+    scores = np.empty((len(observed), len(predicted)))
+    for i, row in enumerate(observed):
         scores[i] = -0.5 * np.sum((predicted - row) ** 2, axis=1)
     return scores
 
@@ -153,17 +153,17 @@ def identification_task(
     >>> task.ranks.tolist()
     [1, 1, 1]
     """
-    measured, predicted = _whitened(responses, predictions, covariance)
+    observed, predicted = _whitened(responses, predictions, covariance)
     if y is None:
-        if len(measured) != len(predicted):
+        if len(observed) != len(predicted):
             raise DataError(
-                f"responses: found {len(measured)} for {len(predicted)} stimuli; pass y=, the "
+                f"responses: found {len(observed)} for {len(predicted)} stimuli; pass y=, the "
                 "stimulus of each response"
             )
         classes = class_names(classes, len(predicted))
-        y = np.arange(len(measured)) if classes is None else classes
+        y = np.arange(len(observed)) if classes is None else classes
     return SourceTask.from_embeddings(
-        measured,
+        observed,
         predicted,
         y,
         metric="sqeuclidean",
@@ -177,14 +177,14 @@ def identification_task(
 
 def _whitened(responses: Any, predictions: Any, covariance: Any) -> tuple[FloatArray, FloatArray]:
     """Responses and predictions in the coordinates of `whiten`."""
-    measured = finite_matrix(responses, "responses")
+    observed = finite_matrix(responses, "responses")
     predicted = finite_matrix(predictions, "predictions")
-    if measured.shape[1] != predicted.shape[1]:
+    if observed.shape[1] != predicted.shape[1]:
         raise DataError(
-            f"responses, predictions: found {measured.shape[1]} and {predicted.shape[1]} columns, "
+            f"responses, predictions: found {observed.shape[1]} and {predicted.shape[1]} columns, "
             "expected the same number"
         )
-    return whiten(measured, covariance), whiten(predicted, covariance)
+    return whiten(observed, covariance), whiten(predicted, covariance)
 
 
 def _root(covariance: Any, q: int) -> FloatArray:

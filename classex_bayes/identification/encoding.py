@@ -163,19 +163,19 @@ class EncodingModel(Parameters):
         )
         n_folds = whole_number(self.cv, "cv", 2)
         rng = np.random.default_rng(seed_sequence(self.random_seed))
-        features, measured, shown = _presentations(stimuli, responses, y)
+        features, observed, shown = _presentations(stimuli, responses, y)
 
         folds, rows = stimulus_folds(features, shown, n_folds, rng), features[shown]
         if self.method == "ridge":
-            fit = ridge(rows, measured, folds, alphas)
+            fit = ridge(rows, observed, folds, alphas)
         else:
-            fit = elastic_net(rows, measured, folds, alphas, l1_ratios.tolist())
-        left_out = measured - fit.out_of_fold
-        training = measured - (rows @ fit.coef + fit.intercept)
+            fit = elastic_net(rows, observed, folds, alphas, l1_ratios.tolist())
+        left_out = observed - fit.out_of_fold
+        training = observed - (rows @ fit.coef + fit.intercept)
         errors = left_out if self.residuals == "out_of_fold" else training
         shrinkage = shrinkage_intensity(errors) if automatic else shrinkage
         covariance = shrunk_covariance(errors, shrinkage)
-        variation = np.sum((measured - measured.mean(axis=0)) ** 2, axis=0)
+        variation = np.sum((observed - observed.mean(axis=0)) ** 2, axis=0)
         self.r2_ = 1 - np.sum(left_out**2, axis=0) / variation
         self.covariance_, self.shrinkage_ = covariance, shrinkage
         self.coef_, self.intercept_ = fit.coef, fit.intercept
@@ -257,14 +257,14 @@ class EncodingModel(Parameters):
         predictions = self.predict(stimuli)
         digests = list(_digests(finite_matrix(stimuli, "stimuli")))
         _refuse_repeats(digests)
-        measured = finite_matrix(responses, "responses")
-        if measured.shape[1] != predictions.shape[1]:
+        observed = finite_matrix(responses, "responses")
+        if observed.shape[1] != predictions.shape[1]:
             raise DataError(
-                f"responses: found {measured.shape[1]} columns, expected the "
+                f"responses: found {observed.shape[1]} columns, expected the "
                 f"{predictions.shape[1]} that fit was given"
             )
         task = identification_task(
-            measured,
+            observed,
             predictions,
             self.covariance_,
             y,
@@ -313,16 +313,16 @@ def _doubted(task: SourceTask, doubt: str) -> SourceTask:
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:
     """Features, measured responses, and the row of the stimulus of each response."""
-    features, measured = finite_matrix(stimuli, "stimuli"), finite_matrix(responses, "responses")
+    features, observed = finite_matrix(stimuli, "stimuli"), finite_matrix(responses, "responses")
     if y is None:
-        if len(features) != len(measured):
+        if len(features) != len(observed):
             raise DataError(
-                f"stimuli, responses: found {len(features)} and {len(measured)} rows, expected "
+                f"stimuli, responses: found {len(features)} and {len(observed)} rows, expected "
                 "equal numbers; for repeated presentations pass y=, the row of the stimulus of "
                 "each response"
             )
         y = np.arange(len(features))
-    constant = np.ptp(measured, axis=0) == 0
+    constant = np.ptp(observed, axis=0) == 0
     if constant.any():
         raise DataError(f"responses: column {np.argmax(constant)} is constant; drop it")
-    return features, measured, encode_labels(y, len(measured), len(features), None)
+    return features, observed, encode_labels(y, len(observed), len(features), None)

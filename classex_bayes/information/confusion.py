@@ -83,8 +83,8 @@ def confusion_information(
     one_of(unit, tuple(NATS), "unit")
     if isinstance(confusion, SourceTask):
         weight = confusion.class_weight
-        answers = np.stack([confusion.y, _predicted(confusion)])
-        (row, column), number = np.unique(answers, axis=1, return_counts=True)
+        pairs = np.stack([confusion.y, _predicted(confusion)])
+        (row, column), number = np.unique(pairs, axis=1, return_counts=True)
         count = number.astype(float)
     else:
         counts = _counts(confusion)
