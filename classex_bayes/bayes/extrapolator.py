@@ -39,11 +39,11 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
-if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
+if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior()
-_BY_CLASS = "ranks_by_class"  # its group in `idata`
+_BY_CLASS = "ranks_by_class"  # group of `idata`
 _MOST_STORED = 10**5  # tested classes; 400 bytes each
 # Stages of one seed, beside those of `LawModel`.
 _PRIOR_PREDICTIVE, _FIT_GAP = 1, 6
@@ -62,37 +62,37 @@ class BayesianExtrapolator(SampledModel, LawModel):
     r"""Posterior of the accuracy on more classes, from the ranks on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
-    :math:`D(u) = \sum_l w_l \Phi((\Phi^{-1}(u) - t_l) / h)`, with a prior on the weights; the
-    ranks enter through the moment likelihood; expected accuracy on k classes is
+    :math:`D(u) = \sum_l w_l \Phi((\Phi^{-1}(u) - t_l) / h)`. The weights have a prior, and the
+    moment likelihood links them to the ranks. The expected accuracy on k classes is
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
 
     Parameters
     ----------
     prior : Prior
-        Prior on the weights: a `MixturePrior`, a `DirichletPrior` or one of your own (`Prior`).
+        Prior on the weights: a `MixturePrior`, a `DirichletPrior` or your own (`Prior`).
         `MixturePrior(deviation=0)` is the two-parameter family.
     likelihood : {"auto", "bernstein", "power"}
-        Histogram of ranks (quasi-multinomial), or accuracies at 12 numbers of classes (normal).
-        "auto" takes the first where ranks are known.
+        "bernstein" uses the histogram of ranks (quasi-multinomial), and "power" the accuracies at
+        12 numbers of classes (normal). "auto" is "bernstein" if ranks are known, else "power".
 
     Attributes
     ----------
     idata : DataTree
-        Groups posterior (parameters), mixture (the weights), sample_stats, observed_data,
-        constant_data and ranks_by_class, and those that other methods add; dimensions chain, draw,
-        knot, bin, k, class.
+        Groups posterior (parameters), mixture (weights), sample_stats, observed_data,
+        constant_data and ranks_by_class, and groups that other methods add. Dimensions are chain,
+        draw, knot, bin, k and class.
     model : pymc.Model
         The PyMC model of the fitted task.
     task : SourceTask or None
-        The fitted task; None where there are several, and after `classex_bayes.load`.
+        The fitted task; None if there are several, and after `classex_bayes.load`.
     tasks : tuple of SourceTask
         The fitted tasks; empty after `classex_bayes.load`.
     diagnosis_ : Diagnosis
-        Convergence of the sampler, of accuracies at 1, 10 and 100 times k1: the two groups of the
-        prior may describe one law in several ways, between which chains need not agree.
+        Convergence of the accuracies at 1, 10 and 100 times k1. Parameters are not diagnosed,
+        because several values of them can describe the same law.
     fit_gap_ : FitGap or None
-        Distance of the posterior below the best that any law on the knots can do, beside
-        replicates; None for the power form, or if the best law was not found.
+        Log-likelihood of the best law on the knots less that of the posterior, compared with
+        replicates. None for the power form, or if the optimizer did not find the best law.
 
     References
     ----------
@@ -137,29 +137,30 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Parameters
         ----------
         task : SourceTask or sequence of SourceTask
-            The tested classes; or several pilots of one classifier in one population of classes,
-            whose log-likelihoods are added up, each with its own k1 and design effect. Where one
-            of them is a bare curve, "auto" takes the power form for all.
+            The pilot. A sequence holds several pilots of one classifier in one population of
+            classes. Their log-likelihoods are added, each with its own k1 and design effect. If
+            one of them is a bare curve, "auto" uses the power form for all.
         shared : {"nothing", "classes", "instances"}
-            What several pilots have in common: nothing, their classes being drawn independently;
-            classes, with other test instances; or classes and instances, as where one pilot is a
-            part of another. What is shared is not counted twice: log-likelihoods get weights in
-            [0, 1] (`classex_bayes.bayes.pooling`). Classes are matched by name; where one of two
-            tasks has no names, the smaller is taken to lie within the larger.
+            Overlap of several pilots. "nothing": their classes were drawn independently.
+            "classes": they have classes in common, with different test instances. "instances":
+            they have classes and test instances in common, for example if one pilot is a part of
+            another. Weights of the log-likelihoods in [0, 1] keep common data from being counted
+            twice (`classex_bayes.bayes.pooling`). Classes are matched by name. If one of two
+            tasks has no names, the smaller one is taken to be a part of the larger one.
         draws, tune, chains : int
-            Draws to keep and to adapt on, in each chain, and number of chains.
+            Number of draws of each chain, number of tuning steps, and number of chains.
         target_accept : float
             Target acceptance probability of NUTS.
         random_seed : int, SeedSequence or None
             Seed of the draws.
         nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
-            Sampler. nutpie takes the log density of `classex_bayes.bayes.model.accelerated`,
-            compiled once on a machine (that of your own prior: once in a process); others compile
-            at every fit. The last two need the extra `samplers`.
+            Sampler. nutpie uses the log density of `classex_bayes.bayes.model.accelerated`, which
+            is compiled once on a machine. Your own prior is compiled once in a process. The other
+            samplers compile at every fit. The last two need the extra `samplers`.
         cores : int, optional
-            Chains to run at the same time; as many as there are processors by default.
+            Number of chains that run at the same time; by default the number of processors.
         progressbar : bool
-            Show progress.
+            Whether to show progress.
 
         Returns
         -------
@@ -168,19 +169,20 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Raises
         ------
         DataError
-            The likelihood needs ranks and the task has accuracies alone; bad settings.
+            The likelihood needs ranks, but the task has only accuracies; or a setting is invalid.
         ImportError
-            The sampler is not installed; the message says how to install it.
+            The sampler is not installed. The message says how to install it.
         Interrupted
-            A `KeyboardInterrupt` while sampling. The model is fitted to the draws so far, if there
-            are any, and its predictions say so.
+            The sampling was interrupted (`KeyboardInterrupt`). The model keeps the draws so far,
+            and its predictions have a note.
 
         Warns
         -----
         DataWarning
-            The data are probably not what they should be (`SourceTask.doubts`).
+            The data look wrong (`SourceTask.doubts`).
         ConvergenceWarning
-            r_hat, effective sample size or divergences are not as they should be.
+            r_hat is above 1.01, the effective sample size is below 100 per chain, or more than
+            0.1% of the draws diverged.
         """
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
@@ -208,9 +210,9 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Returns
         -------
         pymc.Model
-            Parameters of the prior, the deterministic "weights" (knot), and the observed data:
-            "loss_histogram" (bin) or "whitened_accuracy" (direction). After `fit`, the attribute
-            `model` is that of the fitted task.
+            It has the parameters of the prior, the deterministic variable "weights" (knot) and the
+            observed data "loss_histogram" (bin) or "whitened_accuracy" (direction). After `fit`,
+            the attribute `model` is the PyMC model of the fitted task.
 
         Raises
         ------
@@ -250,7 +252,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
 
     @property
     def fit_gap_(self) -> FitGap | None:
-        """Distance of the posterior below the best law on the knots; None if not measured."""
+        """Log-likelihood of the best law on the knots less that of the posterior, or None."""
         return self._gap_on_demand().gap
 
     def _gap_on_demand(self) -> FitGapOnDemand:
@@ -270,23 +272,31 @@ class BayesianExtrapolator(SampledModel, LawModel):
     def sample_prior_predictive(
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
     ) -> xr.DataTree:
-        """Draw parameters from the prior, and what they predict for a task of this size.
+        """Draw from the prior and the prior predictive distribution.
 
         Parameters
         ----------
         task : SourceTask, optional
-            Sets k1, n and design effect; what was fitted by default.
+            Task with the k1, the n and the design effect of the replicates; by default the fitted
+            task or tasks.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None
-            Seed; by default that of the fit, if it is the fitted task's.
+            Seed. For the fitted task it is by default that of the fit.
 
         Returns
         -------
         DataTree
             Groups prior (parameters, and the expected accuracy on 1, 10 and 100 times k1 classes),
             prior_mixture (weights) and prior_predictive (loss_histogram over bins, accuracy over
-            k); added to `idata` too where the fitted task was used.
+            k). For the fitted task they are also added to `idata`.
+
+        Raises
+        ------
+        NotFittedError
+            There is no task, and the model has no draws.
+        DataError
+            An argument is invalid, or the likelihood needs ranks that the task does not have.
         """
         from classex_bayes.bayes.model.graph import prior_draws
 
@@ -323,14 +333,14 @@ class BayesianExtrapolator(SampledModel, LawModel):
         draws: int = 1000,
         random_seed: RandomSeed = None,
     ) -> Extrapolation:
-        r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`; no fit is needed.
+        r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, without a fit.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12.
         task : SourceTask, optional
-            Its k1 decides which k are far beyond; the fitted task by default.
+            Task whose k1 decides which k are far beyond it; by default the fitted task.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None
@@ -339,12 +349,12 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Returns
         -------
         Extrapolation
-            In one chain.
+            Draws of one chain.
 
         Raises
         ------
         NotFittedError
-            No task, and the model has no draws.
+            There is no task, and the model has no draws.
         DataError
             k is not a whole number in 2..10^12.
 
@@ -365,15 +375,15 @@ class BayesianExtrapolator(SampledModel, LawModel):
         )
 
     def compute_log_likelihood(self) -> xr.DataTree:
-        """Pointwise log-likelihood by class, so that leaving one out leaves a class out.
+        """Pointwise log-likelihood by class, for leave-one-class-out cross-validation.
 
         Returns
         -------
         DataTree
-            `idata` with the group log_likelihood: loss_histogram (chain, draw, class), adding up
-            to the log-likelihood of the model. Of pooled tasks that share classes by name, each
-            name stands once, for its instances in all of them; otherwise a coordinate class_task
-            tells the task.
+            `idata` with the group log_likelihood: loss_histogram (chain, draw, class). Its sum
+            over classes is the log-likelihood of the model. If pooled tasks share classes by name,
+            each name has one entry for its instances in all tasks. Otherwise the coordinate
+            class_task numbers the tasks.
 
         Raises
         ------
@@ -383,7 +393,10 @@ class BayesianExtrapolator(SampledModel, LawModel):
         """
         data = self.data_
         if not isinstance(data, BernsteinData | PooledData):
-            raise DataError("likelihood: the power form has no log-likelihood by class")
+            raise DataError(
+                "likelihood: the power form has no log-likelihood by class; fit with "
+                "likelihood='bernstein' to a task with ranks"
+            )
         if _BY_CLASS in self.idata.children:
             classes = self.idata[_BY_CLASS].to_dataset()
         elif self.tasks:
@@ -410,7 +423,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Raises
         ------
         DataError
-            The draws come from a file and are not of the prior's parameters.
+            The posterior lacks a parameter of the prior, as in a file from other code of the prior.
         """
         import pymc as pm
 
@@ -429,7 +442,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
 
 
 def checked_model_with_prior(model: Any, purpose: str) -> BayesianExtrapolator:
-    """Return the model, or raise where it has no prior and likelihood, which `purpose` needs."""
+    """Return the model. Raise DataError if it lacks the prior and likelihood for `purpose`."""
     if not isinstance(model, BayesianExtrapolator):
         raise DataError(
             f"model: expected a BayesianExtrapolator, found {type(model).__name__}; {purpose} "

@@ -1,7 +1,7 @@
-"""The life of a fitted model: task, draws, attributes, summary, file.
+"""Base classes of fitted models: task, draws, attributes, summary, file.
 
-Everything that a fit finds is in one tree of groups, `idata`, so that a model is saved by writing
-its tree and loaded by reading it (`classex_bayes.bayes.storage`).
+All results of a fit are in one tree of groups, `idata`. `classex_bayes.bayes.storage` saves a model
+by writing this tree and loads it by reading the tree.
 """
 
 import json
@@ -41,12 +41,12 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
-if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
+if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
     import pymc as pm
 
 
 def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
-    """Tasks of a fit: one, or those of a list."""
+    """Tuple of the tasks of a fit. Raise DataError if one of them is no `SourceTask`."""
     several = isinstance(task, Sequence) and not isinstance(task, str)
     tasks = tuple(task) if several else (task,)
     if not tasks:
@@ -57,14 +57,14 @@ def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
 
 
 def built(prior: Prior, data: Any, tree: xr.DataTree) -> "pm.Model":
-    """PyMC model of a prior and data, with the coordinates of `tree`, which has their groups."""
+    """PyMC model of a prior and data. `tree` has the groups of the data and their coordinates."""
     from classex_bayes.bayes.model.graph import build_model
 
     return build_model(prior, data, row_of(data, tree))
 
 
 def part_of(tree: xr.DataTree, place: str) -> xr.DataTree:
-    """The `idata` of a model inside that of another."""
+    """The `idata` of a part of a model."""
     part = tree[place]
     if not isinstance(part, xr.DataTree):
         raise KeyError(place)
@@ -79,14 +79,14 @@ class FittedModel(Parameters, ABC):
     _tree: xr.DataTree
     _tasks: tuple[SourceTask, ...]
     _fitted_parameters: dict[str, Any]
-    # Name and description of the prediction whose draws stand beside those of the parameters.
+    # Name and description of the prediction in the group posterior.
     _predicted: ClassVar[tuple[str, str]] = "accuracy", EXPECTED_ACCURACY
-    _is_unpickled = False  # whether the tasks are copies of those of the fit
+    _is_unpickled = False  # whether the tasks are copies of the fitted tasks
 
     @classmethod
     @abstractmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make the fitted model, without a task, that groups describe: the inverse of `idata`.
+        """Make the fitted model from its `idata`. It has no task.
 
         `prior` is as for `classex_bayes.load`.
         """
@@ -97,26 +97,26 @@ class FittedModel(Parameters, ABC):
 
     @abstractmethod
     def _draws_at(self, k: IntArray) -> xr.DataArray:
-        """Draws of the prediction, by its name: dimensions chain, draw, k."""
+        """Draws of the prediction named in `_predicted`: dimensions chain, draw, k."""
 
     @abstractmethod
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
-        """The group observed_data that a fit to these tasks has."""
+        """The group observed_data of a fit to these tasks."""
 
     @abstractmethod
     def _convergence(self) -> str:
-        """Whether the draws can be trusted, in words."""
+        """The diagnosis of the draws as text."""
 
     def _fit_text(self) -> str:
-        """A sentence on the fit of the posterior to the data; empty if that is not measured."""
+        """Text about the fit of the posterior to the data; empty if there is none."""
         return ""
 
     def _parts(self) -> "dict[str, FittedModel]":
-        """Fitted models that this one is made of, by their place in `idata`."""
+        """Fitted models inside this one, by their place in `idata`."""
         return {}
 
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
-        """Take over a posterior, fresh from the sampler or from a file."""
+        """Keep a posterior from the sampler or from a file."""
         if tasks:
             tree.attrs["doubts"] = json.dumps(notes_on(tasks))
         self._tree, self._tasks, self._is_unpickled = tree, tasks, False
@@ -128,7 +128,7 @@ class FittedModel(Parameters, ABC):
             tree["posterior"] = xr.DataTree(with_predictions(draws, predicted, description))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Remember that the tasks are copies, which are compared by their data."""
+        """Record that the tasks are copies, so that `is_fitted_to` compares their data."""
         self.__dict__.update(state, _is_unpickled=True)
 
     @property
@@ -145,33 +145,33 @@ class FittedModel(Parameters, ABC):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there are draws."""
+        """Whether the model has draws."""
         return getattr(self, "_tree", None) is not None
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the draws were read from a file, so that there is no task."""
+        """Whether the model was loaded from a file, and so has no task."""
         return self.is_fitted and not self._tasks
 
     @property
     def tasks(self) -> tuple[SourceTask, ...]:
-        """The fitted tasks; empty where the model was read from a file."""
+        """The fitted tasks; empty if the model was loaded from a file."""
         self._require("_tree")
         return self._tasks
 
     @property
     def task(self) -> SourceTask | None:
-        """The fitted task; None where there are several, or the model was read from a file."""
+        """The fitted task; None if there are several, or the model was loaded from a file."""
         return self.tasks[0] if len(self.tasks) == 1 else None
 
     def is_fitted_to(self, task: SourceTask | Sequence[SourceTask]) -> bool:
-        """Whether there are draws for this task with the parameters as they are now.
+        """Whether the model has draws for this task with its present parameters.
 
         Parameters
         ----------
         task : SourceTask or sequence of SourceTask
-            The very task that was fitted; for a model read from a file or a pickle, one with the
-            same data.
+            It must be the same object as the fitted task. If the model was loaded from a file or a
+            pickle, it must have the same data.
 
         Returns
         -------
@@ -186,13 +186,13 @@ class FittedModel(Parameters, ABC):
             return False
         try:
             observed = self._observed(tasks)
-        except DataError:  # nothing that this model could be fitted to
+        except DataError:  # this model cannot be fitted to such tasks
             return False
         return observed.equals(self._tree["observed_data"].to_dataset())
 
     @property
     def _data_notes(self) -> tuple[str, ...]:
-        """Notes on the data of the fit, for its predictions."""
+        """Notes on the data of the fit. Predictions show them."""
         return tuple(json.loads(self._tree.attrs.get("doubts", "[]")))
 
     @property
@@ -206,7 +206,7 @@ class FittedModel(Parameters, ABC):
         return int(self._require("_tree").attrs["n_classes"])
 
     def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
-        """Parameters and predictions at 1, 10 and 100 times k1, with their convergence.
+        """Table of the parameters and of predictions at 1, 10 and 100 times k1.
 
         Parameters
         ----------
@@ -216,15 +216,19 @@ class FittedModel(Parameters, ABC):
         Returns
         -------
         DataFrame
-            As of `arviz_stats.summary(model.idata)`. A model that is made of others has their rows
-            below its own, the name of each in front.
+            Means, intervals and convergence diagnostics, as of `arviz_stats.summary(model.idata)`.
+            If the model contains other models, their rows follow under their names.
+
+        Raises
+        ------
+        NotFittedError
+            The model has no draws.
 
         Notes
         -----
-        Predictions may have converged where parameters have not: the two groups of a
-        `MixturePrior` can change places, so that chains settle on different parameters of the same
-        law. The verdict in the model's text therefore judges the predictions alone, and its r_hat
-        is the largest of their rows, which come first.
+        Predictions can converge although parameters do not. The two groups of a `MixturePrior` can
+        change places, and then chains settle on different parameters of the same law. The repr of
+        the model therefore diagnoses only the predictions, which are the first rows of this table.
         """
         prob, kind = interval_settings(ci_prob, ci_kind)
         table = arviz_summary(self._require("_tree"), ci_prob=prob, ci_kind=kind)
@@ -250,7 +254,7 @@ class FittedModel(Parameters, ABC):
         """
         raise DataError(
             f"model: {type(self).__name__} has no log-likelihood by class; expected a "
-            "BayesianExtrapolator, fit one to the same task to compare by leaving classes out"
+            "BayesianExtrapolator; fit one to the same task"
         )
 
     def save(self, path: str | Path) -> Path:
@@ -264,13 +268,19 @@ class FittedModel(Parameters, ABC):
         Returns
         -------
         Path
+            The path of the file.
+
+        Raises
+        ------
+        NotFittedError, DataError, OSError
+            As for `classex_bayes.save`.
         """
         tree = self.idata
         self._refuse_unreadable()
         return write_tree(tree, file_path(path, "path"), seal)
 
     def _refuse_unreadable(self) -> None:
-        """Raise where a file would say too little to make the model again."""
+        """Raise DataError if the model could not be made again from a file."""
         for part in self._parts().values():
             part._refuse_unreadable()
 
@@ -311,7 +321,7 @@ class FittedModel(Parameters, ABC):
         )
 
     def _drawn(self) -> str:
-        """Number of draws, and how many there should have been."""
+        """Number of draws, and the requested number if the sampler was interrupted."""
         size = self._tree["posterior"].sizes
         interrupted = self._tree.attrs.get("interrupted")
         draws = f"{size['chain']} x {size['draw']} draws"
@@ -333,49 +343,49 @@ class MixtureModel(FittedModel):
     `idata` has the groups posterior (parameters, if any) and mixture (weights).
     """
 
-    _diagnosis: Diagnosis | None  # made when it is first asked for
+    _diagnosis: Diagnosis | None  # computed when it is first read
 
     @classmethod
     @abstractmethod
     def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
-        """Make the model with the parameters of the fit, which does not have the draws yet."""
+        """Make the model with the parameters of the fit, before it has draws."""
 
     @property
     @abstractmethod
     def data_(self) -> Any:
-        """Data of the fit, as a likelihood takes them."""
+        """Data of the fit, in the form of the likelihood."""
 
     @abstractmethod
     def _diagnosis_of(self, predicted: xr.Dataset) -> Diagnosis:
-        """Whether draws of a prediction (chain, draw, k) can be trusted."""
+        """Diagnosis of draws of a prediction (chain, draw, k)."""
 
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make the fitted model that groups describe: the inverse of `idata`.
+        """Make the fitted model from its `idata`.
 
         Parameters
         ----------
         idata : DataTree
             Groups and attributes of a fitted model of this class.
         prior : Prior, optional
-            The prior of the fit, if it is not one of this package.
+            The prior of the fit, if it is your own and not one of this package.
 
         Returns
         -------
         model
-            Without a task.
+            Fitted model without a task.
 
         Raises
         ------
         DataError
-            The prior is missing, or not that of the fit.
+            The prior is missing, or differs from the prior of the fit.
         """
         model = cls._of_fit(idata, prior)
         weights = idata["mixture"].to_dataset()["weights"]
         if any(idata["posterior"].sizes[dim] != weights.sizes[dim] for dim in SAMPLE_DIMS):
             raise DataError("idata: posterior and mixture have different numbers of draws")
         model._keep(idata, ())
-        model.data_, model.diagnosis_  # noqa: B018, since a file without them fails here, not later
+        model.data_, model.diagnosis_  # noqa: B018, so that an incomplete file fails here
         return model
 
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
@@ -390,7 +400,7 @@ class MixtureModel(FittedModel):
 
     @property
     def diagnosis_(self) -> Diagnosis:
-        """Whether the draws can be trusted, from those of predictions."""
+        """Diagnosis of the draws of predictions."""
         self._require("_tree")
         if self._diagnosis is None:
             predicted = self._draws_at(diagnosed_classes(self._n_classes))
@@ -404,14 +414,14 @@ class MixtureModel(FittedModel):
         return sampling_notes(self.idata, self.diagnosis_)
 
     def _by_draw(self, values: FloatArray, name: str, last: str, position: Any) -> xr.DataArray:
-        """Values for every draw and position along a last dimension."""
+        """Values as a DataArray with the dimensions chain, draw and `last`."""
         weights = self.weights_
         coords = {dim: weights[dim].values for dim in SAMPLE_DIMS} | {last: position}
         return xr.DataArray(values, dims=(*SAMPLE_DIMS, last), coords=coords, name=name)
 
 
 class SampledModel(MixtureModel):
-    """A fitted model with a prior on the weights and a likelihood, drawn by a sampler."""
+    """A fitted model with a prior on the weights, a likelihood and draws of a sampler."""
 
     prior: Prior
 
@@ -424,13 +434,13 @@ class SampledModel(MixtureModel):
         settings: SamplerSettings,
         seeds: np.random.SeedSequence,
     ) -> Self:
-        """Draw from the posterior and keep it; `tree` has the data's groups and attributes."""
+        """Draw from the posterior and keep it. `tree` has the groups and attributes of the data."""
         tree.attrs.update(provenance(type(self).__name__, settings, seeds))
         try:
             tree.attrs["prior"] = describe_prior(prior)
-        except DataError:  # to be raised by `save`, not by a fit
+        except DataError:  # `save` raises it; a fit needs no description
             tree.attrs["prior"] = json.dumps({"type": type(prior).__name__})
-        # All that could fail is done before the draws, which nothing may lose.
+        # Steps that can fail come before the sampling, so that no failure loses the draws.
         seed = int(seeds.generate_state(1)[0])
         with Interruptions("interrupted before: the draws so far are being kept, please wait"):
             drawn, stop = sample_or_keep(prior, data, settings, seed)
@@ -447,25 +457,31 @@ class SampledModel(MixtureModel):
     @classmethod
     def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
         if isinstance(prior, Mapping):
-            raise DataError("prior: found several, but the model in the file has one")
+            raise DataError(
+                "prior: found a mapping of priors, but the model in the file has one prior; pass "
+                "that prior"
+            )
         fitted_prior = prior_of(tree.attrs["prior"], prior)
         weights = tree["mixture"].to_dataset()["weights"]
         knots = fitted_prior.basis.knots
         if weights.sizes["knot"] != knots.size or not np.allclose(weights["knot"], knots):
-            raise DataError("prior: its knots are not those of the model in the file")
+            raise DataError(
+                "prior: its knots differ from those of the model in the file; pass the prior of "
+                "the fit"
+            )
         return cls(**{"prior": fitted_prior, **cls._parameters_of(tree)})
 
     @classmethod
     @abstractmethod
     def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
-        """Parameters of the constructor, but for the prior."""
+        """Parameters of the constructor other than the prior."""
 
     def _refuse_unreadable(self) -> None:
         describe_prior(self.prior_)
 
     @property
     def prior_(self) -> Prior:
-        """The prior of the fit, which `prior` may have left since."""
+        """The prior of the fit. The parameter `prior` may have been changed since."""
         return self._require("_fitted_parameters")["prior"]
 
     @property
@@ -478,7 +494,7 @@ class SampledModel(MixtureModel):
         return built(self.prior_, self.data_, self._require("_tree"))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the PyMC model out, which can be built again but not pickled."""
+        """Omit the PyMC model, which cannot be pickled but can be built again."""
         return {name: value for name, value in self.__dict__.items() if name != "model"}
 
     def _diagnosis_of(self, predicted: xr.Dataset) -> Diagnosis:

@@ -1,4 +1,4 @@
-"""Every question about more classes, answered by draws of the law of the favorability U*."""
+"""Predictions from draws of the law of the favorability U*."""
 
 import json
 from abc import abstractmethod
@@ -43,16 +43,15 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _ACCURACY = Accuracy()
-# Stages of one seed: each draws from a child of its own.
+# Stages of one seed. Each stage draws from its own child seed.
 _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _SIBLINGS_STAGE = 2, 3, 4, 9
 
 
 class LawModel(MixtureModel):
     r"""A fitted model with draws of the law of U*, :math:`D(u) = \sum_l w_l h_l(u)`.
 
-    Predictions of any metric, measured accuracies, finite populations, D(u), numbers of classes,
-    replicates, checks, plots, reports, comparisons and files need the draws of the law and the
-    groups of the data alone. So a model of this kind needs a `fit` and nothing else::
+    Every method of this class needs only the draws of the law and the groups of the data. So do
+    checks, plots, reports, comparisons and files. A subclass therefore only needs a `fit`::
 
         class OtherExtrapolator(LawModel):
             def __init__(self, smoothness=1.0):  # parameters that JSON can hold
@@ -66,22 +65,22 @@ class LawModel(MixtureModel):
                 law = MixtureLaw(RadialBasis.regular(-4, 8, 0.1), weights)
                 return self._keep_law(task, law, seeds)
 
-    `_keep_law` takes independent draws. Where the defaults do not suit, a subclass overrides
+    `_keep_law` takes independent draws. A subclass can also override
 
-    - `_model_notes`: notes of its own on predictions;
-    - `_observed`: the group observed_data that a fit to a task has, by which `is_fitted_to` knows
-      the same data again; by default histogram of ranks and accuracies;
+    - `_model_notes`: further notes on predictions;
+    - `_observed`: the group observed_data of a fit to a task. `is_fitted_to` compares it to
+      recognise the data. By default it holds the histogram of ranks and accuracies;
     - `_of_fit`: the model with the parameters of the fit, from a file;
-    - `_diagnosis_of`: whether the draws can be trusted; by default they are independent;
-    - `fit_gap_`: distance to the best law, if it is measured.
+    - `_diagnosis_of`: the diagnosis of the draws. By default they are independent;
+    - `fit_gap_`: the distance to the best law.
 
-    Draws of a sampler, with a prior and a likelihood, are kept by
-    `classex_bayes.bayes.fitted.SampledModel` instead.
+    `classex_bayes.bayes.fitted.SampledModel` is the base of models with a prior, a likelihood and
+    a sampler.
     """
 
     @abstractmethod
     def fit(self, task: SourceTask) -> Self:
-        """Draw the law given a task."""
+        """Draw the law of U* given a task."""
 
     def _keep_law(
         self,
@@ -91,11 +90,10 @@ class LawModel(MixtureModel):
         parameters: xr.Dataset | None = None,
         tree: xr.DataTree | None = None,
     ) -> Self:
-        """Keep independent draws of the law, weights (chain, draw, m): the end of a fit.
+        """Keep independent draws of the law, weights (chain, draw, m), at the end of a fit.
 
-        `parameters` (chain, draw, ...) go to the group posterior. `tree` has the groups
-        observed_data and constant_data, and more if need be; by default they are made from the
-        task (`classex_bayes.bayes.idata.task_groups`).
+        `parameters` (chain, draw, ...) become the group posterior. `tree` holds at least the
+        groups and attributes of `classex_bayes.bayes.idata.task_groups`, which is the default.
         """
         if tree is None:
             _, tree = task_groups(task, law.basis, "auto")
@@ -112,7 +110,7 @@ class LawModel(MixtureModel):
     @classmethod
     def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
         if prior is not None:
-            raise DataError(f"prior: a {cls.__name__} has none to choose; leave it out")
+            raise DataError(f"prior: {cls.__name__} takes no prior; leave it out")
         return cls(**json.loads(tree.attrs["parameters"]))
 
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
@@ -123,12 +121,12 @@ class LawModel(MixtureModel):
         return diagnosis_of_independent(predicted)
 
     def _model_notes(self) -> list[Note]:
-        """Notes on predictions that only this model has."""
+        """Notes of this class of models on its predictions."""
         return []
 
     @property
     def fit_gap_(self) -> FitGap | None:
-        """Distance of the posterior below the best law on the knots; None if not measured."""
+        """Log-likelihood of the best law on the knots less that of the posterior, or None."""
         return None
 
     def _fit_text(self) -> str:
@@ -147,8 +145,8 @@ class LawModel(MixtureModel):
     def law_(self) -> MixtureLaw:
         """Draws of the law of U*: weights (chain, draw, knot) on their basis.
 
-        If siblings are among the classes asked for (`SourceTask.from_scores`), the share of
-        instances that they beat lies at U* = 0. Its draws have a beta law.
+        If siblings are among the target classes (`SourceTask.from_scores`), the share of instances
+        that lose to a sibling has U* = 0. Draws of this share have a beta law.
         """
         law = MixtureLaw(self._basis, self.weights_.values)
         if SIBLINGS not in self.idata.attrs:
@@ -178,27 +176,27 @@ class LawModel(MixtureModel):
         metric : str
             A function of the rank :math:`R = 1 + Bin(k - 1, 1 - U^*)` of the true class:
 
-            - "accuracy", or "accuracy@m": whether it is among the m best. "recall@m", "hit_rate@m"
-              and "success@m" mean the same.
-            - "mrr", the mean of 1 / R, or "mrr@m", where ranks beyond m count 0.
-            - "ndcg", the mean of 1 / log2(1 + R), or "ndcg@m". One document is relevant.
+            - "accuracy" or "accuracy@m": share of instances whose true class is among the m best.
+              "recall@m", "hit_rate@m" and "success@m" mean the same.
+            - "mrr": the mean of 1 / R. In "mrr@m" ranks beyond m count 0.
+            - "ndcg" or "ndcg@m": the mean of 1 / log2(1 + R). One document is relevant.
             - "mean_rank", :math:`1 + (k - 1) E[1 - U^*]`.
             - "median_rank", the smallest r with P(R <= r) at least 1/2.
 
-            If a query has several relevant documents, the best one counts.
+            If a query has several relevant documents, R is the rank of the best one.
         kind : {"expected", "observed"}
-            The average over class sets, or the accuracy TA_k that a test on one concrete random
-            set of k classes will show: classes, instances and shared competitors add noise
-            (`classex_bayes.core.dependence`), drawn anew at each k.
+            "expected" is the average over class sets. "observed" is the accuracy TA_k of one test
+            on a random set of k classes. Classes, instances and shared competitors add noise to it
+            (`classex_bayes.core.dependence`). The noise is drawn independently at each k.
         repeats : int
-            Test instances of each class in that test, also if the pilot has classes without any.
+            Test instances of each class of that test.
         nested : bool
-            The k classes of the test are the source classes, with their instances, and k - k1 new
-            ones; k is at least k1. Of several pilots, the one with most classes.
+            Whether the k >= k1 classes of that test contain the source classes with their
+            instances. Of several pilots, the one with the most classes is taken.
         population : int, optional
-            K, the number of classes that there are, among them the source classes as a random
-            part: accuracy on k <= K of them, averaged over their subsets and over instances of
-            each class without end. The interval narrows as k1 nears K
+            K, the size of a finite population of classes. The source classes are a random part of
+            it. The prediction is the accuracy on k <= K of its classes, averaged over subsets and
+            over infinitely many instances of each class. The interval narrows as k1 nears K
             (`classex_bayes.bayes.predict.finite_population`).
         random_seed : int, SeedSequence or None
             Seed of the noise; by default that of the fit.
@@ -206,17 +204,19 @@ class LawModel(MixtureModel):
         Returns
         -------
         Extrapolation
-            With draws; the latest is also kept as the group "predictions" of `idata`.
+            With draws. The latest prediction is also the group "predictions" of `idata`.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            The model has no draws.
         DataError
-            k is not a whole number in 2..10^12, or the metric unknown; repeats or nested for an
-            expectation; a measured accuracy is asked for with another metric, or with nested for k
-            below k1 or an unknown TA_k1; population is less than k1 or k, or given for a measured
-            accuracy, another metric, pooled tasks, or a pilot whose accuracy is known at no k.
+            - k is not a whole number in 2..10^12, or the metric is unknown.
+            - `repeats` or `nested` is given for kind="expected".
+            - kind="observed" is combined with another metric than accuracy, or with `nested` if k
+              is below k1 or the accuracy of the pilot at k1 is unknown.
+            - `population` is less than k1 or k, or is combined with kind="observed", another
+              metric than accuracy, several tasks, or a pilot without known accuracies.
 
         Warns
         -----
@@ -266,7 +266,7 @@ class LawModel(MixtureModel):
         return self._by_draw(self.law_.expected(k), "accuracy", "k", k)
 
     def _refuse_population(self, metric: Metric, kind: str) -> None:
-        """Raise where the deviation of a finite population is not worked out."""
+        """Raise DataError for predictions that are not available in a finite population."""
         if metric != _ACCURACY or kind != "expected":
             raise DataError(
                 f"population: found with metric={metric.name!r}, kind={kind!r}; expected "
@@ -274,14 +274,14 @@ class LawModel(MixtureModel):
             )
         if "n_tasks" in self.idata.attrs:
             raise DataError(
-                "population: the model was fitted to several tasks; fit it to the one that is a "
-                "part of the population"
+                "population: found a model of several tasks; fit it to the one task that is a part "
+                "of the population"
             )
 
     def _measured(
         self, expected: FloatArray, k: IntArray, repeats: int, nested: bool, seed: RandomSeed
     ) -> FloatArray:
-        """Draws of the accuracy of one test, given those of its expectation."""
+        """Draws of the accuracy of one test, given draws of the expected accuracy."""
         rng = stage_rng(self.idata.attrs, _MEASURED, seed)
         dependence = dependence_of(self.idata)
         if not nested:
@@ -318,12 +318,17 @@ class LawModel(MixtureModel):
         Returns
         -------
         DataArray with dimensions (chain, draw, u)
+
+        Raises
+        ------
+        DataError
+            A level is not in [0, 1].
         """
         levels = shares(u, "u")
         return self._by_draw(self.law_.cdf(levels), "D", "u", levels)
 
     def classes_until(self, accuracy: float) -> ClassesUntil:
-        """Posterior of the number of classes at which expected accuracy falls to `accuracy`.
+        """Posterior of the number of classes at which the expected accuracy falls to a level.
 
         Parameters
         ----------
@@ -333,7 +338,12 @@ class LawModel(MixtureModel):
         Returns
         -------
         ClassesUntil
-            Draws, median and interval; "more than 10^12" is an answer.
+            Draws, median and interval of k. Values above 10^12 are reported as "more than 10^12".
+
+        Raises
+        ------
+        DataError
+            `accuracy` is not in (0, 1).
         """
         level = probability(accuracy, "accuracy")
         k = self.law_.classes_until(level, LARGEST_K)
@@ -341,18 +351,18 @@ class LawModel(MixtureModel):
         return ClassesUntil(level, draws, LARGEST_K, self._n_classes)
 
     def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
-        """Replicate the task: loss histograms and average test accuracies that could have been.
+        """Draw histograms of ranks and average test accuracies of replicated tasks.
 
         Parameters
         ----------
         random_seed : int, SeedSequence or None
-            Seed; that of the fit by default.
+            Seed; by default that of the fit.
 
         Returns
         -------
         DataTree
-            `idata` with the group posterior_predictive: loss_histogram (chain, draw, bin) where
-            ranks are known, accuracy (chain, draw, k) at the observed numbers of classes.
+            `idata` with the group posterior_predictive: accuracy (chain, draw, k) at the observed
+            numbers of classes and, if ranks are known, loss_histogram (chain, draw, bin).
         """
         rng = stage_rng(self.idata.attrs, _POSTERIOR_PREDICTIVE, random_seed)
         group = predictive_group(self.weights_, self.idata, self.law_, rng)
@@ -361,7 +371,7 @@ class LawModel(MixtureModel):
 
 
 def checked_model(model: Any) -> LawModel:
-    """Return the model, or raise where it is something else."""
+    """Return the model. Raise DataError if it is no `LawModel`."""
     if not isinstance(model, LawModel):
         raise DataError(
             f"model: expected a BayesianExtrapolator, found {type(model).__name__}; a model must "

@@ -88,7 +88,7 @@ def prior_of(description: str, given: Any = None) -> Prior:
     if name not in PRIORS:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
         raise DataError(
-            f"prior: the model was fitted with a prior of your own; pass it, as in "
+            f"prior: the model was fitted with your own prior; pass it, as in "
             f"load(path, prior={name}({values}))"
         )
     return PRIORS[name](**fields)

@@ -195,7 +195,7 @@ def test_a_prior_of_ones_own_is_asked_for(models, tmp_path):
             cb.load(path, prior=other)
     with pytest.raises(DataError, match="prior: expected a MixturePrior"):
         cb.load(path, prior="Laplace")
-    with pytest.raises(DataError, match="prior: found several"):
+    with pytest.raises(DataError, match="prior: found a mapping"):
         cb.load(path, prior={"mine": LaplacePrior()})
 
 
@@ -203,7 +203,7 @@ def test_the_knots_are_compared_too(models, tmp_path, monkeypatch):
     path = models["own prior"].save(tmp_path / "model.nc")
     fine = property(lambda prior: RadialBasis.regular(-4, 8, 0.25))
     monkeypatch.setattr(LaplacePrior, "basis", fine)
-    with pytest.raises(DataError, match="prior: its knots are not those"):
+    with pytest.raises(DataError, match="prior: its knots differ from those"):
         cb.load(path, prior=LaplacePrior())
 
 
@@ -222,7 +222,7 @@ def test_priors_of_a_stack_go_by_name(models, tmp_path):
 
 def test_a_prior_that_is_none(models, tmp_path):
     path = models["scores"].save(tmp_path / "model.nc")
-    with pytest.raises(DataError, match="prior: a ScoreInformedExtrapolator has none"):
+    with pytest.raises(DataError, match="prior: ScoreInformedExtrapolator takes no prior"):
         cb.load(path, prior=cb.MixturePrior())
 
 

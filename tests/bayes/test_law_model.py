@@ -166,7 +166,7 @@ def test_files(model, task, tmp_path, ending):
 @pytest.mark.usefixtures("public")
 def test_unsound_files(model, tmp_path):
     path = save(model, tmp_path / "model.nc")
-    with pytest.raises(DataError, match="prior: a KnownLawModel has none to choose"):
+    with pytest.raises(DataError, match="prior: KnownLawModel takes no prior"):
         load(path, prior=cb.MixturePrior())
     for name, value in (("bandwidth", -0.1), ("bandwidth", "wide"), ("bandwidth", None)):
         tree = model.idata.copy(deep=True)

@@ -61,7 +61,7 @@ def test_ppc_of_another_task(fitted, pilot):
             assert_allclose(points["y"], other.accuracy(points["x"].astype(int)))
         else:
             assert points["y"][0] == np.mean(other.ranks == 1)
-    with pytest.raises(DataError, match="task: it has 50 classes, unlike the fitted one"):
+    with pytest.raises(DataError, match="task: found 50 classes, expected"):
         plot_ppc(fitted, pilot.task.subsample(50, random_seed=1), backend="none")
 
 

@@ -1,14 +1,14 @@
-r"""Ranks of the instances of one class: alike among themselves, or given at random.
+r"""Ranks of the instances of one class: correlated with each other, or random.
 
-The mixture of the model is a law of single instances. A Gaussian copula makes the ranks of one
-class alike: instance i of class j has the latent :math:`\sqrt\rho\,a_j + \sqrt{1-\rho}\,e_i`, both
-standard normal, and the rank at whose quantile under the law it stands. Beside such classes there
-may be some that are broken: damaged instances, wrong labels, a template of something else. Their
+The mixture of the model is a law of single instances. A Gaussian copula correlates the ranks of one
+class. Instance i of class j has the latent :math:`\sqrt\rho\,a_j + \sqrt{1-\rho}\,e_i` with
+standard normal a and e. Its rank is the quantile of the law at the level of the latent. Some
+classes may be broken: damaged instances, wrong labels, or the template of another object. Their
 ranks are uniform on 1..k1.
 
-A few broken classes make the ranks of a class look more alike than they are, and would hide behind
-that. So rho has a prior from sound laws, and is learnt from the other classes, with the law that
-is left when the broken ones are taken out of the model's.
+A few broken classes raise the apparent correlation within classes, which would hide them. So rho
+has a prior from sound laws. It is learnt from the other classes, with the model's law less the part
+of the broken classes.
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from scipy.special import ndtr, ndtri
 
 from classex_bayes.typing import FloatArray, IntArray
 
-# Over Gaussian, spherical, hierarchical laws, and classes of unequal variances, rho was 0.0 to 0.7.
+# rho was 0.0 to 0.7 for Gaussian, spherical and hierarchical laws and classes of unequal variances.
 _TYPICAL, _SD = 0.30, 0.15
 RHO = np.linspace(0.0, 0.9, 19)
 _RHO_AT_RANDOM = 0.0, 0.6
-_EFFECTS = np.arange(-4.5, 4.6, 0.3)  # of classes; nodes of the trapezoid rule
+_EFFECTS = np.arange(-4.5, 4.6, 0.3)  # effects of classes: nodes of the trapezoid rule
 _N_FRACTIONS, _LARGEST_FRACTION = 10, 0.5
-# Share of a bin that the sound classes keep at least.
+# Sound classes keep at least this share of the probability of each bin.
 _KEPT = 0.02
 _TINY = 1e-300
-# The correlation is known well enough from so many.
+# More classes would hardly improve the estimate of the correlation.
 _MOST_CLASSES = 3000
 
 
@@ -49,10 +49,10 @@ def latent_limits(share: FloatArray) -> FloatArray:
 def replicated_bins(
     limits: FloatArray, rho: float, between: float, position: IntArray, rng: np.random.Generator
 ) -> IntArray:
-    """Bins (n,) of the ranks of a replicated task; `position` (n,) numbers the classes from 0.
+    """Bins (n,) of the ranks of a replicated task. `position` (n,) numbers the classes from 0.
 
-    Latents of one class have the correlation `rho`, and those of all classes, which share
-    competitors, the correlation `between`.
+    `rho` is the correlation of latents within a class. `between` is the correlation between
+    classes, which share competitors.
     """
     of_class = rng.standard_normal(int(position.max()) + 1)[position]
     of_instance = rng.standard_normal(position.size)
@@ -73,18 +73,19 @@ def bins_by_class(bins: IntArray, position: IntArray, n_bins: int) -> IntArray:
 class RandomClasses:
     r"""A share f of the classes answers at random, the others with a copula of correlation rho.
 
-    With :math:`p_b` the model's probability of bin b and :math:`u_b` that of a uniform rank, sound
-    classes have :math:`(p_b - f u_b) / (1 - f)`, so that all together have the model's law. The
-    likelihood of class j is
+    Let :math:`p_b` be the model's probability of bin b, and :math:`u_b` that of a uniform rank.
+    Sound classes have :math:`(p_b - f u_b) / (1 - f)`, so that the law of all classes is the
+    model's. The likelihood of class j is
 
     .. math:: f R_j + (1 - f) \int \prod_i P(b_i \mid a) \varphi(a) \, da.
 
-    :math:`R_j` is the mean of two: the ranks are uniform and independent, :math:`\prod_i u_{b_i}`,
-    as of damaged instances; or uniform with a correlation of 0.6, as of classes whose template is
-    that of another class, which is always about as far away.
+    :math:`R_j` is the mean of two likelihoods. In the first the ranks are uniform and independent,
+    :math:`\prod_i u_{b_i}`, as for damaged instances. In the second they are uniform with a
+    correlation of 0.6, as for a class with the template of another class, which is at a similar
+    distance from all its instances.
 
-    With one instance in every class it does not depend on f: broken classes cannot be told from
-    hard instances.
+    With one instance in every class the likelihood does not depend on f. Broken classes then cannot
+    be distinguished from hard instances.
     """
 
     share: FloatArray  # (n_bins,): p
@@ -93,12 +94,12 @@ class RandomClasses:
 
     @cached_property
     def fractions(self) -> FloatArray:
-        """Shares f that are tried; the first is 0."""
+        """Candidates of the share f; the first is 0."""
         smallest = min(0.5 / self.n_tested, _LARGEST_FRACTION)
         return np.append(0.0, np.geomspace(smallest, _LARGEST_FRACTION, _N_FRACTIONS))
 
     def tables(self, rho: float) -> FloatArray:
-        """Log P(bin | effect of the class) of sound classes for every f: (n_f, n_bins, nodes)."""
+        """Log P(bin | class effect) of sound classes for every f: (n_f, n_bins, nodes)."""
         left = self.share - self.fractions[:, None] * self.at_random
         sound = np.maximum(left, _KEPT * self.share)
         return _tables(sound / sound.sum(axis=1, keepdims=True), rho)
@@ -110,7 +111,7 @@ class RandomClasses:
     def log_likelihoods(
         self, counts: IntArray, tables: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Of every class, sound (n_f, n_tested) and at random (n_tested,), from its counts."""
+        """Log-likelihoods of classes if sound (n_f, n_tested) and if at random (n_tested,)."""
         at_random = _class_log_likelihood(counts, self._tables_at_random)
         mean = np.logaddexp.reduce(at_random, axis=0) - np.log(len(at_random))
         return _class_log_likelihood(counts, tables), mean
@@ -122,7 +123,7 @@ class RandomClasses:
         return float(total.max() - total[0])
 
     def probability(self, counts: IntArray, weight: FloatArray, tables: FloatArray) -> FloatArray:
-        """Probability (n_tested,) of every class to answer at random, at the best share f."""
+        """Probability (n_tested,) that a class answers at random, at the best share f."""
         sound, at_random = self.log_likelihoods(counts, tables)
         mixed = self._mixed(sound, at_random)
         best = int((mixed @ weight).argmax())
@@ -130,7 +131,7 @@ class RandomClasses:
             return np.exp(np.log(self.fractions[best]) + at_random - mixed[best])
 
     def rho_posterior(self, counts: IntArray, weight: FloatArray) -> FloatArray:
-        """Posterior probabilities of `RHO`, from at most 3,000 classes; all f are alike before."""
+        """Posterior probabilities of `RHO`, from at most 3,000 classes, with equal priors of f."""
         some = np.linspace(0, len(counts) - 1, min(len(counts), _MOST_CLASSES)).astype(int)
         kinds, total = _kinds(counts[some], weight[some])
         log_likelihood = [
@@ -141,14 +142,14 @@ class RandomClasses:
         return posterior / posterior.sum()
 
     def _mixed(self, sound: FloatArray, at_random: FloatArray) -> FloatArray:
-        """Log-likelihood (n_f, n_tested) of classes of which a share f answers at random."""
+        """Log-likelihood (n_f, n_tested) of classes, a share f of which answers at random."""
         fraction = self.fractions[:, None]
         with np.errstate(divide="ignore"):
             return np.logaddexp(np.log1p(-fraction) + sound, np.log(fraction) + at_random)
 
 
 def _tables(share: FloatArray, rho: float) -> FloatArray:
-    """Log P(bin | effect of the class) for shares (..., n_bins): (..., n_bins, nodes)."""
+    """Log P(bin | class effect) for shares (..., n_bins): (..., n_bins, nodes)."""
     limits = latent_limits(share)
     ends = np.full((*limits.shape[:-1], 1), np.inf)
     limits = np.concatenate([-ends, limits, ends], axis=-1)[..., None]
@@ -161,7 +162,7 @@ def _tables(share: FloatArray, rho: float) -> FloatArray:
 
 
 def _class_log_likelihood(counts: IntArray, tables: FloatArray) -> FloatArray:
-    """Log of the mean over effects of the probability of a class's ranks, (..., n_tested)."""
+    """Log-likelihood of the ranks of each class, averaged over class effects: (..., n_tested)."""
     weight = np.exp(-(_EFFECTS**2) / 2)
     given_effect = counts.astype(float) @ tables
     largest = given_effect.max(axis=-1)
@@ -170,8 +171,8 @@ def _class_log_likelihood(counts: IntArray, tables: FloatArray) -> FloatArray:
 
 
 def _kinds(counts: IntArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Different rows of the counts, with the weight of all classes that have each."""
-    # Sums of random numbers: equal only if the rows are, but for a chance of 1e-6.
+    """Distinct rows of the counts, with the total weight of the classes that have each row."""
+    # Random sums: for different rows they are equal with a probability of 1e-6.
     code = counts @ np.random.default_rng(0).integers(2**62, size=counts.shape[1])
     _, first, kind = np.unique(code, return_index=True, return_inverse=True)
     return counts[first], np.bincount(kind, weights=weight)

@@ -1,4 +1,4 @@
-"""Posterior predictive checks: a task compared with replicates from the model."""
+"""Posterior predictive checks: they compare a task with replicates from the model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_K = 6
-# Pearson's distance is only nearly chi-square where fewer instances are expected.
+# With fewer expected instances, Pearson's distance is far from chi-square.
 _FEWEST_EXPECTED = 5.0
 _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
@@ -34,9 +34,9 @@ _MOST_NAMES = 10
 _FIT = "fit: nats below the best law"
 _AT_RANDOM = "classes: answered at random"
 _UPPER_ALONE = "ranks: distance", _AT_RANDOM, _FIT
-# Classes that are more alike than the model has them are no fault; they get a note.
+# Classes that are more alike than in the model get a note and no alarm.
 _HIGH_IS_BAD, _LOW_IS_BAD = ("classes: sd", "classes: errors"), ("classes: lowest",)
-# Observed value, or one for each draw, and the values of the replicates.
+# Observed value (or values, if it depends on the draw), and the values of the replicates.
 Discrepancy = tuple[float | FloatArray, FloatArray]
 
 
@@ -47,29 +47,29 @@ class PredictiveReport(Shown):
     Attributes
     ----------
     table : DataFrame
-        One row for each discrepancy: "observed", "mean" and limits over the replicates, "p_value"
-        (share of replicates above the observed value, equal ones counted half) and "unusual"
-        (whether the p-value is beyond the level).
+        One row for each discrepancy: "observed", "mean" and interval over the replicates, "p_value"
+        (share of replicates above the observed value; equal values count half) and "unusual"
+        (whether the p-value is below the level).
     replicated : dict from str to array
         Draws of every discrepancy, for plots.
     title : str
         Size of the replicates.
     notes : tuple of str
-        Checks that could not be made and why, and the worst classes if they stand out.
+        Checks that were left out, with the reason, and the worst classes if they are unusual.
     model : LawModel
-        The model that was checked.
+        The checked model.
     task : SourceTask or None
-        The task that it was compared with, if it was given.
+        The argument `task` of `posterior_checks`.
 
     Notes
     -----
-    Predictive p-values are not uniform even if the model is right: it was fitted to the same data,
-    which draws them towards 0.5. The distance of the ranks is compared with that of a replicate
-    from the same draw. The replicates of "classes" are whole tasks in which every class answers as
-    the model means it (`classex_bayes.bayes.checks.class_ranks`). The page "Is the interval right?"
-    has the shares of sound and of broken tasks that raise an alarm. With one instance each, broken
-    classes cannot be told from hard instances. A competitor that beats every true class is a fault
-    of all classes and is seen by `classex_bayes.diagnose`.
+    Predictive p-values are not uniform even if the model is correct. It was fitted to the same
+    data, which moves them towards 0.5. The distance of the ranks is compared with that of a
+    replicate from the same draw. The replicates of "classes" are whole tasks whose classes all
+    follow the model (`classex_bayes.bayes.checks.class_ranks`). The page "Is the interval right?"
+    reports how often sound and broken tasks raise an alarm. With one instance per class, broken
+    classes cannot be distinguished from hard instances. `classex_bayes.diagnose` detects a
+    competitor that beats every true class.
     """
 
     plot = PlotMethod("plot_ppc")
@@ -83,16 +83,16 @@ class PredictiveReport(Shown):
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """Names of the discrepancies that are unusual among the replicates."""
+        """Names of the unusual discrepancies."""
         return tuple(self.table.index[self.table["unusual"]])
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is unusual."""
+        """Whether no discrepancy is unusual."""
         return not self.unusual
 
     def __iter__(self) -> Iterator[str]:
-        """Walk through the names of the discrepancies."""
+        """Iterate over the names of the discrepancies."""
         return iter(self.table.index)
 
     @property
@@ -114,34 +114,40 @@ def posterior_checks(
 ) -> PredictiveReport:
     r"""Check a fitted model against replicates of its task.
 
-    Four kinds of discrepancies. *Ranks*: shares of instances in groups of ranks (right answers,
-    then two groups to a decade, joined until 5 independent instances are expected in each), and
-    Pearson's distance over them, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`, from the
-    expectation of each draw. *Fit*, of the fitted task alone: nats by which the log-likelihood of
-    a draw lies below that of the best law on the knots, of the data and of a replicate
-    (`classex_bayes.bayes.fit_gap`). *ATA*: average test accuracy at six k. *Classes*: the
-    log-likelihood ratio of "some classes answer at random" to "none does", the standard deviation
-    over classes of accuracy at k1, the lowest, and the share of the errors in the worst tenth.
+    There are four kinds of discrepancies:
 
-    Replicated classes have the model's law of ranks, which are alike within a class: their
-    correlation is learnt from the task, but for classes that seem to answer at random, with a prior
-    from sound laws (`classex_bayes.bayes.checks.class_ranks`). So broken classes stand out, and
-    spread as such does not.
+    - *Ranks*: shares of instances in groups of ranks, and Pearson's distance from the expectation
+      of each draw over these groups, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`. The
+      groups are rank 1, then two for each decade. Groups are joined until each has at least 5
+      expected independent instances.
+    - *Fit*: nats by which the log-likelihood of a draw lies below that of the best law on the
+      knots, for the data and for a replicate (`classex_bayes.bayes.fit_gap`). It is computed only
+      for the fitted task.
+    - *ATA*: average test accuracy at six k.
+    - *Classes*: the log-likelihood ratio of "some classes answer at random" to "no class does";
+      the standard deviation and the minimum over classes of the accuracy at k1; and the share of
+      all errors in the worst tenth of the classes.
+
+    Ranks of replicated classes have the marginal law of the model and are correlated within a
+    class. The correlation is learnt from the classes that do not seem to answer at random, with a
+    prior from sound laws (`classex_bayes.bayes.checks.class_ranks`). So broken classes are unusual,
+    but a large spread between classes is not.
 
     Parameters
     ----------
     model : LawModel
-        A fitted model, such as a `BayesianExtrapolator`; replicates are drawn where `idata`
-        has none or a seed is given.
+        A fitted model, such as a `BayesianExtrapolator`. If `idata` has no replicates, or a seed
+        is given, they are drawn.
     task : SourceTask, optional
-        Task to compare with the replicates: the fitted one (the default), one of several fitted
-        ones, or a second task of the same number of classes. A model read from a file needs it for
-        the classes.
+        Task to compare with the replicates: the fitted task (default), one of several fitted
+        tasks, or a second task with the same number of classes. For a loaded model the check of
+        the classes needs it.
     level : float
-        Level of each discrepancy: upper for the distance, the fit and classes at random, else
-        two-sided. Classes that are more alike than the replicates get a note and no alarm.
+        Level of each discrepancy. The test is one-sided (upper) for the distance, the fit and
+        classes at random. For other discrepancies the p-value of one tail is doubled. Classes that
+        are more alike than the replicates get a note and no alarm.
     random_seed : int, SeedSequence or None
-        Seed of the replicates; that of the fit by default.
+        Seed of the replicates; by default that of the fit.
 
     Returns
     -------
@@ -150,7 +156,8 @@ def posterior_checks(
     Raises
     ------
     DataError
-        Not a model, a task of another size, or no task given for a model fitted to several.
+        `model` is no model, `task` has another number of classes, or the model was fitted to
+        several tasks and none is given.
     NotFittedError
         The model has no draws.
 
@@ -174,7 +181,7 @@ def posterior_checks(
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
     if isinstance(model.data_, PowerData):
-        notes.append("ranks: not known to the power form")
+        notes.append("ranks: the power form does not use them")
     else:
         data = model.data_.parts[position]
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
@@ -209,10 +216,10 @@ def posterior_checks(
 def classes_at_random(
     model: LawModel, task: SourceTask | None = None, *, level: float = _LEVEL
 ) -> str | None:
-    """The note of `posterior_checks` on classes that seem to answer at random, without the rest.
+    """The note of `posterior_checks` on classes that seem to answer at random.
 
-    None where there are no such classes, or they cannot be seen. It takes less than a second for
-    some thousand instances.
+    It is None if there are no such classes, or if the task cannot show them. It takes less than a
+    second for some thousand instances.
     """
     try:
         classes = replicated_classes(model, task)
@@ -223,7 +230,7 @@ def classes_at_random(
 
 
 def _spread(grid: IntArray) -> IntArray:
-    """At most six numbers of classes, evenly spread in the logarithm."""
+    """At most six numbers of classes, evenly spaced on the log scale."""
     if grid.size == 0:
         return grid
     spaced = np.geomspace(grid[0], grid[-1], _N_K)
@@ -233,7 +240,7 @@ def _spread(grid: IntArray) -> IntArray:
 def _notes_on_classes(
     classes: ReplicatedClasses, table: pd.DataFrame, level: float
 ) -> Iterator[str]:
-    """Which classes answer at random or are the worst, or that all are too alike."""
+    """Notes on classes that answer at random or are the worst, or on classes that are too alike."""
     unusual = table["unusual"].filter(like="classes")
     if unusual[_AT_RANDOM]:
         yield _note_on_random(classes)
@@ -287,9 +294,9 @@ def _of_ranks(
 
 
 def rank_groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
-    """First bins of groups of ranks in each of which at least 5 instances are expected.
+    """First bins of groups of ranks, each with at least 5 expected instances.
 
-    If there are fewer in all, there is one group.
+    If fewer than 5 instances are expected in total, there is one group.
     """
     decade = np.floor(_GROUPS_PER_DECADE * np.log10(last_loss + 1.0) + 1e-9)
     decade[0] = -1  # rank 1: a right answer
@@ -303,7 +310,7 @@ def rank_groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
 
 
 def _row(name: str, observed: Any, draws: FloatArray, level: float) -> dict[str, Any]:
-    """Row of the table; some values are unusual on one side only."""
+    """Row of the table for one discrepancy."""
     above = float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
     prob, kind = interval_settings(None, None)
     lower, upper = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), prob, kind).values

@@ -29,22 +29,22 @@ Group = Literal["posterior", "prior"]
 _CLASSES = 5  # stage of the seed, after those of the fitted model
 _WORST_SHARE = 0.1
 _MOST_CLASSES = 20_000
-# Each replicate costs as many random numbers as there are instances.
+# A replicate needs one random number for each instance.
 _MOST_DRAWS, _FEWEST_DRAWS, _MOST_NUMBERS = 500, 200, 5_000_000
 _SMALLEST_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
 class ReplicatedClasses:
-    """Statistics of the classes of a task, and the same of at most 500 replicates."""
+    """Statistics of the classes of a task and of at most 500 replicates."""
 
-    observed: FloatArray  # (n_tested,): share of right answers among k1 of each tested class
-    replicated: FloatArray  # (n_draws, n_tested)
-    weight: FloatArray  # (n_tested,): sums to 1
-    names: list[Any]  # or positions
-    # (), (n_draws,): log-likelihood ratio of the best share of classes at random to none
+    observed: FloatArray  # (n_tested,): accuracy at k1 of each tested class
+    replicated: FloatArray  # (n_draws, n_tested): the same of the replicates
+    weight: FloatArray  # (n_tested,): weights of the classes; they sum to 1
+    names: list[Any]  # names of the classes, or their positions
+    # (), (n_draws,): log-likelihood ratio of the best share of random classes to no random class
     evidence: tuple[float, FloatArray]
-    at_random: FloatArray  # (n_tested,): probability of each class to answer at random
+    at_random: FloatArray  # (n_tested,): probability that the class answers at random
 
     def discrepancies(self) -> dict[str, tuple[float, FloatArray]]:
         """Evidence of random answers, spread, lowest accuracy, errors of the worst tenth."""
@@ -60,9 +60,9 @@ class ReplicatedClasses:
             "lowest accuracy": both.min(axis=1),
             f"errors in the worst {100 * _WORST_SHARE:g}%": carried,
         }
-        found = {"answered at random": self.evidence}
-        found |= {name: (value[0], value[1:]) for name, value in values.items()}
-        return {f"classes: {name}": value for name, value in found.items()}
+        discrepancies = {"answered at random": self.evidence}
+        discrepancies |= {name: (value[0], value[1:]) for name, value in values.items()}
+        return {f"classes: {name}": value for name, value in discrepancies.items()}
 
 
 def observed_and_replicated(
@@ -71,11 +71,10 @@ def observed_and_replicated(
     group: Group = "posterior",
     random_seed: RandomSeed = None,
 ) -> tuple[xr.Dataset, xr.Dataset]:
-    """Histogram of ranks (bin) and accuracies (k) of a task, and replicates of them from a model.
+    """Histogram of ranks (bin) and accuracies (k) of a task, and their replicates from a model.
 
-    The replicates have the dimensions chain and draw in front; they are drawn if `idata` has none
-    or a seed is given. The histogram is missing in the power form. `task` is as in
-    `posterior_checks`.
+    The replicates have the further dimensions chain and draw. They are drawn if `idata` has none
+    or a seed is given. The power form has no histogram. `task` is as in `posterior_checks`.
     """
     tree = checked_model(model).idata
     if task is not None:
@@ -103,20 +102,20 @@ def replicated_classes(
     group: Group = "posterior",
     random_seed: RandomSeed = None,
 ) -> ReplicatedClasses:
-    """Answers of the single classes of a task, and replicates of them from a model.
+    """Statistics of the classes of a task, and their replicates from a model.
 
-    Arguments as of `observed_and_replicated`. A replicate has the law of one draw and the
-    correlation of ranks of one draw from the posterior of `RandomClasses`, from its prior for
-    group="prior". Of more than 20,000 classes so many, evenly spaced, are compared. `DataError` if
-    there are no ranks, or one instance in every class.
+    Arguments are as in `observed_and_replicated`. A replicate takes the law of one draw, and a
+    correlation of ranks from the posterior of `RandomClasses` (from its prior for group="prior").
+    Of more than 20,000 classes, 20,000 evenly spaced ones are compared. It raises `DataError` if
+    the task has no ranks, or one instance in every class.
     """
     position = task_position(checked_model(model), task)
     if task is None:
         if not model.tasks:
-            raise DataError("classes: the model comes from a file; give its task to see them")
+            raise DataError("classes: a loaded model has no task; pass its task to check them")
         task = model.tasks[position]
     if not task.has_ranks:
-        raise DataError(f"classes: the task was made from {task.kind}, not from ranks of each")
+        raise DataError(f"classes: the check needs ranks, and the task was made from {task.kind}")
     tested = np.flatnonzero(task.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
     seen = np.isin(task.y, tested)
@@ -124,7 +123,7 @@ def replicated_classes(
     repeats = np.bincount(y)
     if repeats.max() < 2:
         raise DataError(
-            "classes: with one instance each, broken classes cannot be told from hard instances"
+            "classes: with one instance per class, broken classes look like hard instances"
         )
     if group == "prior" and "prior" not in model.idata:
         _sample(model, group, random_seed)
@@ -160,7 +159,7 @@ def replicated_classes(
 
 
 def _sample(model: LawModel, group: Group, random_seed: RandomSeed) -> None:
-    """Add replicates, and for group="prior" also the laws they come from, to `idata`."""
+    """Add replicates to `idata`, and for group="prior" also the draws of their laws."""
     if group == "posterior":
         model.sample_posterior_predictive(random_seed=random_seed)
     else:
@@ -178,13 +177,15 @@ def _shares(model: LawModel, group: Group, last_loss: IntArray, n_classes: int) 
 
 
 def task_position(model: LawModel, task: SourceTask | None) -> int:
-    """Position among the fitted tasks of the one that a task is, or stands in for."""
+    """Position of `task`, or of the task that it replaces, among the fitted tasks."""
     sizes = task_sizes(model.idata)
     for position, fitted in enumerate(model.tasks):
         if task is fitted:
             return position
     if len(sizes) > 1:
-        raise DataError(f"task: the model was fitted to {len(sizes)} tasks; give one of them")
+        raise DataError(f"task: the model was fitted to {len(sizes)} tasks; pass one of them")
     if task is not None and task.n_classes != sizes[0][0]:
-        raise DataError(f"task: it has {task.n_classes} classes, unlike the fitted one")
+        raise DataError(
+            f"task: found {task.n_classes} classes, expected {sizes[0][0]} as in the fitted task"
+        )
     return 0

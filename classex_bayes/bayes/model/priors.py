@@ -1,6 +1,6 @@
-"""Priors on the weights of the radial basis: what is believed of D(u) before any ranks.
+"""Priors on the weights of the radial basis, and so on D(u).
 
-PyMC is imported where a graph is built, since a fit does without it.
+A fit does not import PyMC. Only methods that build a graph do.
 """
 
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import call
 from classex_bayes.typing import FloatArray
 
-# The sine functions live on an interval somewhat longer than the knots', beyond whose ends the
-# approximate Gaussian process is forced to zero.
+# The interval of the sine functions is longer than that of the knots by this factor, because the
+# approximate Gaussian process is 0 at the ends of its interval.
 _REACH = 1.15
 # Standard deviation of the weight under which the deviation is orthogonal to the quadratic.
 _WEIGHT_SD = 4.0
-# Variance of groups in squares of the bandwidth h, at least: a narrower group would jump from knot
-# to knot, and so would the posterior where the data do not tell groups.
+# Smallest variance of a group in squares of the bandwidth h. A narrower group would jump from knot
+# to knot, and so would the posterior if the data do not determine the groups.
 LEAST_VARIANCE = 0.5
-# Steps of a monotone log density above 1 / 20 stay as they are, falls become nearly level.
+# Sharpness of the softplus that makes a log density monotone: steps above 1 / 20 hardly change.
 SHARPNESS = 50.0
-# Powers nearer to 0 are taken as a series about the logarithm.
+# Powers nearer to 0 are expanded in a series about the logarithm.
 NEARLY_LOG = 1e-4
 _FARTHEST = 100.0
-# Wider ones leave double precision, narrower ones are a number rather than a law.
+# Wider laws overflow in double precision, and narrower ones are nearly constants.
 _RANGES = dict.fromkeys(
     ("location_sd", "scale", "deviation", "separation", "imbalance", "tail_sd", "length"),
     (1e-3, 1e3),
@@ -40,7 +40,7 @@ _RANGES = dict.fromkeys(
 }
 _MAY_BE_ABSENT = ("deviation", "separation", "imbalance", "tail_sd")
 _MOST_KNOTS = 10_000
-# Dimensions of parameters: knots, and functions of the deviation.
+# Dimensions of parameters: the knots and the functions of the deviation.
 KNOT, FUNCTION = "knot", "function"
 _MOST_FUNCTIONS = 1000
 
@@ -49,10 +49,10 @@ _MOST_FUNCTIONS = 1000
 class Prior(Protocol):
     r"""A law of the mixture weights on the knots of a radial basis.
 
-    Any object with these two members is a prior, such as one of your own. Make its class a frozen
-    dataclass. That gives it equality and a hash, by which models tell whether they are fitted with
-    it and which compiled model serves it again, and a description by its fields, without which a
-    fitted model cannot be saved.
+    Any object with the members `basis` and `log_weights` is a prior. Make the class of your own
+    prior a frozen dataclass. Then it has equality and a hash, by which models recognise the prior
+    of their fit and reuse its compiled model. It also has fields that describe it, which `save`
+    needs.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class Prior(Protocol):
         Knots :math:`t_l` and bandwidth h: :math:`Z = \Phi^{-1}(U^*)` is a mixture of
         :math:`N(t_l, h^2)`. From -4 to 8 in steps of 0.1 to 0.5 is enough for up to 10^12 classes.
     descriptions : mapping from str to str, optional
-        What each parameter is. `idata` keeps it as the attribute "description" of the draws, and
-        shows the parameters in this order.
+        Description of each parameter. It becomes the attribute "description" of the draws in
+        `idata`, which shows the parameters in this order.
 
     See Also
     --------
@@ -69,13 +69,14 @@ class Prior(Protocol):
 
     Notes
     -----
-    nutpie compiles a prior of your own once in a process: 20 seconds to two minutes the first time
-    on a machine, 7 to 20 seconds later, since PyTensor keeps most of the result on disk.
-    `classex_bayes.load` needs the prior again, since files have its name and fields, not its code.
+    nutpie compiles your own prior once in a process. This takes 20 seconds to two minutes the first
+    time on a machine. Later it takes 7 to 20 seconds, because PyTensor keeps most of the result on
+    disk. Files have the name and the fields of a prior but not its code, so pass your own prior to
+    `classex_bayes.load`.
 
     Examples
     --------
-    A Laplace law of Z instead of one that is nearly normal:
+    A Laplace law of Z:
 
     >>> from dataclasses import dataclass
     >>> import classex_bayes as cb
@@ -105,7 +106,7 @@ class Prior(Protocol):
 
     @property
     def basis(self) -> RadialBasis:
-        """Knots and bandwidth that the weights belong to."""
+        """Knots and bandwidth of the weights."""
 
     def log_weights(self) -> Any:
         """Register the parameters in the current PyMC model.
@@ -146,19 +147,19 @@ class _OnKnots:
             )
 
     def __repr__(self) -> str:
-        """Return the class with the fields that are not at their defaults."""
+        """Return the call that makes the prior, with the fields that differ from the defaults."""
         defaults = {field.name: field.default for field in fields(self)}
         return call(type(self).__name__, vars(self), defaults)
 
     @property
     def basis(self) -> RadialBasis:
-        """Knots and bandwidth that the weights belong to."""
+        """Knots and bandwidth of the weights."""
         return RadialBasis.regular(self.lower, self.upper, self.bandwidth)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MixturePrior(_OnKnots):
-    r"""One or two normal groups of instances on a scale that the tail bends, and a smooth g.
+    r"""Prior with one or two normal groups of instances and a smooth deviation.
 
     .. math::
 
@@ -172,54 +173,63 @@ class MixturePrior(_OnKnots):
         T_a(t) = \frac{(1 + t)^{1 + a} - 1}{1 + a} \; (t > 0), \; t \; (t \le 0), \quad
         \tau_{1, 2} = \sqrt{\tau^2 + h^2 / 2} \, e^{\pm b}.
 
-    The *tail* a says how accuracy falls far out. An instance has :math:`-\log_2 p` bits of
-    identifying information, :math:`p = 1 - U^*` being its chance to lose to a random class. With
-    a = 0 the groups are normal in :math:`Z = \Phi^{-1}(U^*)`: one group is the two-parameter
-    family with mean mu and variance tau^2 + 1.5 h^2. With a = 1 they are nearly normal in bits,
-    because :math:`T_1(Z)` is nearly linear in them, and the probit of the accuracy is nearly a
-    straight line in log k. With a below 0 some instances hardly ever lose, and the curve flattens.
-    On the scale y, which has the unit of Z at mu, mu is the mean, p the share of the harder group,
-    and Delta the separation of the two. The deviation g is a squared-exponential Gaussian process
-    in 12 sine functions, orthogonal to 1, t, t^2 so that mu and tau keep their meaning. Groups and
-    tail set the centre, g the uncertainty that grows beyond what k1 classes resolve.
+    The tail a determines how accuracy falls at large k. Let :math:`1 - U^*` be the probability that
+    an instance loses to a random class. Then :math:`-\log_2 (1 - U^*)` is its identifying
+    information in bits.
+
+    - With a = 0 the groups are normal in :math:`Z = \Phi^{-1}(U^*)`. One group is the two-parameter
+      family with mean mu and variance tau^2 + 1.5 h^2.
+    - With a = 1 the groups are nearly normal in bits, because :math:`T_1(Z)` is nearly linear in
+      bits. The probit of the accuracy is nearly a straight line in log k.
+    - With a < 0 some instances hardly ever lose, and the curve flattens.
+
+    The scale y has the unit of Z at mu. On it, mu is the mean over both groups, p the share of the
+    harder group, and Delta the distance between the means of the groups. The deviation g is a
+    squared-exponential Gaussian process in 12 sine functions. It is orthogonal to 1, t and t^2, so
+    that mu and tau keep their meaning. It adds uncertainty beyond the range that k1 classes
+    resolve.
 
     Parameters
     ----------
     lower, upper, bandwidth : float
         Knots from `lower` to `upper` in steps of the bandwidth h.
     location, location_sd : float
-        mu ~ N(location, location_sd^2). Z = 3 are 9.5 bits.
+        mu ~ N(location, location_sd^2). Z = 3 is 9.5 bits.
     scale, scale_log_sd : float
-        log tau ~ Student t, centre log scale, scale `scale_log_sd`.
+        log tau has a Student t law with centre log(scale) and scale `scale_log_sd`.
     scale_freedom : float
-        Degrees of freedom of that law. With 3, groups may also be far narrower than most; with 1e6
-        tau is log-normal.
+        Degrees of freedom of that law. With 3, very narrow groups are possible. With 1e6, tau is
+        log-normal.
     deviation : float
-        sigma ~ HalfNormal(deviation), the size of g; 0 drops g, the second group and the tail and
-        leaves the two-parameter family.
+        sigma ~ HalfNormal(deviation) is the scale of g. With 0 there is no g, no
+        second group and no tail. The prior is then the two-parameter family.
     separation : float
-        Delta ~ HalfNormal(separation), and p is uniform; 0 for a single group.
+        Delta ~ HalfNormal(separation), and p is uniform. With 0 there is a single group.
     imbalance : float
-        b ~ N(0, imbalance^2), half the log ratio of the two groups' scales.
+        b ~ N(0, imbalance^2), half the log ratio of the scales of the two groups.
     tail, tail_sd : float
-        a ~ N(tail, tail_sd^2); fixed if `tail_sd` is 0, and 0 without a deviation.
+        a ~ N(tail, tail_sd^2). If `tail_sd` is 0, a is fixed. If `deviation` is 0, a is 0.
     length : float
         Length scale of g.
     n_functions : int
         Number of sine functions.
     monotone : bool
-        Keep the density of U* nondecreasing, as it is for the classifier that answers by the true
-        posterior probability (the Bayes classifier): wherever log w_l + t_l^2 / (2 (1 - h^2)) would
-        fall from one knot to the next, it stays. mu and tau then say where the law would be without
-        that constraint.
+        Whether to make the density of U* nondecreasing, as it is for the Bayes classifier. If
+        log w_l + t_l^2 / (2 (1 - h^2)) would fall from one knot to the next, it stays constant.
+        mu and tau then describe the law without this constraint.
+
+    Raises
+    ------
+    DataError
+        A parameter is no number, or outside of its range.
 
     Notes
     -----
     The defaults were chosen on real populations by proper scores; docs/calibration.md says how.
-    The bandwidth is fine, since k1 = 1000 classes resolve groups narrower than 0.25. The length
-    scale is fixed: the ranks say little about it, and sampling it opened corners of the posterior
-    where chains got stuck. The weight under which g is orthogonal to the quadratic is as wide as
-    the knots (sd 4): a narrower one lets g grow at the ends of the knots.
+    The bandwidth is 0.1, because k1 = 1000 classes resolve groups narrower than 0.25. The length
+    scale is fixed, because the ranks say little about it and chains got stuck when it was sampled.
+    The weight under which g is orthogonal to the quadratic is as wide as the knots (sd 4). A
+    narrower weight lets g grow at the ends of the knots.
 
     References
     ----------
@@ -235,12 +245,12 @@ class MixturePrior(_OnKnots):
 
     descriptions: ClassVar[Mapping[str, str]] = {
         "mu": "mean of Z = Phi^-1(U*) over both groups",
-        "tau": "scale of the groups, on that of Z at mu",
+        "tau": "scale of the groups, in the unit of Z at mu",
         "share": "share of the instances that are in the harder group",
         "separation": "distance between the means of the two groups",
         "imbalance": "half the log ratio of the scales of the harder and the easier group",
-        "tail": "how accuracy falls far out: 0 normal in Z, 1 nearly normal in bits",
-        "sigma": "size of the smooth deviation from the groups",
+        "tail": "shape of the tail: 0 normal in Z, 1 nearly normal in bits",
+        "sigma": "scale of the smooth deviation from the groups",
         "z": "standard normal coefficients of the deviation",
     }
     bandwidth: float = 0.1
@@ -282,12 +292,12 @@ class MixturePrior(_OnKnots):
 
     @property
     def has_groups(self) -> bool:
-        """Whether there are two groups; without a deviation there is one."""
+        """Whether there are two groups. Without a deviation there is one."""
         return self.deviation > 0 and self.separation > 0
 
     @property
     def has_tail(self) -> bool:
-        """Whether the scale of the groups may be bent; without a deviation it is straight."""
+        """Whether the tail may differ from 0. Without a deviation it is 0."""
         return self.deviation > 0 and (self.tail != 0 or self.tail_sd > 0)
 
     def log_weights(self) -> Any:
@@ -328,7 +338,7 @@ class MixturePrior(_OnKnots):
     def _two_groups(
         self, stretched: Any, width: Any, share: Any, separation: Any, imbalance: Any = 0.0
     ) -> Any:
-        """Log density of the harder and the easier group together, up to a constant."""
+        """Log density of the mixture of the two groups, up to a constant."""
         import pytensor.tensor as pt
 
         ratio = pt.exp(imbalance)
@@ -343,8 +353,8 @@ class MixturePrior(_OnKnots):
         """Turn falls of the log ratio to the normal density into steps near zero.
 
         A mixture with weights a_l exp(-t_l^2 / (2 (1 - h^2))) has the ratio E[a(T) | Z = z] to the
-        standard normal density, T given Z being normal with a mean that grows with z; so it is
-        nondecreasing where a is.
+        standard normal density. Given Z = z, T is normal with a mean that grows with z. So the
+        ratio is nondecreasing if a is.
         """
         import pytensor.tensor as pt
 
@@ -356,8 +366,8 @@ class MixturePrior(_OnKnots):
     def deviations(self) -> FloatArray:
         """Functions on the knots, (m, n_functions - 3), whose normal combinations are g / sigma.
 
-        The Gaussian process conditioned on being orthogonal to 1, t, t^2: in the coordinates where
-        its coefficients are standard normal, the null space of the three inner products.
+        This is the Gaussian process given that it is orthogonal to 1, t and t^2. Its coefficients
+        are standard normal, so the functions span the null space of the three inner products.
         """
         knots = self.basis.knots
         middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
@@ -372,7 +382,7 @@ class MixturePrior(_OnKnots):
 
 
 def _log_student(freedom: Any, centre: Any, scale: Any, size: Any) -> Any:
-    """Variable whose logarithm has a Student t law; PyMC derives its density."""
+    """Variable whose logarithm has a Student t law. PyMC derives its density."""
     import pymc as pm
     import pytensor.tensor as pt
 
@@ -387,7 +397,7 @@ def slope(t: Any, tail: Any) -> Any:
 
 
 def bent(t: Any, tail: Any) -> Any:
-    """T_a(t) of `MixturePrior` at the tail a: the scale on which groups are normal."""
+    """T_a(t) of `MixturePrior`, the scale on which groups are normal."""
     import pytensor.tensor as pt
 
     power, log = 1 + tail, pt.log1p(pt.maximum(t, 0.0))
@@ -401,16 +411,21 @@ def bent(t: Any, tail: Any) -> Any:
 class DirichletPrior(_OnKnots):
     """Exchangeable weights: w ~ Dirichlet(concentration, ..., concentration).
 
-    It knows nothing of smoothness or of where accuracy usually lies: with few test instances its
-    predictions, within the source classes too, are pulled towards a flat law of Z on the knots.
+    This prior contains no information on smoothness or on usual accuracies. With few test
+    instances it pulls predictions towards a flat law of Z on the knots, even at k below k1.
 
     Parameters
     ----------
     lower, upper, bandwidth : float
         Knots from `lower` to `upper` in steps of the bandwidth h.
     concentration : float
-        Concentration of every weight: so many instances' worth of flatness. 1 is flat on the
-        simplex, where the log prior is constant.
+        Concentration of every weight. It counts as much as this number of instances at each knot.
+        With 1 the density is constant on the simplex.
+
+    Raises
+    ------
+    DataError
+        A parameter is no number, or outside of its range.
 
     Examples
     --------
@@ -418,7 +433,7 @@ class DirichletPrior(_OnKnots):
     0.5
     """
 
-    descriptions: ClassVar[Mapping[str, str]] = {"gamma": "weights of the knots before division"}
+    descriptions: ClassVar[Mapping[str, str]] = {"gamma": "unnormalised weights of the knots"}
     bandwidth: float = 0.5
     concentration: float = 0.5
 
@@ -436,22 +451,22 @@ class DirichletPrior(_OnKnots):
         return pt.log(pm.Gamma("gamma", self.concentration, 1.0, dims=KNOT))
 
 
-# By name, as files have them: `classex_bayes.load` makes these again.
+# Priors that `classex_bayes.load` makes again, by their names in files.
 PRIORS: dict[str, type[MixturePrior] | type[DirichletPrior]] = {
     prior.__name__: prior for prior in (MixturePrior, DirichletPrior)
 }
 
 
 def descriptions_of(prior: Prior) -> Mapping[str, str]:
-    """What the parameters of a prior are, as far as it says."""
+    """Descriptions of the parameters of a prior; empty if it has none."""
     return getattr(prior, "descriptions", {})
 
 
 def checked_prior(prior: Any) -> Prior:
-    """Return a prior, or raise where it is something else."""
+    """Return the prior. Raise DataError if it is no prior."""
     if not isinstance(prior, Prior) or isinstance(prior, type):
         raise DataError(
-            "prior: expected a MixturePrior, a DirichletPrior or one of your own with `basis` and "
+            "prior: expected a MixturePrior, a DirichletPrior or your own prior with `basis` and "
             f"`log_weights` (see classex_bayes.Prior), found {prior!r}"
         )
     try:
@@ -464,7 +479,7 @@ def checked_prior(prior: Any) -> Prior:
 
 
 def _numbers(prior: Any, *names: str, positive: bool = False) -> None:
-    """Make fields plain floats (which files can hold), or say what is wrong with them."""
+    """Make fields plain floats, which files can hold. Raise DataError for other values."""
     for name in names:
         value = getattr(prior, name)
         if not is_real(value) or not -np.inf < value < np.inf or (positive and value <= 0):

@@ -172,7 +172,7 @@ def test_without_repeats_broken_classes_are_hard_instances(fit):
     found = posterior_checks(fit(task_of_classes(1, BROKEN, repeats=1)))
     assert found.passed
     assert found.notes == (
-        "classes: with one instance each, broken classes cannot be told from hard instances",
+        "classes: with one instance per class, broken classes look like hard instances",
     )
 
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
     model = fit(small_task(60, 60), draws=50, tune=100)
     found = posterior_checks(model)
     assert found.notes == (
-        "classes: with one instance each, broken classes cannot be told from hard instances",
+        "classes: with one instance per class, broken classes look like hard instances",
     )
     assert not found.table.index.str.startswith("classes").any()
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
 def test_a_loaded_model_needs_the_task_for_its_classes(fitted, pilot, tmp_path):
     loaded = load(save(fitted, tmp_path / "model.nc"))
     found = posterior_checks(loaded)
-    assert found.notes == ("classes: the model comes from a file; give its task to see them",)
+    assert found.notes == ("classes: a loaded model has no task; pass its task to check them",)
     assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 4
 
 
@@ -241,7 +241,7 @@ def test_bad_arguments(fitted, arguments, message):
 
 
 def test_bad_tasks_and_models(fitted, pilot, fitted_curve):
-    with pytest.raises(DataError, match="task: it has 50 classes, unlike the fitted one"):
+    with pytest.raises(DataError, match="task: found 50 classes, expected"):
         posterior_checks(fitted, pilot.task.subsample(50, random_seed=1))
     with pytest.raises(NotFittedError):
         posterior_checks(BayesianExtrapolator())
