@@ -245,14 +245,14 @@ def test_bad_tasks_and_models(fitted, pilot, fitted_curve):
         posterior_checks(fitted, pilot.task.subsample(50, random_seed=1))
     with pytest.raises(NotFittedError):
         posterior_checks(BayesianExtrapolator())
-    with pytest.raises(DataError, match="classes: the task was made from accuracies"):
+    with pytest.raises(DataError, match="classes: .* the task was made from accuracies"):
         replicated_classes(fitted_curve)
 
 
 def test_a_pool_is_checked_task_by_task(fit, small_task):
     tasks = [small_task(40, 120, seed=1), small_task(30, 90, seed=2)]
     model = fit(tasks, draws=50, tune=100)
-    with pytest.raises(DataError, match="task: the model was fitted to 2 tasks; give one"):
+    with pytest.raises(DataError, match="task: the model was fitted to 2 tasks; pass one"):
         posterior_checks(model)
     for task in tasks:
         found = posterior_checks(model, task)
