@@ -245,7 +245,7 @@ def test_bad_tasks_and_models(fitted, pilot, fitted_curve):
         posterior_checks(fitted, pilot.task.subsample(50, random_seed=1))
     with pytest.raises(NotFittedError):
         posterior_checks(BayesianExtrapolator())
-    with pytest.raises(DataError, match="classes: .* the task was made from accuracies"):
+    with pytest.raises(DataError, match=r"classes: .* the task was made from accuracies"):
         replicated_classes(fitted_curve)
 
 
