@@ -1,8 +1,8 @@
 """Posteriors of several tasks that share their classes, drawn jointly.
 
-Each task is fitted on its own. Then whole draws are put in a new order, in which draws with the
-same number belong together: the marginal posteriors stay as they are, and the dependence is that
-of the sampling errors of the tasks.
+Each task is fitted separately. Then the draws of each task are reordered, so that draws with the
+same number form a joint draw. The marginal posteriors do not change. The dependence is that of the
+sampling errors of the tasks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,13 @@ TYPICAL_CORRELATION = 0.25
 
 @dataclass(frozen=True, eq=False)
 class JointPosterior:
-    """Draws of the mixture weights of several tasks; those with the same number belong together.
+    """Draws of the mixture weights of several tasks. Equal numbers form a joint draw.
 
     Attributes
     ----------
     laws : dict from name to MixtureLaw
-        Law of U* of each task, weights (chain, draw, n_knots). Chains and draws are numbers that
-        say what belongs together, and tell nothing of convergence.
+        Law of U* of each task, weights (chain, draw, n_knots). Chain and draw number the joint
+        draws. They are no Markov chains, so convergence cannot be diagnosed from them.
     correlation : DataFrame
         Correlation of the sampling errors that the order was made from, names by names.
     n_classes : dict from name to int
@@ -112,9 +112,9 @@ def fit_jointly(
 def couple(
     fitted: Mapping[Any, LawModel], correlation: FloatArray, rng: np.random.Generator
 ) -> JointPosterior:
-    """Put the draws of fitted models into an order in which they belong together.
+    """Reorder the draws of fitted models into joint draws.
 
-    The models have the same numbers of draws; `correlation` (m, m) is that of their
+    The models have the same numbers of draws. `correlation` (m, m) is the correlation of their
     accuracies at k1 (`sampling_correlation`).
     """
     drawn = {name: model.law_ for name, model in fitted.items()}

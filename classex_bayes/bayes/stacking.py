@@ -127,16 +127,16 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     Raises
     ------
     DataError
-        Fewer than two models, fewer than 25 draws, different tasks, a model read from a
-        file, or the power form.
+        There are fewer than two models, fewer than 25 draws, different tasks, a loaded model, or a
+        model with the power form.
     NotFittedError
         A model has no draws.
 
     Notes
     -----
-    A left-out class is met among k1 - 1 others: the weights say which prior fits the law of
-    ranks that k1 classes resolve. They say nothing of how accuracy goes on beyond, where priors
-    that fit alike may differ. In a trial on 80 tasks (six laws of the zoo, kanji; k1 of 50 to 200)
+    A left-out class is compared with the k1 - 1 other classes. So the weights show which prior fits
+    the ranks among k1 classes. They contain no information on larger k, where priors with equal
+    fits can differ. In a trial on 80 tasks (six laws of the zoo, kanji; k1 of 50 to 200)
     a stack was about as good as `MixturePrior` alone at 4 and 20 k1, with slightly lower coverage.
     It guards against a prior that cannot fit: a two-parameter family of two groups gets no weight.
 
@@ -394,7 +394,7 @@ def _default_priors() -> dict[str, Prior]:
 
 
 def _shares(weights: FloatArray, total: int) -> IntArray:
-    """Whole numbers with the sum `total`, as near to the weights as can be."""
+    """Whole numbers with the sum `total`, in proportion to the weights (largest remainders)."""
     wanted = weights * total
     shares = np.floor(wanted).astype(np.int64)
     missing = total - shares.sum()
@@ -403,6 +403,6 @@ def _shares(weights: FloatArray, total: int) -> IntArray:
 
 
 def _evenly(values: xr.DataArray, size: int) -> FloatArray:
-    """So many of the draws, evenly spaced over all chains: shape (size, n_k)."""
+    """Evenly spaced draws over all chains: shape (size, n_k)."""
     flat = values.transpose(*SAMPLE_DIMS, "k").values.reshape(-1, values.sizes["k"])
     return flat[np.floor((np.arange(size) + 0.5) * (len(flat) / size)).astype(np.int64)]

@@ -126,12 +126,12 @@ class Sensitivity(Shown):
 def sensitivity(
     model: BayesianExtrapolator, k: ClassCounts, *, threshold: float = _THRESHOLD
 ) -> Sensitivity:
-    r"""Tell how sensitive the accuracy on k classes is to the prior and to the data.
+    r"""Compute the sensitivity of the accuracy on k classes to the prior and to the data.
 
     Prior and likelihood are raised in turn to a power :math:`\alpha` near 1. The sensitivity is
     the slope, in :math:`\log_2 \alpha`, of the cumulative Jensen-Shannon distance between the
-    posteriors of :math:`AGA_k` before and after, found by importance weights without a refit. The
-    prior is the joint one of all parameters, on their natural scale.
+    posteriors of :math:`AGA_k` before and after. It is computed by importance weights without a
+    refit. The prior is the joint density of all parameters on their natural scale.
 
     Parameters
     ----------
@@ -163,11 +163,10 @@ def sensitivity(
     -----
     `arviz_stats.psense_summary(model.idata)` has the same numbers in its rows of the accuracy, at
     1, 10 and 100 times k1, after `compute_log_prior` and `compute_log_likelihood`. Its other rows
-    are parameters of the prior. The ranks say less about some of these, such as how the groups
-    differ in scale, than about the accuracy on a few times k1 classes. So most parameters are
-    sensitive to the prior where the accuracy is not.
+    are parameters of the prior. Most parameters are sensitive to the prior even if the accuracy is
+    not, because the ranks determine them less well.
 
-    Near an accuracy of 0 or 1 every draw is alike and sensitivities say little. The weights of a
+    Near an accuracy of 0 or 1 all draws are alike and sensitivities say little. The weights of a
     `DirichletPrior` are made from gamma variables whose sum has a prior too and does not matter.
 
     References
