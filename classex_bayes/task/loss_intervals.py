@@ -32,7 +32,10 @@ _REASONS: dict[str, tuple[str, str]] = {
         "pass scores with more digits, or ties='random' if the classifier itself breaks ties at "
         "random",
     ),
-    "cut ranks": ("ranks beyond the end of the lists are unknown", "pass ranks among all classes"),
+    "cut ranks": (
+        "ranks beyond the end of the lists are unknown",
+        "pass longer lists, or ranks among all classes",
+    ),
 }
 
 

@@ -41,7 +41,8 @@ def read_run(
 ) -> tuple[IntArray, SearchResults]:
     """True documents (n,) of the queries of `SourceTask.from_run`, and their ranks.
 
-    Documents have positions in the order of their names.
+    Documents have positions in the order of their names, relevant ones first: two runs with the
+    same judgements give their queries the same true documents.
     """
     level = whole_number(relevance_level, "relevance_level", 1)
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
@@ -61,7 +62,8 @@ def read_run(
         )
     query, document = judged.query[relevant], judged.document[relevant]
     queries = _tested(query.unique(), listed.queries, level, missing)
-    documents = document.append(listed.document).unique().sort_values()
+    relevant_first = document.unique().sort_values(), listed.document.unique().sort_values()
+    documents = relevant_first[0].append(relevant_first[1]).unique()
     if documents.size > n_classes:
         raise DataError(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
@@ -71,21 +73,30 @@ def read_run(
         _Entries(queries.get_indexer(query), documents.get_indexer(document)),
         _Entries(queries.get_indexer(listed.query), documents.get_indexer(listed.document)),
         listed.number.astype(float),
+        np.argsort(documents.argsort()),
         queries.size,
         n_classes,
     )
 
 
 def _ranked(
-    relevant: _Entries, listed: _Entries, scores: FloatArray, n: int, n_classes: int
+    relevant: _Entries,
+    listed: _Entries,
+    scores: FloatArray,
+    alphabetical: IntArray,
+    n: int,
+    n_classes: int,
 ) -> tuple[IntArray, SearchResults]:
-    """Ranks from the relevant and the listed documents of n queries."""
+    """Ranks from the relevant and the listed documents of n queries.
+
+    `alphabetical` are the places of all documents in the order of their names.
+    """
     inside = relevant.query >= 0
     y = np.empty(n, dtype=np.int64)
     # Backwards, so that the first one in qrels remains.
     y[relevant.query[inside][::-1]] = relevant.document[inside][::-1]
     # Like trec_eval: scores in single precision, equal scores in descending order of names.
-    order = np.lexsort((-listed.document, -scores.astype(np.float32), listed.query))
+    order = np.lexsort((-alphabetical[listed.document], -scores.astype(np.float32), listed.query))
     order = order[listed.query[order] >= 0]
     query, document, scores = listed.query[order], listed.document[order], scores[order]
     length = int(np.bincount(query, minlength=n).max())
@@ -94,7 +105,8 @@ def _ranked(
     right = np.isin(query * n_classes + document, relevant.query * n_classes + relevant.document)
     answered, first = np.unique(query[right], return_index=True)
     best = np.flatnonzero(right)[first]
-    y[answered] = document[best]
+    best_listed = y.copy()
+    best_listed[answered] = document[best]
     # Other relevant documents are neither right nor wrong.
     kept = ~right
     kept[best] = True
@@ -102,7 +114,9 @@ def _ranked(
     place = np.arange(query.size) - np.searchsorted(query, query)
     ids, values = np.full((n, length), -1, dtype=np.int64), np.zeros((n, length))
     ids[query, place], values[query, place] = document, scores
-    lowest, highest, nearest = search_results(ids, y, n_classes, values, higher_is_better=True)
+    lowest, highest, nearest = search_results(
+        ids, best_listed, n_classes, values, higher_is_better=True
+    )
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     return y, SearchResults(lowest, highest, nearest)

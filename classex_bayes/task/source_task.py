@@ -490,9 +490,10 @@ class SourceTask(TaskStatistics):
         Lists are sorted by score in single precision. Documents with equal scores are sorted by
         name in descending order, as in trec_eval. All queries have the same weight. A relevant
         document that is not listed ranks below the longest list, even if the query's own list is
-        shorter. Its exact rank is unknown, as in `from_ranks` with `truncated_at`. If no relevant
-        document is listed, the class of the query is the first one in qrels. Predictions for more
-        documents assume that these are irrelevant to the queries.
+        shorter. Its exact rank is unknown, as in `from_ranks` with `truncated_at`. The class of a
+        query is its first relevant document in qrels. It is the same for every run, so that runs
+        can be paired (`classex_bayes.compare_classifiers`). Predictions for more documents assume
+        that these are irrelevant to the queries.
 
         Examples
         --------

@@ -75,10 +75,8 @@ def test_documents_counted_one_by_one(rng, level):
     qrels = {q: d for q, d in qrels.items() if any(r >= level for r in d.values())}
     run = {q: run[q] for q in qrels}
     task = SourceTask.from_run(qrels, run, n_classes=100, relevance_level=level)
-    names = sorted(
-        {d for listed in run.values() for d in listed}
-        | {d for judged in qrels.values() for d in judged if judged[d] >= level}
-    )
+    answers = {d for judged in qrels.values() for d in judged if judged[d] >= level}
+    names = sorted(answers) + sorted({d for listed in run.values() for d in listed} - answers)
     longest, lists = max(map(len, run.values())), task.nearest_classes
     assert task.n_classes == 100 and task.n_test == len(qrels) and task.kind == "cut ranks"
     size = lists.classes.shape[1]
@@ -87,7 +85,7 @@ def test_documents_counted_one_by_one(rng, level):
         relevant = [document for document, r in qrels[query].items() if r >= level]
         best, losses, wrong = counted(relevant, listed)
         bounds = (longest, 99) if losses is None else (losses, losses)
-        assert names[task.y[row]] == best
+        assert names[task.y[row]] == relevant[0]
         assert task.intervals.lowest.losses[row] == bounds[0]
         assert task.intervals.highest.losses[row] == bounds[1]
         shown = [names[j] for j in lists.classes[row] if j >= 0]
@@ -149,6 +147,19 @@ def test_other_forms_of_the_same(rng, kind):
     for bound in ("lowest", "highest"):
         expected = getattr(task.intervals, bound).losses.tolist()
         assert getattr(other.intervals, bound).losses.tolist() == expected
+
+
+def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
+    """Whatever they list, and whichever of several relevant documents they find."""
+    qrels, run = random_run(rng)
+    other = {
+        query: {f"z{d}" if d[-1] == "1" else d: -score for d, score in listed.items()}
+        for query, listed in reversed(run.items())
+    }
+    first, second = (SourceTask.from_run(qrels, lists, n_classes=200) for lists in (run, other))
+    assert first.intervals.lowest.losses.tolist() != second.intervals.lowest.losses.tolist()
+    assert first.y.tolist() == second.y.tolist()
+    assert first.class_weight.tolist() == second.class_weight.tolist()
 
 
 def test_nothing_is_open_beside_lists_of_the_whole_corpus():
