@@ -7,7 +7,7 @@ sampling errors of the tasks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,18 @@ from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.estimator import fitted_copy
 from classex_bayes.exceptions import interrupted_whole
-from classex_bayes.results import Extrapolation
-from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
+from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # The typical correlation stands in where too few classes have errors. Between fonts of the same
 # characters it was 0.1 to 0.25, between classifiers of the same instances 0.5.
 TYPICAL_CORRELATION = 0.25
+_ACCURACY = Accuracy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +46,15 @@ class JointPosterior:
         k1 of each task.
     notes : dict from name to tuple of str
         Notes for readers of each task's predictions.
+    metric : MeanMetric
+        The metric whose sampling errors have this correlation.
     """
 
     laws: dict[Any, MixtureLaw]
     correlation: pd.DataFrame
     n_classes: dict[Any, int]
     notes: dict[Any, tuple[str, ...]]
+    metric: MeanMetric = _ACCURACY
 
     def __repr__(self) -> str:
         """Names and number of draws; the draws themselves would fill the screen."""
@@ -58,14 +63,15 @@ class JointPosterior:
         return f"<JointPosterior of {names}: {chains} x {draws} draws>"
 
     def expected(self, k: FloatArray | IntArray) -> dict[Any, FloatArray]:
-        """Draws of the expected accuracy of each task, shape (chain, draw, n_k)."""
-        return {name: law.expected(k) for name, law in self.laws.items()}
+        """Draws of the expected metric of each task, shape (chain, draw, n_k)."""
+        return {name: law.expected(k, self.metric) for name, law in self.laws.items()}
 
     def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
-        """Expected accuracy of each task, under its name."""
+        """Expected metric of each task, under its name."""
+        estimand = Estimand(metric=self.metric.name)
         return {
             name: Extrapolation.from_draws(
-                k, draws, str(name), "credible", self.n_classes[name], self.notes[name]
+                k, draws, str(name), "credible", self.n_classes[name], self.notes[name], estimand
             )
             for name, draws in self.expected(k).items()
         }
@@ -92,11 +98,12 @@ def fit_jointly(
     sampler: Mapping[str, Any],
     random_seed: RandomSeed,
     progressbar: bool,
+    metric: MeanMetric = _ACCURACY,
 ) -> JointPosterior:
     """Fit a copy of the model to each task and couple the draws.
 
-    Tasks that are `paired` share their classes; the draws of others are independent. `sampler`
-    holds arguments of `BayesianExtrapolator.fit`.
+    Tasks that are `paired` share their classes, and know the metric at k1; the draws of others are
+    independent. `sampler` holds arguments of `BayesianExtrapolator.fit`.
     """
     settings = {"progressbar": truth_value(progressbar, "progressbar"), **sampler_settings(sampler)}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
@@ -105,21 +112,27 @@ def fit_jointly(
             name: fitted_copy(model, task, seed, **settings)
             for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
         }
-    correlation = sampling_correlation(list(tasks.values())) if paired else np.eye(len(tasks))
-    return couple(fitted, correlation, np.random.default_rng(order_seed))
+    several = list(tasks.values())
+    correlation = sampling_correlation(several, metric) if paired else np.eye(len(tasks))
+    return couple(fitted, correlation, np.random.default_rng(order_seed), metric)
 
 
 def couple(
-    fitted: Mapping[Any, LawModel], correlation: FloatArray, rng: np.random.Generator
+    fitted: Mapping[Any, LawModel],
+    correlation: FloatArray,
+    rng: np.random.Generator,
+    metric: MeanMetric = _ACCURACY,
 ) -> JointPosterior:
     """Reorder the draws of fitted models into joint draws.
 
     The models have the same numbers of draws. `correlation` (m, m) is the correlation of their
-    accuracies at k1 (`sampling_correlation`).
+    metrics at k1 (`sampling_correlation`).
     """
     drawn = {name: model.law_ for name, model in fitted.items()}
     n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
-    at_source = [law.expected(np.array([n_classes[name]])).ravel() for name, law in drawn.items()]
+    at_source = [
+        law.expected(np.array([n_classes[name]]), metric).ravel() for name, law in drawn.items()
+    ]
     order = coupled_order(np.array(at_source), correlation, rng)
     laws = {
         name: replace(law, weights=_reordered(law.weights, places))
@@ -127,7 +140,7 @@ def couple(
     }
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     notes = {name: model.predict(2).notes for name, model in fitted.items()}
-    return JointPosterior(laws, table, n_classes, notes)
+    return JointPosterior(laws, table, n_classes, notes, metric)
 
 
 def _reordered(weights: FloatArray, places: IntArray) -> FloatArray:
@@ -156,14 +169,20 @@ def coupled_order(
     return order
 
 
-def sampling_correlation(tasks: Sequence[SourceTask]) -> FloatArray:
-    r"""Correlation (m, m) of the sampling errors of ATA at k1 of tasks that share their classes.
+def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCURACY) -> FloatArray:
+    r"""Correlation (m, m) of the sampling errors of a metric at k1, of tasks that share classes.
 
     :math:`\Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}` of `joint_covariance`, and 0.25 if one of
-    the tasks has fewer than 5 classes with errors.
+    the tasks has fewer than 5 classes with errors. Any losses within bounds give the same metric
+    at k1 if it is known there.
     """
-    covariance = joint_covariance([task.evidence for task in tasks], np.array([tasks[0].n_classes]))
-    erring = [np.unique(task.y[task.ranks > 1]).size for task in tasks]
+    k1 = np.array([tasks[0].n_classes])
+    counted = [cast(LossEvidence, task.counted) for task in tasks]
+    covariance = joint_covariance(counted, k1, metric.given_losses)
+    erring = [
+        np.unique(one.y[metric.given_losses(one.losses, one.n_classes, k1)[:, 0] < 1]).size
+        for one in counted
+    ]
     unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))
     correlation = np.where(

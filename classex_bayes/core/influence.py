@@ -6,6 +6,7 @@ the pairs once. Accuracies, risks, joint tests and shards share this code. They 
 value of an instance after a competitor is deleted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -23,6 +24,8 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 # of variance to class-clustered variance was 0.8 to 1.4 with one instance per class, and up to 2
 # with many.
 UNSEEN_COMPETITORS = 1.25
+# Mean (n, n_k) of a metric over subsets of k classes, given losses (n,), k1 and k (n_k,).
+GivenLosses = Callable[[IntArray, int, IntArray], FloatArray]
 
 
 class Instances(NamedTuple):
@@ -45,19 +48,24 @@ class Instances(NamedTuple):
 
 
 def accuracy_after_deletion(
-    losses: IntArray, weight: FloatArray, n_classes: int, k: IntArray
+    losses: IntArray,
+    weight: FloatArray,
+    n_classes: int,
+    k: IntArray,
+    given_losses: GivenLosses = accuracy_given_losses,
 ) -> tuple[FloatArray, FloatArray]:
     """Weighted probabilities that instances are correct on k classes after a deleted competitor.
 
     Let f(L; k1) be the probability of `accuracy_given_losses`. The first array (n, n_k) is
     f(L; k1 - 1), for a competitor that the instance beat. The second is
     f(L - 1; k1 - 1) - f(L; k1 - 1), the gain if the competitor had beaten the instance. Sizes k are
-    at least 2; k = k1 is treated as k1 - 1.
+    at least 2; k = k1 is treated as k1 - 1. `given_losses` is f,
+    of another metric if given.
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
     values, place = distinct_losses(losses)
-    beaten = accuracy_given_losses(np.minimum(values, remaining - 1), remaining, sizes)
-    lost_to = accuracy_given_losses(np.maximum(values - 1, 0), remaining, sizes)
+    beaten = given_losses(np.minimum(values, remaining - 1), remaining, sizes)
+    lost_to = given_losses(np.maximum(values - 1, 0), remaining, sizes)
     weights = weight[:, None]
     return weights * beaten[place], weights * (lost_to - beaten)[place]
 
@@ -317,15 +325,21 @@ def loss_statistics(
     return LossStatistics(counts, influence)
 
 
-def class_accuracies(losses: IntArray, y: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `accuracy_given_losses`.
+def class_accuracies(
+    losses: IntArray,
+    y: IntArray,
+    n_classes: int,
+    k: IntArray,
+    given_losses: GivenLosses = accuracy_given_losses,
+) -> FloatArray:
+    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `given_losses`.
 
     It is 0 for classes without instances.
     """
     values, where = distinct_losses(losses)
     repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
     means = np.empty((n_classes, k.size))
-    for column, chance in enumerate(accuracy_given_losses(values, n_classes, k).T):
+    for column, chance in enumerate(given_losses(values, n_classes, k).T):
         means[:, column] = np.bincount(y, chance[where], n_classes) / repeats
     return means
 

@@ -1,4 +1,4 @@
-"""Joint covariance of the average test accuracies of several tests that share their classes.
+"""Joint covariance of the accuracies, or of a metric, of several tests that share their classes.
 
 The errors of two classifiers on the same instances, or of two groups of instances of the same
 classes, are correlated. A class that is hard, or that beats many instances, changes both
@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from classex_bayes.core.influence import (
+    GivenLosses,
     Influence,
     Instances,
     accuracy_after_deletion,
@@ -21,6 +22,7 @@ from classex_bayes.core.influence import (
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
+from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import FloatArray, IntArray
 
 
@@ -56,7 +58,11 @@ class ScoredClasses(Protocol):
         """Seed of the tie-breaking noise."""
 
 
-def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
+def joint_covariance(
+    tasks: Sequence[ScoredClasses],
+    k: IntArray,
+    given_losses: GivenLosses = accuracy_given_losses,
+) -> FloatArray:
     r"""Covariance (m n_k, m n_k) of ATA_k within and between m tests on the same k1 classes.
 
     With the influences :math:`\psi^a_j` and their parts :math:`\phi^a_{lj}` of test a, as in
@@ -69,9 +75,13 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
 
     Both sums include instances that two tests share, so no further term is needed. If the scores of
     a test are unknown, the result is `classex_bayes.core.influence.clustered_covariance`.
+    With `given_losses` of another `classex_bayes.core.metrics.MeanMetric` it is the covariance of
+    that metric.
     """
     n_classes = tasks[0].n_classes
-    accuracies = [class_accuracies(task.losses, task.y, n_classes, k) for task in tasks]
+    accuracies = [
+        class_accuracies(task.losses, task.y, n_classes, k, given_losses) for task in tasks
+    ]
     weights = [np.repeat(task.class_weight[:, None], k.size, axis=1) for task in tasks]
     class_weight = np.hstack(weights)
     clustered = clustered_covariance(np.hstack(accuracies), class_weight)
@@ -80,7 +90,7 @@ def joint_covariance(tasks: Sequence[ScoredClasses], k: IntArray) -> FloatArray:
         return clustered
     influence = Influence.zeros(n_classes, len(tasks) * k.size)
     for blocks in _blocks_of_classes(tasks, sources):
-        influence.add(_instances_of_all_tests(tasks, blocks, k))
+        influence.add(_instances_of_all_tests(tasks, blocks, k, given_losses))
     return repair_covariance(influence.covariance(class_weight), clustered)
 
 
@@ -100,7 +110,10 @@ def _blocks_of_classes(
 
 
 def _instances_of_all_tests(
-    tasks: Sequence[ScoredClasses], blocks: Sequence[LossBlock], k: IntArray
+    tasks: Sequence[ScoredClasses],
+    blocks: Sequence[LossBlock],
+    k: IntArray,
+    given_losses: GivenLosses,
 ) -> Instances:
     """Instances of one block of each test. They contribute only to the means of their test."""
     parts = []
@@ -110,6 +123,8 @@ def _instances_of_all_tests(
         weight = (task.class_weight / repeats)[y]
         columns = slice(place * k.size, (place + 1) * k.size)
         values = np.zeros((2, y.size, len(tasks) * k.size))
-        values[:, :, columns] = accuracy_after_deletion(block.losses, weight, task.n_classes, k)
+        values[:, :, columns] = accuracy_after_deletion(
+            block.losses, weight, task.n_classes, k, given_losses
+        )
         parts.append(Instances(y, block.defeats, block.losses, *values))
     return Instances.joined(parts)

@@ -7,7 +7,8 @@ its name.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from typing import ClassVar
 
@@ -106,19 +107,22 @@ class MeanMetric(Metric):
 
 @dataclass(frozen=True)
 class Accuracy(MeanMetric):
-    r"""Top-m accuracy :math:`P(R \le m)`, also called recall@m: the rank is at most m."""
+    r"""Top-m accuracy :math:`P(R \le m)`, also called recall@m, hit rate@m and success@m."""
 
     m: int = 1
+    called: str = field(default="accuracy", compare=False, repr=False)
 
     @property
     def name(self) -> str:
-        """Either "accuracy" or "accuracy@m"."""
-        return "accuracy" if self.m == 1 else f"accuracy@{self.m}"
+        """The name it was asked for by, such as "recall@m"; "accuracy" if m is 1."""
+        return "accuracy" if self.m == 1 else f"{self.called}@{self.m}"
 
     @property
     def label(self) -> str:
-        """Either "accuracy" or "top-m accuracy"."""
-        return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
+        """Either "accuracy", "top-m accuracy", or another name such as "hit rate@m"."""
+        if self.called == "accuracy":
+            return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
+        return self.name.replace("_", " ")
 
     def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """Hypergeometric probability, see `top_accuracy_given_losses`."""
@@ -192,7 +196,7 @@ class MeanReciprocalRank(_GainMetric):
     accuracies on 1, ..., k classes.
     """
 
-    _short, _long = "mrr", "mean reciprocal rank"
+    _short, _long = "mrr", "MRR"
 
     def _of_rank(self, rank: FloatArray) -> FloatArray:
         return 1 / rank
@@ -295,9 +299,9 @@ _MOST_DIGITS = 12
 # Constructors of the metrics by name. A name given as "name@m" passes m to the constructor.
 METRICS: dict[str, Callable[..., Metric]] = {
     "accuracy": Accuracy,
-    "recall": Accuracy,
-    "hit_rate": Accuracy,
-    "success": Accuracy,
+    "recall": partial(Accuracy, called="recall"),
+    "hit_rate": partial(Accuracy, called="hit_rate"),
+    "success": partial(Accuracy, called="success"),
     "mrr": MeanReciprocalRank,
     "ndcg": DiscountedGain,
     "mean_rank": MeanRank,

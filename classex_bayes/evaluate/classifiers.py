@@ -13,6 +13,7 @@ from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -23,7 +24,7 @@ from classex_bayes.evaluate.difference import AccuracyDifference
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Extrapolation, Tabulated
+from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Estimand, Extrapolation, Tabulated
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -41,18 +42,18 @@ _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ClassifierComparison(Tabulated):
-    """Joint posterior of the accuracies of several classifiers.
+    """Joint posterior of the accuracies, or of another metric, of several classifiers.
 
     `summary` is indexed by classifier and k and has the additional column "prob_best".
 
     Attributes
     ----------
     predictions : dict from str to Extrapolation
-        Accuracy of each classifier, as predicted by its model, up to the order of draws.
+        Metric of each classifier, as predicted by its model, up to the order of draws.
     posterior : JointPosterior
         Draws of the models that made the predictions, with the correlation that couples them.
     paired : bool
-        Whether the classifiers were tested on the same instances.
+        Whether the draws are coupled, because the classifiers were tested on the same instances.
     """
 
     plot = PlotMethod("plot_classifiers")
@@ -67,13 +68,13 @@ class ClassifierComparison(Tabulated):
         return list(self.predictions)
 
     @property
-    def accuracy(self) -> xr.DataArray:
-        """Draws of the expected accuracies: dimensions (classifier, chain, draw, k).
+    def draws(self) -> xr.DataArray:
+        """Draws of the expected metric: dimensions (classifier, chain, draw, k).
 
         Draws with the same chain and draw are paired.
         """
         names = pd.Index(self.classifiers, name="classifier")
-        return xr.concat([prediction.accuracy for prediction in self.predictions.values()], names)
+        return xr.concat([prediction.draws for prediction in self.predictions.values()], names)
 
     @property
     def k(self) -> IntArray:
@@ -81,12 +82,17 @@ class ClassifierComparison(Tabulated):
         return next(iter(self.predictions.values())).k
 
     @property
+    def estimand(self) -> Estimand:
+        """The quantity that is compared."""
+        return next(iter(self.predictions.values())).estimand
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Notes for readers of the numbers."""
         return notes_of(self.predictions)
 
     def difference(self, first: str, second: str) -> AccuracyDifference:
-        """Posterior of the accuracy of `first` minus that of `second`.
+        """Posterior of the metric of `first` minus that of `second`.
 
         Parameters
         ----------
@@ -98,8 +104,8 @@ class ClassifierComparison(Tabulated):
         AccuracyDifference
         """
         self._check_pair(first, second)
-        draws = self.predictions[first].accuracy - self.predictions[second].accuracy
-        return AccuracyDifference(first, second, draws.rename("difference"))
+        draws = self.predictions[first].draws - self.predictions[second].draws
+        return AccuracyDifference(first, second, draws.rename("difference"), self.estimand)
 
     def prob_best(self) -> pd.DataFrame:
         """Posterior probability that each classifier is the best one.
@@ -119,14 +125,14 @@ class ClassifierComparison(Tabulated):
 
     def _best(self) -> xr.DataArray:
         """Indicator of the best classifier in each draw, shared between equal ones."""
-        accuracy = self.accuracy
-        best = accuracy == accuracy.max("classifier")
+        draws = self.draws
+        best = draws == draws.max("classifier")
         return best / best.sum("classifier")
 
     def crossing(
         self, first: str, second: str, *, between: tuple[int, int] | None = None
     ) -> Crossing:
-        """Posterior of the number of classes at which two accuracy curves cross.
+        """Posterior of the number of classes at which the curves of two classifiers cross.
 
         Parameters
         ----------
@@ -171,18 +177,23 @@ class ClassifierComparison(Tabulated):
             raise DataError(f"second: expected another classifier than {first!r}")
 
     def _header(self) -> str:
-        how = "the same instances" if self.paired else "instances of their own"
         sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
         classes = " or ".join(map(str, sizes))
-        text = f"{len(self.classifiers)} classifiers, tested on {how} of {classes} classes"
+        number = len(self.classifiers)
         if not self.paired:
-            return text
+            return (
+                f"{self.estimand.describe()} of {number} classifiers, tested on {classes} classes; "
+                "not paired: their errors count as independent"
+            )
         correlation = self.posterior.correlation.to_numpy()
         between = np.unique(correlation[np.triu_indices(len(correlation), 1)].round(2))
         several = (
             f"s of their errors {between[0]:.2f} to" if between.size > 1 else " of their errors"
         )
-        return f"{text}, correlation{several} {between[-1]:.2f}"
+        return (
+            f"{self.estimand.describe()} of {number} classifiers, tested on the same instances of "
+            f"{classes} classes; correlation{several} {between[-1]:.2f}"
+        )
 
     @property
     def _largest_pilot(self) -> int:
@@ -197,13 +208,14 @@ def compare_classifiers(
     tasks: Mapping[str, SourceTask],
     k: ClassCounts,
     *,
+    metric: str = "accuracy",
     model: LawModel = _MODEL,
     paired: bool = True,
     sampler: Mapping[str, Any] = _NO_SETTINGS,
     random_seed: RandomSeed = None,
     progressbar: bool = True,
 ) -> ClassifierComparison:
-    r"""Joint posterior of the accuracies of classifiers on more classes.
+    r"""Joint posterior of the accuracies, or of another metric, of classifiers on more classes.
 
     A model is fitted to each classifier separately. Instances and classes that are hard for one
     classifier are often hard for another. The errors of the accuracies are then positively
@@ -213,9 +225,10 @@ def compare_classifiers(
     .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
 
     of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
-    (`classex_bayes.core.joint_influence`). Whole curves are reordered, so each marginal posterior
-    is unchanged. The correlation is printed with the comparison. Its estimate is imprecise if
-    classes are few, and may be negative.
+    (`classex_bayes.core.joint_influence`). Without scores, as for lists of the best classes, only
+    the test classes are deleted. Whole curves are reordered, so each marginal posterior is
+    unchanged. The correlation is printed with the comparison. Its estimate is imprecise if classes
+    are few, and may be negative.
 
     Parameters
     ----------
@@ -224,6 +237,9 @@ def compare_classifiers(
         instance.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
+    metric : str
+        "accuracy", "accuracy@m", "recall@m", "hit_rate@m", "success@m", "mrr", "mrr@m", "ndcg" or
+        "ndcg@m". Lists of the M best classes can be paired if m is at most M.
     model : LawModel
         `BayesianExtrapolator` or other model. Copies of it are fitted to each task.
     paired : bool
@@ -244,8 +260,8 @@ def compare_classifiers(
     Raises
     ------
     DataError
-        If there are fewer than two tasks, or if paired tasks differ in classes, instances or class
-        weights, or have only accuracies.
+        If there are fewer than two tasks, if the metric is a rank, or if paired tasks differ in
+        classes, instances or class weights, have only accuracies, or do not know the metric at k1.
 
     Notes
     -----
@@ -272,11 +288,16 @@ def compare_classifiers(
     >>> bool(comparison.prob_best().loc[600, "all"] > 0.9)
     True
     """
-    counts = class_counts(k)
+    counts, chosen = class_counts(k), named_metric(metric)
+    if not isinstance(chosen, MeanMetric) or chosen.is_rank:
+        raise DataError(
+            f"metric: found {metric!r}, expected one of which more is better, such as 'mrr'; for "
+            "ranks, fit a model to each task and predict them"
+        )
     named = _checked_tasks(tasks)
     checked_model(model)
     if truth_value(paired, "paired"):
-        _require_same_instances(named)
+        _require_same_instances(named, chosen)
     posterior = fit_jointly(
         named,
         model,
@@ -284,6 +305,7 @@ def compare_classifiers(
         sampler=sampler,
         random_seed=random_seed,
         progressbar=progressbar,
+        metric=chosen,
     )
     return ClassifierComparison(posterior.predictions(counts), posterior, paired)
 
@@ -304,11 +326,18 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
     return named
 
 
-def _require_same_instances(tasks: Mapping[str, SourceTask]) -> None:
-    """Raise if two tasks cannot be tests on the same instances."""
+def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric) -> None:
+    """Raise if two tasks cannot be tests on the same instances that know a metric at k1."""
     remedy = "pass paired=False for classifiers tested on different instances"
     for name, task in tasks.items():
-        require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
+        place, bounds = f"tasks[{name!r}]", task.intervals
+        if bounds is None:
+            require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", place)
+        elif not bounds.known_counts(metric, np.array([task.n_classes])).size:
+            raise DataError(
+                f"{place}: pairing needs the {metric.label} at {task.n_classes} classes, which is "
+                f"unknown, because {bounds.reason}; {bounds.remedy}, or pass paired=False"
+            )
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"

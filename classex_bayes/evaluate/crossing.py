@@ -18,7 +18,7 @@ _POINTS_PER_DECADE = 40
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Crossing(CountDraws):
-    """Posterior of the first number of classes at which two accuracy curves cross.
+    """Posterior of the first number of classes at which the curves of two classifiers cross.
 
     Attributes
     ----------

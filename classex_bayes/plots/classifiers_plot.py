@@ -1,4 +1,4 @@
-"""Accuracy of several classifiers, and which of them is the best, against the number of classes."""
+"""Accuracy, or another metric, of several classifiers, and which is best, against k."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from classex_bayes.plots.chart import (
 from classex_bayes.results import interval_settings
 from classex_bayes.typing import ClassCounts
 
-_ACCURACY, _BEST = "accuracy", "probability of being best"
+_BEST = "probability of being best"
 _VISUALS = "ci_band", "mean", "prob_best"
 
 
@@ -36,7 +36,7 @@ def plot_classifiers(
     backend: str | None = None,
     **pc_kwargs: Any,
 ) -> PlotCollection:
-    """Draw the accuracy of each classifier, and the probability that it is the best.
+    """Draw the accuracy, or another metric, of each classifier, and how probably it is the best.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def plot_classifiers(
     Returns
     -------
     PlotCollection
-        Panels "accuracy" and "probability of being best".
+        Panels of the metric, such as "accuracy", and "probability of being best".
 
     Raises
     ------
@@ -68,10 +68,11 @@ def plot_classifiers(
         No comparison of classifiers, or axes of a single panel.
     """
     require_type(result, ClassifierComparison, "result")
+    metric = result.estimand.label
     if ax is not None and np.size(np.asarray(ax, dtype=object)) == 1:
         raise DataError(
-            "ax: found one panel, expected axes of two: accuracy, and the probability of being "
-            "best; cb.plot_accuracy(list(result.predictions.values()), ax=ax) draws the accuracy "
+            f"ax: found one panel, expected axes of two: {metric}, and the probability of being "
+            "best; cb.plot_accuracy(list(result.predictions.values()), ax=ax) draws the first "
             "alone"
         )
     prob, kind = interval_settings(ci_prob, ci_kind)
@@ -79,14 +80,14 @@ def plot_classifiers(
         name: series_label(name, prediction, prob, kind)
         for name, prediction in result.predictions.items()
     }
-    chart = Chart(dict.fromkeys(labels.values()), (_ACCURACY, _BEST), visuals=_VISUALS)
+    chart = Chart(dict.fromkeys(labels.values()), (metric, _BEST), visuals=_VISUALS)
     best = result.prob_best().loc[chosen_k(result.k, k)]
     for name, prediction in result.predictions.items():
         ribbon = Ribbon.of_prediction(at_k(prediction, k), prob, kind)
-        chart.ribbon(labels[name], ribbon, _ACCURACY)
+        chart.ribbon(labels[name], ribbon, metric)
         sizes, share = best.index.to_numpy(), best[name].to_numpy()
         chart.curve(labels[name], sizes, share, _BEST, visual="prob_best")
-    title = f"Expected accuracy of {len(labels)} classifiers"
-    return chart.labelled(title, N_CLASSES, _ACCURACY, _BEST).draw(
+    title = f"Expected {metric} of {len(labels)} classifiers"
+    return chart.labelled(title, N_CLASSES, metric, _BEST).draw(
         visuals, plot_collection, ax, backend, **pc_kwargs
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from classex_bayes.core.metrics import MeanMetric, Metric, named_metric
+from classex_bayes.core.metrics import Accuracy, MeanMetric, Metric, named_metric
 from classex_bayes.formatting import DECIMALS, PERCENTAGES, Numerals
 
 RISK = "risk"
@@ -33,7 +33,7 @@ class Estimand:
     >>> Estimand(metric="accuracy@5").describe()
     'expected top-5 accuracy'
     >>> Estimand(metric="mrr").describe(), Estimand(metric="median_rank").describe()
-    ('expected mean reciprocal rank', 'median rank')
+    ('expected MRR', 'median rank')
     >>> Estimand(kind="observed", repeats=2).describe()
     'measured accuracy (2 instances a class)'
     """
@@ -59,8 +59,8 @@ class Estimand:
 
     @property
     def quantity(self) -> str:
-        """Name of the metric without its m: "accuracy", "risk"."""
-        return self.metric.partition("@")[0]
+        """Name of the metric without its m; "accuracy" is also that of recall@m."""
+        return "accuracy" if isinstance(self._chosen, Accuracy) else self.metric.partition("@")[0]
 
     @property
     def label(self) -> str:

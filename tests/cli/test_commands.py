@@ -225,7 +225,7 @@ def test_metric_of_a_back_test_and_a_report(run, embeddings, tmp_path, strict):
     sizes = "--n-source", "50", "--k", "200", "--n-pilots", "2", "--draws", "100"
     code, out, _ = run("backtest", embeddings, *sizes, "--metric", "recall@5", "--json")
     answer = strict(out)
-    assert code == 0 and answer["metric"] == "accuracy@5" and len(answer["rows"]) == 1
+    assert code == 0 and answer["metric"] == "recall@5" and len(answer["rows"]) == 1
     code, _, err = run("report", embeddings, "--k", "900", "--metric", "ndcg@10", *FEW)
     assert code in ANSWERED and "left out" not in err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from helpers import between_classes
 from classex_bayes.core import joint_influence
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.core.joint_influence import joint_covariance
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_losses
@@ -47,8 +48,8 @@ class Scored:
         return self
 
 
-def covariance_of(tests, k):
-    return joint_covariance([test.evidence for test in tests], k)
+def covariance_of(tests, k, metric="accuracy"):
+    return joint_covariance([t.evidence for t in tests], k, named_metric(metric).given_losses)
 
 
 def random_test(rng, difficulty, most_repeats, untested=0):
@@ -63,14 +64,14 @@ def random_test(rng, difficulty, most_repeats, untested=0):
     return Scored(matrix, y, weight / weight.sum())
 
 
-def influences(test, k):
+def influences(test, k, metric):
     """Influences by deleting every class in turn, those of test classes alone, means and pairs."""
     n_classes, wins = test.n_classes, test.wins
     weight = (test.class_weight / np.maximum(np.bincount(test.y, minlength=n_classes), 1))[test.y]
     k = np.minimum(k, n_classes - 1)
 
     def chance(won):
-        return accuracy_given_losses(n_classes - 2 - won, n_classes - 1, k)
+        return named_metric(metric).given_losses(n_classes - 2 - won, n_classes - 1, k)
 
     won = wins.sum(axis=1)
     untouched = chance(np.maximum(won - 1, 0))
@@ -96,18 +97,19 @@ def influences(test, k):
     return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
 
 
-def written_out(tests, k):
+def written_out(tests, k, metric):
     psi, tests_alone, means, weights, phi = (
-        np.hstack(parts) for parts in zip(*(influences(t, k) for t in tests), strict=True)
+        np.hstack(parts) for parts in zip(*(influences(t, k, metric) for t in tests), strict=True)
     )
     n_classes = tests[0].n_classes
     jackknifed = (psi.T @ psi - tests_alone.T @ tests_alone) / (n_classes * (n_classes - 1))
     return jackknifed + between_classes(means, weights) - phi.T @ phi
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "recall@3", "mrr@2"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("most_repeats", "untested"), [(1, 0), (4, 2)])
-def test_covariance_is_the_written_formula(seed, most_repeats, untested, monkeypatch):
+def test_covariance_is_the_written_formula(seed, most_repeats, untested, metric, monkeypatch):
     monkeypatch.setattr(joint_influence, "repair_covariance", lambda dyadic, clustered: dyadic)
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(size=9)
@@ -117,8 +119,8 @@ def test_covariance_is_the_written_formula(seed, most_repeats, untested, monkeyp
         random_test(rng, difficulty, most_repeats),
     ]
     k = np.array([2, 4, 9])
-    found = covariance_of(tests, k)
-    np.testing.assert_allclose(found, written_out(tests, k), rtol=1e-9, atol=1e-14)
+    found = covariance_of(tests, k, metric)
+    np.testing.assert_allclose(found, written_out(tests, k, metric), rtol=1e-9, atol=1e-14)
 
 
 @pytest.fixture(scope="module")
@@ -170,22 +172,23 @@ def test_losses_alone_are_compared_between_classes(two_views):
     np.testing.assert_allclose(joint, np.cov(np.hstack(means).T) / 40, rtol=1e-9)
 
 
-def correlations(n_classes, repeats, n_simulations):
-    """Correlation of the accuracies at k1 over simulated tasks, and the mean of its estimates."""
+def correlations(n_classes, repeats, n_simulations, metric="accuracy"):
+    """Correlation of a metric at k1 over simulated tasks, and the mean of its estimates."""
     law, k = GaussianNearestNeighbor(10, 0.3), np.array([n_classes])
     accuracy, moments = [], []
     for seed in range(n_simulations):
         probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=seed)
         tasks = [SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y) for d in (10, 6)]
-        accuracy.append([task.accuracy(k)[0] for task in tasks])
-        joint = covariance_of(tasks, k)
+        accuracy.append([task.metric(metric, k)[0] for task in tasks])
+        joint = covariance_of(tasks, k, metric)
         moments.append([joint[0, 0], joint[0, 1], joint[1, 1]])
     first, cross, second = np.mean(moments, axis=0)
     return np.corrcoef(np.transpose(accuracy))[0, 1], cross / np.sqrt(first * second)
 
 
-def test_correlation_of_simulated_tasks():
-    true, estimated = correlations(25, 2, 250)
+@pytest.mark.parametrize("metric", ["accuracy", "recall@3"])
+def test_correlation_of_simulated_tasks(metric):
+    true, estimated = correlations(25, 2, 250, metric)
     assert estimated == pytest.approx(true, abs=3 * (1 - true**2) / np.sqrt(250))
 
 

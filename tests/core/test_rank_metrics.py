@@ -293,5 +293,7 @@ def test_names(key):
         named_metric(f"{key}@1001")
     for alias in ("recall@5", "hit_rate@5", "success@5"):
         assert named_metric(alias) == named_metric("accuracy@5")
+        assert named_metric(alias).name == alias
+    assert named_metric("recall@1").name == named_metric("accuracy@1").name == "accuracy"
     with pytest.raises(DataError, match="'mean_rank@5', expected 'mean_rank', which has no m"):
         named_metric("mean_rank@5")

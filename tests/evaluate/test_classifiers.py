@@ -43,7 +43,7 @@ def compared():
 
 
 def test_marginals_are_those_of_each_model(compared):
-    paired, apart = compared.paired.accuracy, compared.apart.accuracy
+    paired, apart = compared.paired.draws, compared.apart.draws
     assert paired.dims == ("classifier", "chain", "draw", "k")
     assert_allclose(
         np.sort(paired.values.reshape(2, -1, 3), axis=1),
@@ -60,7 +60,9 @@ def test_pairing_narrows_the_difference(compared):
     assert np.all(ratio < 1)
     assert_allclose(paired.mean, apart.mean)
     assert compared.apart.posterior.correlation.loc["d10", "d6"] == 0
-    assert f"50 classes, correlation of their errors {rho:.2f}" in repr(compared.paired)
+    assert f"50 classes; correlation of their errors {rho:.2f}" in " ".join(
+        repr(compared.paired).split()
+    )
     assert "correlation" not in repr(compared.apart)
 
 
@@ -93,7 +95,7 @@ def test_summary_and_notes(compared):
     exact = compared.paired.summary(0.9, round_to="none")["prob_best"].unstack("classifier")
     assert_allclose(exact, compared.paired.prob_best())
     assert "the same instances of 50 classes" in repr(compared.paired)
-    assert "instances of their own" in compared.apart._repr_html_()
+    assert "not paired: their errors count as independent" in compared.apart._repr_html_()
 
 
 def synthetic(*curves):
@@ -115,7 +117,63 @@ def test_equal_draws_share_the_first_place():
 
 def test_the_same_seed_gives_the_same_numbers(compared):
     again = quietly(compared.tasks)
-    assert_array_equal(again.accuracy.values, compared.paired.accuracy.values)
+    assert_array_equal(again.draws.values, compared.paired.draws.values)
+
+
+# Cut lists, and metrics of retrieval
+
+
+def cut(task, length):
+    """The task as its lists of the best classes tell it."""
+    ranks = np.minimum(task.ranks, length + 1)
+    return SourceTask.from_ranks(ranks, task.y, n_classes=task.n_classes, truncated_at=length)
+
+
+@pytest.fixture(scope="module")
+def listed():
+    """Lists of five, compared by recall@5."""
+    full = views(50)
+    return full, quietly({name: cut(task, 5) for name, task in full.items()}, metric="recall@5")
+
+
+def test_cut_lists_are_paired(listed):
+    """The correlation is that of the hits of each class, in the lists or not."""
+    full, found = listed
+    hits = [pd.Series(task.ranks <= 5).groupby(task.y).mean() for task in full.values()]
+    expected = np.corrcoef(hits)[0, 1]
+    assert expected > 0.2
+    assert found.posterior.correlation.loc["d10", "d6"] == pytest.approx(expected)
+    draws = [prediction.draws.sel(k=50).values.ravel() for prediction in found.predictions.values()]
+    assert np.corrcoef(draws)[0, 1] == pytest.approx(expected, abs=0.1)
+
+
+def test_the_metric_is_named_everywhere(listed):
+    full, found = listed
+    assert "expected recall@5 of 2 classifiers" in " ".join(repr(found).split())
+    assert repr(found.difference("d10", "d6")).startswith("expected recall@5 of d10 minus that of")
+    figure = found.plot(backend="matplotlib").get_viz("figure")
+    assert figure.axes[0].get_ylabel() == "recall@5"
+    for name, prediction in found.predictions.items():
+        assert prediction.estimand.metric == "recall@5"
+        assert prediction.mean[50] == pytest.approx(full[name].metric("recall@5", 50)[0], abs=0.05)
+    crossing = found.crossing("d10", "d6", between=(50, 2000))
+    apart = found.difference("d10", "d6").draws
+    assert_array_equal(crossing.ahead.values, (apart.sel(k=50) > 0).values)
+
+
+def test_other_metrics_need_longer_lists(listed):
+    full, _ = listed
+    tasks = {name: cut(task, 5) for name, task in full.items()}
+    message = (
+        r"tasks\['d10'\]: pairing needs the recall@6 at 50 classes, which is unknown, because "
+        "ranks beyond the end of the lists are unknown; pass longer lists, or ranks among all "
+        "classes, or pass paired=False"
+    )
+    with pytest.raises(DataError, match=message):
+        quietly(tasks, metric="recall@6")
+    for metric in ("mean_rank", "median_rank"):
+        with pytest.raises(DataError, match=f"metric: found '{metric}', expected one of which"):
+            quietly(tasks, metric=metric)
 
 
 # Crossing

@@ -176,7 +176,7 @@ def test_backtest(pilot, tmp_path):
 @pytest.mark.parametrize(
     ("name", "title", "label"),
     [
-        ("mrr@10", "On 1,000 classes: mean reciprocal rank@10 0.", "Mean reciprocal rank@10"),
+        ("mrr@10", "On 1,000 classes: MRR@10 0.", "MRR@10"),
         ("mean_rank", "On 1,000 classes: mean rank ", "Mean rank"),
         ("ndcg", "On 1,000 classes: nDCG 0.", "nDCG"),
     ],

@@ -81,7 +81,7 @@ def test_metrics_of_fitted_models(pilot, fitted, metric, backend):
         assert_allclose(line["y"], fitted.predict(k, metric=metric).mean)
     if backend == "matplotlib":
         (axes,) = plot.get_viz("figure").axes
-        label = {"mrr": "mean reciprocal rank", "ndcg@10": "nDCG@10"}.get(metric)
+        label = {"mrr": "MRR", "ndcg@10": "nDCG@10"}.get(metric)
         assert axes.get_ylabel() == (label or metric.replace("_", " "))
         assert axes.get_yscale() == ("log" if metric.endswith("rank") else "linear")
         assert axes.get_title().startswith(

@@ -159,6 +159,9 @@ def test_probabilities_are_rounded_too():
     [
         (Estimand(), "expected accuracy", "accuracy"),
         (Estimand(metric="accuracy@3"), "expected top-3 accuracy", "top-3 accuracy"),
+        (Estimand(metric="recall@10"), "expected recall@10", "recall@10"),
+        (Estimand(metric="hit_rate@5"), "expected hit rate@5", "hit rate@5"),
+        (Estimand(metric="mrr@10"), "expected MRR@10", "MRR@10"),
         (Estimand(population=400), "expected accuracy (400 classes in all)", "accuracy"),
         (
             Estimand(kind="observed"),
