@@ -297,8 +297,9 @@ class LawModel(MixtureModel):
         notes += json.loads(attributes.get("pool_notes", "[]"))
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
-                f"scores unknown: variance of ATA_k taken as {UNSEEN_COMPETITORS:g} x that between "
-                "classes (less if they weigh unequally)"
+                "the scores of all classes are not known, so the variance between classes is "
+                f"multiplied by {UNSEEN_COMPETITORS:g} for the competitors that they share (less if "
+                "classes weigh unequally)"
             )
         if "accuracies" in kinds:
             notes.append(

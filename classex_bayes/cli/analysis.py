@@ -1,8 +1,9 @@
 """Read, fit, save, tabulate and show: what the verbs on one task share."""
 
+import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -60,17 +61,16 @@ def path_in(place: FileOptions, name: str, terminal: Terminal) -> Path | None:
         ready_folder(place.folder)
     except (PermissionError, DataError) as error:
         terminal.error(f"{error}; the answer goes to standard output")
-    tell_of_replaced(place.folder / name, terminal)
     return place.folder / name
 
 
-def tell_of_replaced(path: Path, terminal: Terminal, posterior: bool = True) -> None:
-    """Tell which files of an earlier run will be replaced."""
-    files = (path, path.with_suffix(".nc")) if posterior else (path,)
-    with suppress(OSError):  # who writes it says what is wrong with the name
-        old = [str(file) for file in files if file.exists()]
-        if old:
-            terminal.aside(f"note: replaces {', '.join(old)}")
+@contextmanager
+def telling_of_replaced(path: Path, terminal: Terminal) -> Iterator[None]:
+    """Tell, once a file is written, that one of an earlier run is gone."""
+    existed = os.path.exists(path)  # False, and no error, for a name that cannot be written
+    yield
+    if existed:
+        terminal.aside(f"note: replaced {path}")
 
 
 def page(path: Path, source: str, terminal: Terminal, posterior: bool) -> Product:
@@ -81,7 +81,6 @@ def page(path: Path, source: str, terminal: Terminal, posterior: bool) -> Produc
     write = partial(write_page, source=source)
     product = Product("report", page_path(path, "--out"), write, posterior)
     ready_folder(product.path.parent)
-    tell_of_replaced(product.path, terminal, posterior)
     return product
 
 
@@ -184,14 +183,16 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
     return table
 
 
-def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
+def save_beside(model: Any, path: Path, terminal: Terminal) -> tuple[dict[str, str], list[str]]:
     """Write the posterior beside a file, or elsewhere; where it went, and what failed."""
     from classex_bayes.bayes.storage import save
 
     failures: list[str] = []
     for place in (path.parent, Path(tempfile.gettempdir())):
+        file = place / f"{path.stem}.nc"
         try:
-            return {"posterior": str(save(model, place / f"{path.stem}.nc"))}, failures
+            with telling_of_replaced(file, terminal):
+                return {"posterior": str(save(model, file))}, failures
         except OSError as error:
             failures.append(f"the posterior could not be written to {place} ({error})")
     return {}, failures
@@ -267,7 +268,7 @@ def analyse(
         model, interruption = fitted(task, terminal, fit)
         interruptions.held = True
         if product is not None and product.posterior:
-            files, failures = save_beside(model, product.path)
+            files, failures = save_beside(model, product.path, terminal)
     if interruptions.late and not interruption:
         interruption = "interrupted while the posterior was saved"
     from classex_bayes.report.findings import findings_of
@@ -288,7 +289,8 @@ def analyse(
     findings = replace(findings, open_set=open_set)
     if product is not None:
         try:
-            product.write(findings, product.path)
+            with telling_of_replaced(product.path, terminal):
+                product.write(findings, product.path)
             files[product.what] = str(product.path)
         except KeyboardInterrupt:
             interruption = f"interrupted while the {product.what} was written"

@@ -12,6 +12,7 @@ from classex_bayes.cli.analysis import (
     rates_table,
     read,
     save_beside,
+    telling_of_replaced,
     written_lines,
 )
 from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
@@ -65,12 +66,13 @@ def open_set(
     written: dict[str, str] = {}
     failures: list[str] = []
     if figure is not None:
-        written, failures = save_beside(model, figure)
+        written, failures = save_beside(model, figure, terminal)
         try:
             from classex_bayes.plots.open_set_plot import plot_det
 
             plot = plot_det(model, counts, rank=rank, ci_prob=level, backend="matplotlib")
-            plot.savefig(figure)
+            with telling_of_replaced(figure, terminal):
+                plot.savefig(figure)
             written["figure"] = str(figure)
         except Exception as error:
             failures.append(f"the figure could not be written ({error})")

@@ -20,7 +20,7 @@ def task_facts(task: Any) -> dict[str, str]:
     facts = {
         "classes": f"{task.n_classes:,}",
         "test instances": f"{task.n_test:,}",
-        "made from": task.kind,
+        "made from": task.kind + _kept_scores(task),
         "accuracy": accuracy,
         "design effect": f"{task.design_effect():.3g}",
     }
@@ -37,5 +37,13 @@ def task_line(task: Any) -> str:
     ties = f", {task.n_tied:,} ties ({task.ties})" if task.n_tied else ""
     return folded(
         f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
-        f"from {task.kind}, accuracy {facts['accuracy']}{ties}>"
+        f"from {facts['made from']}, accuracy {facts['accuracy']}{ties}>"
     )
+
+
+def _kept_scores(task: Any) -> str:
+    """Which scores a task has, if it has not all of them."""
+    tested = task.intervals or (task.evidence if task.has_ranks else None)
+    if tested is None or tested.nearest is None:
+        return ""
+    return f" with the scores of the {tested.nearest.classes.shape[1]} nearest classes"

@@ -477,7 +477,7 @@ def test_a_report_without_references_and_posterior(run, embeddings, tmp_path, st
     code, out, err = run(*options, "--no-references", "--no-posterior")
     found = strict(out)
     assert code in ANSWERED and paths(found) == {"report": "report.html"}
-    assert (tmp_path / "report.nc").read_text() == "of another run" and "replaces" not in err
+    assert (tmp_path / "report.nc").read_text() == "of another run" and "replaced" not in err
     assert {row["estimator"] for row in found["predictions"]} == {"BayesianExtrapolator"}
     text = (tmp_path / "report.html").read_text()
     for row in found["prob_at_least"]["predictions"]:

@@ -112,10 +112,21 @@ def test_a_requirement_needs_a_target(run, task):
 
 def test_files_that_are_replaced_are_told(run, task, tmp_path):
     options = ["extrapolate", "s.npz", "--k", "40", "--draws", "50", "--chains", "1"]
-    assert "replaces" not in run(*options)[2]
+    assert "replaced" not in run(*options)[2]
     err = run(*options)[2]
-    folder = os.path.join("classex-bayes-results", "s")
-    assert f"note: replaces {folder}.png, {folder}.nc" in err
+    stem = os.path.join("classex-bayes-results", "s")
+    assert f"note: replaced {stem}.nc" in err and f"note: replaced {stem}.png" in err
+
+
+def test_files_that_stay_after_an_error_are_not_told_of(run, task, tmp_path):
+    folder = tmp_path / "classex-bayes-results"
+    folder.mkdir()
+    (folder / "nowhere.png").write_text("of an earlier run")
+    code, _, err = run("extrapolate", "nowhere.npz", "--k", "40")
+    assert code == 2 and "replace" not in err
+    (folder / "s.png").write_text("of an earlier run")
+    code, _, err = run("extrapolate", "s.npz", "--labels", "nowhere.npy", "--k", "40")
+    assert code == 2 and "replace" not in err
 
 
 def test_a_reader_that_is_gone_ends_the_program_in_silence(task, tmp_path):

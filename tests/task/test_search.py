@@ -61,6 +61,8 @@ def test_cut_lists_are_cut_ranks(matrix, length):
         np.testing.assert_array_equal(bound, expected)
     assert task.loss_bins.tolist() == cut.loss_bins.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
+    kept = f"cut ranks with the scores of the {length - 1} nearest classes"
+    assert kept in " ".join(repr(task).split()) and "nearest" not in repr(cut)
     true = np.where(whole.ranks <= length, -distances[np.arange(y.size), y], -np.inf)
     np.testing.assert_array_equal(task.nearest_classes.true, true)
 
