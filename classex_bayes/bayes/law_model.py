@@ -298,7 +298,7 @@ class LawModel(MixtureModel):
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
                 "the scores of all classes are not known, so the variance between classes is "
-                f"multiplied by {UNSEEN_COMPETITORS:g} for the competitors that they share (less if "
+                f"multiplied by {UNSEEN_COMPETITORS:g} for the competitors they share (less if "
                 "classes weigh unequally)"
             )
         if "accuracies" in kinds:
