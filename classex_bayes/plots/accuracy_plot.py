@@ -9,7 +9,7 @@ import pandas as pd
 from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import number, probability
-from classex_bayes.core.metrics import named_metric
+from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.estimator import Estimator, prediction_of, require_estimator
 from classex_bayes.evaluate.compare import Comparison
@@ -38,14 +38,13 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, NumberArray
 
-OBSERVED, BOUNDS, TRUTH, TARGET = "observed (ATA)", "bounds of ATA", "truth", "target"
-OBSERVED_METRIC = "observed"  # ATA is the average test accuracy
+OBSERVED, BOUNDS, TRUTH, TARGET = "observed", "bounds of the observed", "truth", "target"
 _VISUALS = (*CURVES, "bounds", "truth", "target")
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _MOST_BANDS = 6
 _ACCURACY = "accuracy"
 _EXPECTED = "what predict(k) returns, a fitted estimator, or a list of them"
-_COLORS = {OBSERVED: INK, OBSERVED_METRIC: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
+_COLORS = {OBSERVED: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
 
 
 def plot_accuracy(
@@ -71,8 +70,9 @@ def plot_accuracy(
     predictions : fitted estimator or Extrapolation, a Comparison, or sequence of them
         Ribbon and mean for those with draws, a line for point estimates. Of more than six, those
         with bootstrap intervals are lines, because the ribbons would hide each other. Estimators
-        are drawn from 2 classes to the largest k of the predictions and of a task given as `truth`,
-        or to ten times their source classes where there is neither; predictions at their own k. If
+        are drawn from 2 classes (m + 1 for top-m accuracy) to the largest k of the predictions and
+        of a task given as `truth`, or to ten times their source classes where there is neither;
+        predictions at their own k. If
         they answer different questions (expected, or measured in a test), the legend says so.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
@@ -162,9 +162,8 @@ def accuracy_chart(
     within_bounds = task is not None and task.intervals is not None
     bounds = task if within_bounds and metric == _ACCURACY else None
     known = None if task is None else _observed(task, metric, n_observed)
-    observed = OBSERVED if estimand.quantity == _ACCURACY else OBSERVED_METRIC
     given = {
-        observed: None if known is None or known.empty else known,
+        OBSERVED: None if known is None or known.empty else known,
         BOUNDS: bounds,
         TRUTH: truth,
         TARGET: target,
@@ -174,7 +173,7 @@ def accuracy_chart(
     for label, ribbon in ribbons.items():
         chart.ribbon(label, ribbon)
     if known is not None and not known.empty:
-        chart.points(observed, known.index.to_numpy(), known.to_numpy())
+        chart.points(OBSERVED, known.index.to_numpy(), known.to_numpy())
     if bounds is not None:
         places = log_spaced(2, bounds.n_classes, _N_K)
         lower, upper = bounds.accuracy_bounds(places)
@@ -204,7 +203,13 @@ def _observed(task: SourceTask, metric: str, n_observed: int) -> pd.Series:
     k = task.grid(n_observed)
     if task.intervals is not None and metric != _ACCURACY:  # the grid is that of the accuracy
         k = log_spaced(2, task.n_classes, n_observed)
-    return reference_values(task, k, metric)
+    return reference_values(task, k[k >= _smallest(metric)], metric)
+
+
+def _smallest(metric: str) -> int:
+    """Smallest number of classes that a metric depends on: top-m accuracy is 1 up to m."""
+    chosen = named_metric(metric)
+    return chosen.m + 1 if isinstance(chosen, Accuracy) else 2
 
 
 def predictions_at(
@@ -228,7 +233,8 @@ def predictions_at(
         source = max(model.predict(2).n_classes for model in models)
         largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
         largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
-        grid = log_spaced(2, max(largest, default=_FARTHEST * source), _N_K)
+        end = max(largest, default=_FARTHEST * source)
+        grid = log_spaced(min(_smallest(metric), end), end, _N_K)
     return [
         at_k(item, k) if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
         for item in given

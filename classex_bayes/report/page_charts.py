@@ -18,7 +18,6 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.plots.accuracy_plot import (
     OBSERVED,
-    OBSERVED_METRIC,
     TARGET,
     accuracy_chart,
 )
@@ -250,9 +249,8 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
     has_errors = estimand.metric == "accuracy"
     name = f"pilot, {interval_name(ci_prob)} (sampling)" if has_errors else "pilot"
     pilot = LegendEntry("pilot", name, "--ink", "points")
-    observed = OBSERVED if estimand.quantity == "accuracy" else OBSERVED_METRIC
-    if observed in chart.series:
-        mark = chart.mark(observed, "points")
+    if OBSERVED in chart.series:
+        mark = chart.mark(OBSERVED, "points")
         values, errors = [*map(written, mark.y[0].tolist())], None
         if has_errors:
             errors = _sampling_errors(task, mark, ci_prob)

@@ -33,9 +33,9 @@ def test_ribbons_are_in_order_and_points_have_no_band():
 def test_a_chart_is_known_before_it_is_drawn(pilot):
     model = ClassExReg(0.5).fit(pilot.task)
     chart = accuracy_chart(model, pilot.task, target=0.7, n_observed=5)
-    assert chart.series == ("ClassExReg(0.5)", "observed (ATA)", "target")
+    assert chart.series == ("ClassExReg(0.5)", "observed", "target")
     assert (chart.x_label, chart.y_labels) == ("number of classes $k$", ("accuracy",))
-    observed = chart.mark("observed (ATA)", "points")
+    observed = chart.mark("observed", "points")
     np.testing.assert_allclose(observed.y[0], pilot.task.accuracy(observed.x))
     assert observed.x.size == 5 and set(chart.mark(TARGET, "line").y[0]) == {0.7}
     assert chart.draw(backend="none").backend == "none"

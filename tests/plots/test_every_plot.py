@@ -76,7 +76,7 @@ PLOTS = {
         WORDS,
         [
             f"BayesianExtrapolator, {INTERVAL}", "ClassExReg(0.5)",
-            "observed (ATA)", "truth", "target",
+            "observed", "truth", "target",
         ],
     ),
     cb.plots.plot_prior_predictive: (
@@ -84,7 +84,7 @@ PLOTS = {
         {**WORDS, "draws": 50, "random_seed": 1},
         [
             f"prior of BayesianExtrapolator, {INTERVAL}", f"BayesianExtrapolator, {INTERVAL}",
-            "observed (ATA)",
+            "observed",
         ],
     ),
     cb.plot_ppc: (
@@ -511,7 +511,7 @@ def test_resolution_of_saved_figures(inputs, tmp_path):
 def test_points_are_seen_on_dark_styles(inputs):
     with mpl.rc_context():
         mpl.style.use("dark_background")
-        points = lines(inputs).viz["points observed (ATA)"]["panel"].item()
+        points = lines(inputs).viz["points observed"]["panel"].item()
     np.testing.assert_array_equal(points.get_facecolor()[0], [1, 1, 1, 1])
 
 
@@ -520,13 +520,13 @@ def test_templates_of_plotly_are_respected(inputs, monkeypatch):
 
     monkeypatch.setattr(io.templates, "default", "plotly_dark")
     dark = lines(inputs, "plotly").viz
-    assert dark["points observed (ATA)"]["panel"].item().marker.color == "#f2f5fa"
+    assert dark["points observed"]["panel"].item().marker.color == "#f2f5fa"
     assert dark["line ClassExReg(0.5)"]["panel"].item().line.color == PALETTE[0]
     monkeypatch.setattr(io.templates, "default", "ggplot2")
     own = lines(inputs, "plotly").viz["line ClassExReg(0.5)"]["panel"].item()
     assert own.line.color == io.templates["ggplot2"].layout.colorway[0]
     monkeypatch.setattr(io.templates, "default", None)
-    bare = lines(inputs, "plotly").viz["points observed (ATA)"]["panel"].item()
+    bare = lines(inputs, "plotly").viz["points observed"]["panel"].item()
     assert bare.marker.color == "black"
 
 
@@ -541,7 +541,7 @@ def test_themes_of_bokeh_are_respected(inputs):
         own = lines(inputs, "bokeh").viz
     finally:
         bokeh_io.curdoc().theme = before
-    assert own["points observed (ATA)"]["panel"].item().glyph.fill_color == "#fafafa"
+    assert own["points observed"]["panel"].item().glyph.fill_color == "#fafafa"
     assert own["line ClassExReg(0.5)"]["panel"].item().glyph.line_color == "#010203"
 
 

@@ -43,9 +43,9 @@ def labels(plot):
 def test_bounds_of_cut_ranks_are_an_outline(prediction, backend):
     task = SourceTask.from_ranks(np.arange(60) % 8 + 1, np.arange(60), n_classes=60, truncated_at=3)
     plot = plot_accuracy(prediction, task, backend=backend)
-    assert {"line bounds of ATA", "points observed (ATA)"} <= drawn(plot)
+    assert {"line bounds of the observed", "points observed"} <= drawn(plot)
     if backend == "none":
-        outline = marks(plot, "line bounds of ATA")
+        outline = marks(plot, "line bounds of the observed")
         k, half = outline["x"].astype(int), outline["x"].size // 2
         assert k[0] == k[-1] == 2 and k.max() == 60
         lower, upper = task.accuracy_bounds(k[:half])
@@ -58,11 +58,11 @@ def test_another_metric_of_cut_ranks_is_drawn_where_it_is_known(fitted):
     cut_ranks = np.arange(60) % 8 + 1
     cut = SourceTask.from_ranks(cut_ranks, np.arange(60), n_classes=60, truncated_at=3)
     plot = plot_accuracy(fitted.predict(K, metric="accuracy@2"), cut, backend="none")
-    assert "line bounds of ATA" not in drawn(plot)
-    points = marks(plot, "points observed (ATA)")
-    # Among 2 classes every one is among the 2 best.
-    assert points["x"].tolist() == [2, 60]
-    assert_allclose(points["y"], [1, np.mean(cut_ranks <= 2)])
+    assert "line bounds of the observed" not in drawn(plot)
+    points = marks(plot, "points observed")
+    # Among 2 classes every one is among the 2 best, so there is no point.
+    assert points["x"].tolist() == [60]
+    assert_allclose(points["y"], np.mean(cut_ranks <= 2))
     plot = plot_accuracy(fitted.predict(K, metric="mean_rank"), cut, backend="none")
     assert "points observed" not in drawn(plot)
 
@@ -111,7 +111,7 @@ def test_accuracy(pilot, prediction, backend):
     assert plot.backend == backend
     assert drawn(plot) == {
         f"band {BAYES}", f"line {BAYES}", f"points {BAYES}", "line ClassExReg",
-        "points ClassExReg", "points observed (ATA)", "points truth", "line target",
+        "points ClassExReg", "points observed", "points truth", "line target",
     }  # fmt: skip
     if backend == "matplotlib":
         expected = "Accuracy on more classes", "number of classes $k$", "accuracy", "log"
@@ -130,7 +130,7 @@ def test_accuracy_draws_these_numbers(pilot, prediction):
     interval = prediction.interval(0.8, "hdi").to_numpy()[order]
     assert_array_equal(band["y_bottom"], interval[:, 0])
     assert_array_equal(band["y_top"], interval[:, 1])
-    observed = marks(plot, "points observed (ATA)")
+    observed = marks(plot, "points observed")
     assert observed["x"].min() == 2 and observed["x"].max() == 200
     assert_allclose(observed["y"], pilot.task.accuracy(observed["x"].astype(int)))
     truth, target = marks(plot, "points truth"), marks(plot, "line target")
@@ -151,7 +151,7 @@ def test_truth_from_a_task(pilot, backend):
     few = pilot.task.subsample(20, random_seed=1)
     point = ClassExReg(random_seed=1).fit(few).predict([20, 100, 1000])
     plot = plot_accuracy(point, few, truth=pilot.task, backend=backend)
-    series = {"line ClassExReg", "points ClassExReg", "points observed (ATA)", "line truth"}
+    series = {"line ClassExReg", "points ClassExReg", "points observed", "line truth"}
     assert drawn(plot) == series
     if backend == "none":
         line = marks(plot, "line truth")
@@ -163,7 +163,7 @@ def test_truth_from_a_task(pilot, backend):
 def test_truth_from_a_bare_curve(prediction, backend):
     curve = SourceTask.from_accuracies([2, 50], [0.99, 0.9], n_test=50, n_classes=50)
     plot = plot_accuracy(prediction, curve, truth=curve, backend=backend)
-    assert "points observed (ATA)" in drawn(plot)
+    assert "points observed" in drawn(plot)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -209,10 +209,16 @@ def test_top_m_is_drawn_beside_top_m(fitted, pilot):
     few = pilot.task.subsample(50, random_seed=1)
     given = {"task": few, "truth": pilot.task}
     plot = plot_accuracy(fitted.predict(K, metric="accuracy@3"), **given, backend="none")
-    for name, task in (("points observed (ATA)", few), ("line truth", pilot.task)):
+    for name, task in (("points observed", few), ("line truth", pilot.task)):
         drawn_here = marks(plot, name)
         expected = task.metric("accuracy@3", drawn_here["x"].astype(int))
         assert_allclose(drawn_here["y"], expected)
+        assert drawn_here["x"].min() > 3 or name == "line truth"
+    plot = plot_accuracy(fitted, few, metric="recall@10", ci_prob=0.9, backend="none")
+    curve = marks(plot, next(name for name in drawn(plot) if name.startswith("line Bayes")))
+    assert curve["x"].min() == 11
+    plot = plot_accuracy(fitted.predict(K, metric="recall@3"), **given, backend="matplotlib")
+    assert labels(plot)[2] == "recall@3"
     plot = plot_accuracy(fitted.predict(K, metric="accuracy@3"), **given, backend="matplotlib")
     assert labels(plot)[0] == "Top-3 accuracy on more classes"
     assert labels(plot)[2] == "top-3 accuracy"

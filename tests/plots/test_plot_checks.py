@@ -124,7 +124,7 @@ def test_prior_beside_posterior(fitted, pilot, backend):
         assert (prior["x"][0], prior["x"][-1]) == (2, 20_000)
         width = [(band["y_top"] - band["y_bottom"]).max() for band in (prior, posterior)]
         assert width[0] > width[1]
-        points = marks(plot, "points observed (ATA)")
+        points = marks(plot, "points observed")
         assert_allclose(points["y"], pilot.task.accuracy(points["x"].astype(int)))
 
 
