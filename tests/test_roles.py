@@ -16,12 +16,12 @@ NUMBER = r"-?\d[\d,]*\.?\d*"
 
 @pytest.fixture
 def few_draws(monkeypatch):
-    """Fits of a posterior take few draws."""
+    """Fits of a posterior take few draws, unless `plan` says how many."""
 
     def shorten(estimator, **few):
         fit = estimator.fit
         monkeypatch.setattr(
-            estimator, "fit", lambda model, task, **given: fit(model, task, **given, **few)
+            estimator, "fit", lambda model, task, **given: fit(model, task, **(few | given))
         )
 
     shorten(cb.BayesianExtrapolator, draws=250, tune=250, chains=2)
