@@ -129,7 +129,10 @@ def write_report(
     if open_set is not None:
         if not isinstance(open_set, OpenSetExtrapolator):
             found = type(open_set).__name__
-            raise DataError(f"open_set: expected an OpenSetExtrapolator, found {found}")
+            raise DataError(
+                f"open_set: expected a fitted OpenSetExtrapolator, found {found}; pass the model "
+                "itself, and the rate wanted as fpir"
+            )
         if not open_set.is_fitted_to(task):
             raise DataError("open_set: it was fitted to another task or with other parameters")
         rates = open_set, open_set.predict(counts, fpir=fpir)

@@ -93,7 +93,7 @@ def test_a_page_without_it_does_not_mention_it(written):
 
 def test_what_is_refused(fitted, open_set, pilot, tmp_path):
     path = tmp_path / "page.html"
-    with pytest.raises(DataError, match="open_set: expected an OpenSetExtrapolator, found Baye"):
+    with pytest.raises(DataError, match="open_set: expected a fitted OpenSetExtrapolator, found B"):
         cb.write_report(fitted, K, path, open_set=fitted)
     other = cb.OpenSetExtrapolator().fit(pilot.task.subsample(60, random_seed=1), draws=20)
     with pytest.raises(DataError, match="open_set: it was fitted to another task"):
