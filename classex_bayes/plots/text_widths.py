@@ -20,7 +20,7 @@ def text_width(text: str, size: float, *, math: bool = False) -> float:
 
 def narrowed(text: str, room: float, size: float) -> str:
     """Text in lines that are no wider than `room`."""
-    lines, letters = [text], int(room)
+    lines, letters = [text], min(int(room), len(text))  # longer lines would hold it all
     while letters > 1 and max(text_width(line, size) for line in lines) > room:
         lines, letters = wrap(text, letters), letters - 1
     return "\n".join(lines)

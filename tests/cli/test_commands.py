@@ -24,6 +24,7 @@ from classex_bayes.studies.corpus import catalogue, corpus_ranking, population_l
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
+ALONE = ["--no-files", *FEW]  # of an answer that is read from the streams
 
 
 # Numbers
@@ -35,10 +36,10 @@ def test_a_run_of_trec(run, tmp_path, strict):
     (tmp_path / "my.run").write_text("".join(listed))
     (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i % 4} 1\n" for i in range(10)))
     data = ["my.run", "--qrels", "qrels", "--n-classes", "30"]
-    code, _, err = run("extrapolate", *data, "--k", "100", *FEW)
+    code, _, err = run("extrapolate", *data, "--k", "100", *ALONE)
     assert code == 4 and "such as 'q9'; pass missing=" in err
     code, out, _ = run(
-        "extrapolate", *data, "--missing", "unanswered", "--k", "100", "--json", *FEW
+        "extrapolate", *data, "--missing", "unanswered", "--k", "100", "--json", *ALONE
     )
     found = strict(out)["task"]
     assert code in ANSWERED and (found["n_classes"], found["n_test"]) == (30, 10)
@@ -79,13 +80,15 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, str
 def test_json_of_a_single_chain(run, embeddings, strict):
     # One chain has no r_hat, and JSON has no NaN.
     code, out, _ = run("extrapolate", embeddings, "--k", "500", "--json", "--draws", 100,
-                       "--chains", 1)  # fmt: skip
+                       "--chains", 1, "--no-files")  # fmt: skip
     assert code == 3 and strict(out)["diagnostics"]["r_hat"] is None
 
 
 def test_infinite_answers_are_null(run, tmp_path, strict):
     np.savez(tmp_path / "easy.npz", ranks=np.ones(300, int), y=np.arange(300), n_classes=300)
-    code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
+    code, out, _ = run(
+        "extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *ALONE
+    )
     until = strict(out)["classes_until"]
     assert code in ANSWERED and until["median"] is None and until["largest"] == 10**12
 
@@ -127,7 +130,7 @@ def test_compare(run, embeddings, pilot, tmp_path, strict):
 def test_estimators_left_out_are_told(run, tmp_path):
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
-    code, _, err = run("compare", "curve.csv", *options, *FEW)
+    code, _, err = run("compare", "curve.csv", *options, *ALONE)
     assert code in ANSWERED and "left out: KDE(ucv): task: " in err
     assert "ranks unknown: fitted to accuracies" in err
 
@@ -150,8 +153,8 @@ def test_demo(run, tmp_path, strict):
 
 
 def test_quiet_is_silent(run, embeddings):
-    loud = run("extrapolate", embeddings, "--k", "50000", *FEW)
-    quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *FEW)
+    loud = run("extrapolate", embeddings, "--k", "50000", *ALONE)
+    quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *ALONE)
     assert quiet[0] in ANSWERED and quiet[2] == "" and "0." in quiet[1]
     assert "Sampling ..." in loud[2]
     assert loud[2].count("50,000 is 250 times the 200 source classes") == 1
@@ -176,7 +179,7 @@ def test_formats_agree(run, scores, tmp_path, strict):
     ]
     found = []
     for way in ways:
-        code, out, _ = run("extrapolate", *way, "--k", "999", "--json", *FEW)
+        code, out, _ = run("extrapolate", *way, "--k", "999", "--json", *ALONE)
         assert code in ANSWERED
         found.append(strict(out)["predictions"][0]["mean"])
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
@@ -198,7 +201,7 @@ def test_classes_that_look_broken_are_told(run, tmp_path, strict):
 
 def test_embedding_metric(run, embeddings, pilot, strict):
     code, out, _ = run(
-        *("extrapolate", embeddings, "--k", "200", "--embedding-metric", "cosine", "--json", *FEW)
+        *("extrapolate", embeddings, "--k", "200", "--embedding-metric", "cosine", "--json", *ALONE)
     )
     cosine = SourceTask.from_embeddings(*pilot.sample, metric="cosine")
     row = strict(out)["predictions"][0]
@@ -207,7 +210,7 @@ def test_embedding_metric(run, embeddings, pilot, strict):
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare"])
 def test_metric(run, embeddings, fit, pilot, strict, verb):
-    code, out, err = run(verb, embeddings, "--k", "200,900", "--metric", "mrr@10", "--json", *FEW)
+    code, out, err = run(verb, embeddings, "--k", "200,900", "--metric", "mrr@10", "--json", *ALONE)
     answer = strict(out)
     assert code in ANSWERED and answer["metric"] == "mrr@10"
     rows = answer["predictions"]
@@ -373,7 +376,7 @@ def test_a_folder_that_cannot_be_made_takes_away_no_answer(
 
 
 def test_compare_with_all(run, scores, strict):
-    code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *FEW)
+    code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *ALONE)
     names = {row["estimator"] for row in strict(out)["predictions"]}
     assert code in ANSWERED and {e.name for e in literature()} <= names
 
@@ -508,29 +511,29 @@ def test_report_says_what_to_install(run, embeddings, monkeypatch):
 def test_scores_that_look_like_distances_are_told(run, tmp_path):
     rng = np.random.default_rng(1)
     np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", *ALONE)
     assert "the sign of the scores is reversed" in err and "pass --distances for distances" in err
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *ALONE)
     assert "reversed" not in err
     scores = rng.normal(size=(40, 40)) + 3 * np.eye(40)
     np.savez(tmp_path / "d.npz", scores=scores, y=range(40))
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *FEW)
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *ALONE)
     assert "the sign of the scores is reversed" in err and "leave --distances out" in err
     np.savez(tmp_path / "d.npz", scores=scores, y=np.roll(range(40), 1))
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", *FEW)
+    _, _, err = run("extrapolate", "d.npz", "--k", "50", *ALONE)
     assert "no better than wrong ones. Check whether y is in another order" in " ".join(err.split())
 
 
 def test_numbers_of_classes_in_other_hands(run, strict, scores):
     for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
-        code, out, _ = run("extrapolate", scores, "--k", text, "--json", *FEW)
+        code, out, _ = run("extrapolate", scores, "--k", text, "--json", *ALONE)
         assert code in ANSWERED and [row["k"] for row in strict(out)["predictions"]] == k
-    code, _, err = run("extrapolate", scores, "--k", "2,965", *FEW)
+    code, _, err = run("extrapolate", scores, "--k", "2,965", *ALONE)
     assert (
         code in ANSWERED
         and "note: --k 2,965 is 2 and 965 classes; one number is written 2965" in err
     )
-    code, _, err = run("extrapolate", scores, "--k", "1,000", *FEW)
+    code, _, err = run("extrapolate", scores, "--k", "1,000", *ALONE)
     assert code == 2 and err.startswith("error: --k: write 1_000 for 1,000, because commas")
 
 

@@ -29,7 +29,7 @@ def many(world):
     """Models of 16 pilots."""
     tasks = (world.task(100, seed) for seed in range(16))
     return [
-        cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)
+        cb.OpenSetExtrapolator().fit(task, draws=150, chains=2, random_seed=seed)
         for seed, task in enumerate(tasks)
     ]
 
