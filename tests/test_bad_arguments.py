@@ -114,9 +114,9 @@ def short():
 @pytest.mark.parametrize("name", ["six", "twenty"])
 def test_too_few_draws_to_weigh(short, name):
     model = getattr(short, name)
-    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few to weigh"):
+    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few for importance"):
         cb.sensitivity(model, 9)
-    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few to weigh"):
+    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few for importance"):
         cb.stack({"a": model, "b": model})
 
 

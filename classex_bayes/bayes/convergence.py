@@ -12,8 +12,8 @@ from classex_bayes.arguments import LARGEST_K
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
 from classex_bayes.typing import IntArray
 
-FEWEST_DRAWS = 4  # in each chain, else there are no diagnostics
-_FEWEST_WEIGHTED = 25  # a fifth of them make the tail of the weights, 5 at least
+FEWEST_DRAWS = 4  # in each chain; with fewer there are no diagnostics
+_FEWEST_WEIGHTED = 25  # the tail of the weights is a fifth of the draws and needs 5 of them
 _LARGEST_R_HAT = 1.01
 _SMALLEST_ESS_PER_CHAIN = 100
 _LARGEST_SHARE_DIVERGENT = 0.001
@@ -22,20 +22,20 @@ _DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have conver
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Whether the draws can be trusted.
+    """Convergence diagnostics of the draws and the criteria that they fail.
 
     Attributes
     ----------
     r_hat : float
-        Largest over the quantities; nan with a single chain.
+        Largest R-hat of the quantities; nan with a single chain.
     ess_bulk, ess_tail : float
-        Smallest over the quantities.
+        Smallest effective sample sizes of the quantities.
     divergences : int
         Number of divergent draws.
     problems : tuple of str
         One phrase for each failed criterion.
     independent : bool
-        Whether the draws are independent by the way they were made, so that none need converge.
+        Whether the draws were made independently. Such draws need not converge.
     """
 
     r_hat: float
@@ -46,10 +46,11 @@ class Diagnosis:
     independent: bool = False
 
     def __repr__(self) -> str:
-        """Verdict, then the numbers that are defined.
+        """Verdict, then the diagnostics that are defined.
 
-        They are those of predictions, the first rows of `arviz_stats.summary`. Its other rows are
-        parameters, which may differ between chains that agree on the law.
+        The diagnostics are those of predictions, which are the first rows of
+        `arviz_stats.summary`. The other rows are parameters, which may differ between chains that
+        agree on the law.
         """
         if self.independent:
             return "; ".join(self.problems) or "independent of each other"
@@ -70,9 +71,9 @@ def diagnosed_classes(n_classes: int) -> IntArray:
 
 
 def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
-    """Convergence of `quantities` (chain, draw, ...), by default of all parameters.
+    """Diagnose the convergence of `quantities` (chain, draw, ...), by default of all parameters.
 
-    Parameters need not converge if several of their values describe one law.
+    Parameters need not converge if several of their values give the same law.
     """
     if quantities is None:
         quantities = tree["posterior"].to_dataset()
@@ -91,7 +92,7 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
     divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
     if draws < FEWEST_DRAWS:
-        problems.append(f"{draws} draws in each chain are too few to diagnose")
+        problems.append(f"{draws} draws in each chain are too few to diagnose convergence")
     elif chains == 1:
         problems.append("a single chain cannot show whether it converged")
     elif np.isnan(r_hat):
@@ -109,15 +110,15 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
 
 
 def diagnosis_of_independent(quantities: xr.Dataset) -> Diagnosis:
-    """Whether independent draws of quantities (chain, draw, ...) are enough."""
+    """Diagnosis of independent draws of quantities (chain, draw, ...): only their number counts."""
     n_draws = quantities.sizes["chain"] * quantities.sizes["draw"]
     few = n_draws < _SMALLEST_ESS_PER_CHAIN
-    problems = (f"{n_draws} draws are below {_SMALLEST_ESS_PER_CHAIN}",) if few else ()
+    problems = (f"{n_draws} draws are fewer than {_SMALLEST_ESS_PER_CHAIN}",) if few else ()
     return Diagnosis(np.nan, n_draws, n_draws, 0, problems, independent=True)
 
 
 def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
-    """Notes on the sampler for readers of numbers made from the draws."""
+    """Notes on the sampler for readers of predictions."""
     progress = tree.attrs.get("interrupted")
     notes = [] if progress is None else [f"sampling was interrupted: {progress}"]
     verdict = "" if diagnosis.independent else "not converged: "
@@ -125,7 +126,7 @@ def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
 
 
 def conclude(model: Any, stop: Interrupted | None) -> None:
-    """End a fit: pass an interruption on, now that the model has its draws, or warn of problems."""
+    """End a fit whose draws the model already has: raise its interruption, or warn of problems."""
     try:
         diagnosis = model.diagnosis_
     except KeyboardInterrupt as late:
@@ -133,16 +134,16 @@ def conclude(model: Any, stop: Interrupted | None) -> None:
     if stop is not None:
         raise Interrupted(f"{stop}, which the model keeps", model) from None
     if diagnosis.problems:
-        remedy = "draws=)" if diagnosis.independent else "draws=, tune=) or raise target_accept"
-        warn(f"{'; '.join(diagnosis.problems)}. Draw more ({remedy}", ConvergenceWarning)
+        remedy = "" if diagnosis.independent else " and tune, or raise target_accept"
+        warn(f"{'; '.join(diagnosis.problems)}; increase draws{remedy}", ConvergenceWarning)
 
 
 def enough_draws(model: Any) -> None:
-    """Raise where there are too few draws for importance weights."""
+    """Raise DataError if there are too few draws for importance weights."""
     sizes = model.idata["posterior"].sizes
     chains, draws = sizes["chain"], sizes["draw"]
     if draws < FEWEST_DRAWS or chains * draws < _FEWEST_WEIGHTED:
         raise DataError(
-            f"draws: found {chains} x {draws}, too few to weigh; expected at least "
-            f"{_FEWEST_WEIGHTED} in all and {FEWEST_DRAWS} in each chain"
+            f"draws: found {chains} x {draws}, too few for importance weights; expected at least "
+            f"{_FEWEST_WEIGHTED} in total and {FEWEST_DRAWS} in each chain; fit with more draws"
         )

@@ -25,8 +25,8 @@ from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-# The typical correlation stands in where too few classes have errors. Between fonts of the same
-# characters it was 0.1 to 0.25, between classifiers of the same instances 0.5.
+# Correlation that is assumed if too few classes have errors. It was 0.1 to 0.25 between fonts of
+# the same characters, and 0.5 between classifiers of the same instances.
 TYPICAL_CORRELATION = 0.25
 _ACCURACY = Accuracy()
 
@@ -39,9 +39,10 @@ class JointPosterior:
     ----------
     laws : dict from name to MixtureLaw
         Law of U* of each task, weights (chain, draw, n_knots). Chain and draw number the joint
-        draws. They are no Markov chains, so convergence cannot be diagnosed from them.
+        draws. They are not Markov chains, so convergence cannot be diagnosed from them.
     correlation : DataFrame
-        Correlation of the sampling errors that the order was made from, names by names.
+        Correlation of the sampling errors of the tasks, which the joint draws have. Rows and
+        columns are names.
     n_classes : dict from name to int
         k1 of each task.
     notes : dict from name to tuple of str
@@ -57,7 +58,7 @@ class JointPosterior:
     metric: MeanMetric = _ACCURACY
 
     def __repr__(self) -> str:
-        """Names and number of draws; the draws themselves would fill the screen."""
+        """Names of the tasks, number of chains and number of draws."""
         chains, draws, _ = next(iter(self.laws.values())).weights.shape
         names = ", ".join(map(str, self.laws))
         return f"<JointPosterior of {names}: {chains} x {draws} draws>"
@@ -78,7 +79,7 @@ class JointPosterior:
 
 
 def notes_of(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:
-    """Notes of several predictions: common ones once, the others under their names."""
+    """Notes of several predictions: common notes once, the others with the name before them."""
     common = set.intersection(*(set(prediction.notes) for prediction in predictions.values()))
     shared = [note for note in next(iter(predictions.values())).notes if note in common]
     specific = [
@@ -102,8 +103,8 @@ def fit_jointly(
 ) -> JointPosterior:
     """Fit a copy of the model to each task and couple the draws.
 
-    Tasks that are `paired` share their classes, and know the metric at k1; the draws of others are
-    independent. `sampler` holds arguments of `BayesianExtrapolator.fit`.
+    If they are `paired`, the tasks share their classes, and the metric at k1 is known. Otherwise
+    their draws are independent. `sampler` holds arguments of `BayesianExtrapolator.fit`.
     """
     settings = {"progressbar": truth_value(progressbar, "progressbar"), **sampler_settings(sampler)}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
@@ -150,12 +151,13 @@ def _reordered(weights: FloatArray, places: IntArray) -> FloatArray:
 def coupled_order(
     scores: FloatArray, correlation: FloatArray, rng: np.random.Generator
 ) -> IntArray:
-    r"""Orders (m, n) of draws in which their scores (m, n) have given correlations of normal ranks.
+    r"""Orders (m, n) of n draws of m tasks that correlate their scores (m, n).
 
-    Normal vectors are drawn with the correlation R (m, m), exactly so in samples of more than m +
-    1, :math:`Z = R^{1/2} \hat S^{-1/2} E` with :math:`\hat S` the covariance of the noise E; then
-    the draw of each task with the r-th score goes where Z of that task is the r-th (Iman and
-    Conover, Communications in Statistics B 11, 1982, section 3). Every row is a permutation.
+    Normal vectors :math:`Z = R^{1/2} \hat S^{-1/2} E` are drawn. R (m, m) is `correlation` and
+    :math:`\hat S` the covariance of the noise E, so the sample correlation of Z is R. If
+    :math:`n \le m + 1`, :math:`\hat S` is left out. The draw of a task with the r-th smallest score
+    then moves to the place of the r-th smallest Z of the task (Iman and Conover, Communications in
+    Statistics B 11, 1982, section 3). Every row is a permutation.
     """
     n_tasks, n = scores.shape
     noise = rng.standard_normal((n_tasks, n))
@@ -170,18 +172,18 @@ def coupled_order(
 
 
 def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCURACY) -> FloatArray:
-    r"""Correlation (m, m) of the sampling errors of a metric at k1, of tasks that share classes.
+    r"""Correlation (m, m) of the sampling errors of a metric at k1, for tasks that share classes.
 
-    :math:`\Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}` of `joint_covariance`, and 0.25 if one of
-    the tasks has fewer than 5 classes with errors. Any losses within bounds give the same metric
-    at k1 if it is known there.
+    It is :math:`\Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}`, with the covariance of
+    `joint_covariance`, or 0.25 if one of the tasks has fewer than 5 classes with errors. If ranks
+    are known up to intervals, any ranks within these give the same metric at k1.
     """
     k1 = np.array([tasks[0].n_classes])
     counted = [cast(LossEvidence, task.counted) for task in tasks]
     covariance = joint_covariance(counted, k1, metric.given_losses)
     erring = [
-        np.unique(one.y[metric.given_losses(one.losses, one.n_classes, k1)[:, 0] < 1]).size
-        for one in counted
+        np.unique(task.y[metric.given_losses(task.losses, task.n_classes, k1)[:, 0] < 1]).size
+        for task in counted
     ]
     unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))

@@ -139,7 +139,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
         task : SourceTask or sequence of SourceTask
             The pilot. A sequence holds several pilots of one classifier in one population of
             classes. Their log-likelihoods are added, each with its own k1 and design effect. If
-            one of them is a bare curve, "auto" uses the power form for all.
+            one of them was made from accuracies, "auto" uses the power form for all.
         shared : {"nothing", "classes", "instances"}
             Overlap of several pilots. "nothing": their classes were drawn independently.
             "classes": they have classes in common, with different test instances. "instances":

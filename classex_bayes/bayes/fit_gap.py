@@ -1,4 +1,4 @@
-"""Distance of a posterior below the best likelihood that a law on the knots can reach."""
+"""Gap between the log-likelihood of a posterior and its maximum over all laws on the knots."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,19 +16,19 @@ from classex_bayes.estimators.pseudolikelihood.mixture_weights import likeliest_
 from classex_bayes.typing import FloatArray
 
 UNUSUAL = 0.01
-# Replicates are drawn until so many lie as far below their best law as the data, or to the end.
+# Replicates are drawn until 10 gaps are as large as that of the data, and 200 times at most.
 _ENOUGH, _MOST_REPLICATES = 10, 200
 
 
 @dataclass(frozen=True, eq=False)
 class FitGap:
-    r"""Distance of the posterior from the likeliest law on the knots.
+    r"""Gap between the posterior's log-likelihood and the maximum over laws on the knots.
 
     With :math:`\log L(w; y)` the log-likelihood of data y and :math:`w^{(s)}` a draw, the gap is
     :math:`\max_w \log L(w; y) - \log L(w^{(s)}; y)` in nats of the effective sample. It is compared
-    with that of data replicated from the same draw (Gelman, Meng and Stern, Statistica Sinica 6,
-    1996): a posterior that contains the law of the data lies as far below the best law, which also
-    fits the noise, as replicates do.
+    with the gap of data replicated from the same draw (Gelman, Meng and Stern, Statistica Sinica
+    6, 1996). The best law also fits the noise. So if the posterior contains the law of the data,
+    its gap is like that of replicates.
 
     Attributes
     ----------
@@ -47,16 +47,16 @@ class FitGap:
 
     @property
     def p_value(self) -> float:
-        """Share of replicates whose gap is as large as that of the data."""
+        """Share of replicates whose gap is at least that of the data at the same draw."""
         return float(np.mean(self.replicated >= self.observed))
 
     @property
     def unusual(self) -> bool:
-        """Whether the posterior lies farther below than chance explains, at the level 0.01."""
+        """Whether the gap is larger than chance explains: the p-value is below 0.01."""
         return self.p_value < UNUSUAL
 
     def __repr__(self) -> str:
-        """The gap, that of the best draw and of replicates, and the p-value."""
+        """Mean gap, gap of the best draw, mean gap of replicates, and p-value."""
         return (
             f"{self.mean:.1f} nats below the best law on the knots (best draw "
             f"{self.best_draw:.1f}, replicates {self.replicated.mean():.1f}, p {self.p_value:.2f})"
@@ -68,17 +68,18 @@ class FitGap:
         if not self.unusual:
             return []
         return [
-            f"the posterior misses the shape of the data: it lies {self!r}; the prior forbids the "
-            "law that the data ask for, or the chains did not find it; a rougher prior may reach "
-            "it: MixturePrior(deviation=3, length=0.4, n_functions=40)"
+            f"The posterior misses the shape of the data: it lies {self!r}. Either the prior "
+            "excludes the law that fits, or the chains did not reach it. Try a more flexible "
+            "prior: MixturePrior(deviation=3, length=0.4, n_functions=40)."
         ]
 
 
 @dataclass(frozen=True, eq=False)
 class FitGapOnDemand:
-    """The gap of a fit, computed when someone reads it, and once.
+    """The gap of a fit, computed at the first access and then kept.
 
-    It costs up to half a second, and back-tests fit many models whose gap nobody reads.
+    The computation takes up to half a second, and back-tests fit many models whose gap nobody
+    reads.
     """
 
     data: LikelihoodData
@@ -87,7 +88,7 @@ class FitGapOnDemand:
 
     @cached_property
     def gap(self) -> FitGap | None:
-        """The gap; None for the power form, or if the best law was not found."""
+        """The gap. It is None for the power form and if the search for the best law fails."""
         if isinstance(self.data, PowerData):
             return None
         try:
@@ -105,9 +106,9 @@ def fit_gap(
 ) -> FitGap:
     """Gap of draws of the weights (chain, draw, m).
 
-    Replicates are Multinomial with the effective sample of each task, as in predictive checks.
-    They are drawn at up to 200 draws until 10 gaps of replicates are as
-    large as that of the data (Besag and Clifford, Biometrika 78, 1991).
+    Replicates are multinomial with the effective sample of each task, as in predictive checks.
+    There is one for each of up to 200 random draws. No more are made once 10 of them have a gap
+    as large as that of the data (Besag and Clifford, Biometrika 78, 1991).
     """
     draws = weights.reshape(-1, weights.shape[-1])
     gaps = largest_log_likelihood(data, data.counts) - _log_likelihood(data, draws, data.counts)

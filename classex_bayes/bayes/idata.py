@@ -24,27 +24,27 @@ from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import NumberArray
 
-# Groups of the mixture weights that belong to those of the parameters.
+# Name of the group of mixture weights, by the name of the group of parameters.
 MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
 _N_OBSERVED_K = 25
-# Attribute with the effective numbers of instances that siblings left and beat, and the number of
-# siblings among the classes asked for.
+# Attribute with three numbers: effective number of instances that no sibling beats, effective
+# number of the others, and mean number of siblings among the source classes.
 SIBLINGS = "siblings"
-# Dimensions along which the rows of several tasks follow each other; for each of them a
-# coordinate such as k_task numbers the tasks.
+# Dimensions along which the rows of several tasks are concatenated. A coordinate such as k_task
+# holds the number of the task of each row.
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
 _NUMBERS = {f"{row}_task" for row in ROWS}
-# What a variable is, wherever it stands.
-_BINS = "number of instances in each bin of losses; a bin is named by its largest loss"
+# Descriptions of variables, which have the same meaning in every group.
+_BINS = "weighted number of instances in each bin of losses; the coordinate is its largest loss"
 _WEIGHTS = "weights of the knots t: D(u) is the sum of w Phi((Phi^-1(u) - t) / h)"
 EXPECTED_ACCURACY = "expected accuracy on k classes: 1, 10 and 100 times k1"
 _DESCRIPTIONS = {
     BernsteinData.observed: _BINS,
-    PowerData.observed: "accuracies in directions in which their noise is standard normal",
+    PowerData.observed: "linear combinations of accuracies, with standard normal noise",
     "accuracy": "average test accuracy on k of the tested classes",
     "weights": _WEIGHTS,
     "matrix": "its product with the weights is the expectation of the data",
-    "design_effect": "instances that hold as much information as one independent instance",
+    "design_effect": "number of instances with the information of one independent instance",
     "weight": "weight of each task in the log-likelihood",
     "n_classes": "number of tested classes of each task",
     "n_test": "number of test instances of each task",
@@ -53,37 +53,37 @@ _DESCRIPTIONS = {
 
 
 def described(data: xr.Dataset, descriptions: Mapping[str, str] = _DESCRIPTIONS) -> xr.Dataset:
-    """The data, with the attribute "description" of each variable.
+    """Add the attribute "description" to each variable of the data.
 
-    Variables come in the order of the descriptions, those that have none last.
+    Variables are in the order of the descriptions. Variables without description come last.
     """
-    known = [name for name in descriptions if name in data.data_vars]
-    names = [*known, *(name for name in data.data_vars if name not in known)]
+    first = [name for name in descriptions if name in data.data_vars]
+    names = [*first, *(name for name in data.data_vars if name not in first)]
     ordered = data[names].assign_attrs(data.attrs)
-    texts = {name: ordered[name].assign_attrs(description=descriptions[name]) for name in known}
+    texts = {name: ordered[name].assign_attrs(description=descriptions[name]) for name in first}
     return ordered.assign(texts)
 
 
 def split_weights(
     draws: xr.Dataset, descriptions: Mapping[str, str], group: str = "posterior"
 ) -> dict[str, xr.Dataset]:
-    """Groups of the parameters, which have descriptions, and of the mixture weights.
+    """Split draws into a group of the parameters and a group of the mixture weights.
 
-    There are as many weights as knots, and they follow from the parameters; in a group of their own
-    they do not drown these in tables and plots of ArviZ.
+    There are as many weights as knots, and they follow from the parameters. They have a separate
+    group, so that tables and plots of ArviZ show the parameters alone.
     """
     parameters = described(draws.drop_vars("weights"), descriptions)
     return {group: parameters, MIXTURE[group]: described(draws[["weights"]])}
 
 
 def with_predictions(draws: xr.Dataset, predicted: xr.DataArray, description: str) -> xr.Dataset:
-    """Draws of the parameters behind those of a prediction (chain, draw, k)."""
+    """Dataset of the draws of a prediction (chain, draw, k), then those of the parameters."""
     first = predicted.assign_attrs(description=description).to_dataset()
     return first.assign(draws.data_vars).assign_attrs(draws.attrs)
 
 
 def mixture_group(law: MixtureLaw) -> xr.Dataset:
-    """Group of the mixture weights (chain, draw, knot) that says on which basis they are."""
+    """Group of the mixture weights (chain, draw, knot), with knots and bandwidth of the basis."""
     chain, draw = map(np.arange, law.weights.shape[:2])
     weights = xr.Dataset(
         {"weights": ((*SAMPLE_DIMS, "knot"), law.weights)},
@@ -94,13 +94,13 @@ def mixture_group(law: MixtureLaw) -> xr.Dataset:
 
 
 def basis_of(tree: xr.DataTree) -> RadialBasis:
-    """Basis of the weights of `mixture_group`."""
+    """Basis of the mixture weights, from their group in `tree`."""
     group = tree[MIXTURE["posterior"]].to_dataset()
     return RadialBasis(group["knot"].values, float(group.attrs["bandwidth"]))
 
 
 def parameters_and_weights(tree: xr.DataTree) -> xr.Dataset:
-    """Draws of the posterior, with the weights beside the parameters."""
+    """Draws of the posterior: parameters and weights in one dataset."""
     weights = tree[MIXTURE["posterior"]].to_dataset()
     return tree["posterior"].to_dataset().assign(weights=weights["weights"])
 
@@ -108,13 +108,13 @@ def parameters_and_weights(tree: xr.DataTree) -> xr.Dataset:
 def task_groups(
     task: SourceTask, basis: RadialBasis, likelihood: str
 ) -> tuple[BernsteinData | PowerData, xr.DataTree]:
-    """Data of one task for the likelihood, and their groups as of `data_groups`."""
+    """Data of one task for the likelihood, and their groups from `data_groups`."""
     data = likelihood_data(task, basis, likelihood)
     return data, data_groups(task, data, basis)
 
 
 def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
-    """Number of classes, of instances, and design effect of every task of a fit."""
+    """Number of classes, number of instances and design effect of every task of a fit."""
     if "n_tasks" not in tree.attrs:
         return [tuple(tree.attrs[name] for name in ("n_classes", "n_test", "design_effect"))]
     fixed = tree["constant_data"].to_dataset()
@@ -129,9 +129,9 @@ def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
 
 
 def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
-    """Rows of one task in a group of a pooled fit, as of a fit to that task alone.
+    """Rows of one task in a group of a pooled fit, as in a fit to that task alone.
 
-    A group whose tasks are not numbered is returned whole.
+    A group without numbers of tasks is returned whole.
     """
     for dim in map(str, group.dims):
         if f"{dim}_task" in group.coords:
@@ -145,9 +145,10 @@ def data_groups(
 ) -> xr.DataTree:
     """Groups observed_data and constant_data of a task, with its size as attributes.
 
-    observed_data holds the accuracies on a grid of k and the histogram of ranks (coordinate: the
-    largest loss of each bin) or the whitened accuracies; constant_data the matrix whose product
-    with the weights is their expectation.
+    observed_data holds the accuracies on a grid of k. It also holds the histogram of ranks, whose
+    coordinate is the largest loss of each bin, or the whitened accuracies. constant_data holds the
+    design effect and the matrix whose product with the weights is the expectation of the histogram
+    or of the whitened accuracies.
     """
     k = task.grid(_N_OBSERVED_K)
     row, values, name = (
@@ -176,7 +177,7 @@ def data_groups(
 
 
 def task_size(task: SourceTask) -> dict[str, Any]:
-    """Attributes of every fitted model that say how much data it had."""
+    """Kind and size of a task, as attributes of every fitted model."""
     return {
         "task_kind": task.kind,
         "n_classes": task.n_classes,
@@ -186,20 +187,20 @@ def task_size(task: SourceTask) -> dict[str, Any]:
 
 
 def row_of(data: Likelihood, tree: xr.DataTree) -> NumberArray | None:
-    """Coordinate of the data in the group observed_data, for a model that PyMC builds."""
+    """Coordinate of the data in the group observed_data, or None if the data have none."""
     observed = tree["observed_data"].to_dataset()
     return observed[data.rows].values if data.rows in observed.indexes else None
 
 
 def dependence_of(tree: xr.DataTree) -> AnswerDependence:
-    """Dependence between answers, from the attributes of a fit."""
+    """Dependence between answers, read from the attributes of a fit."""
     return AnswerDependence(**json.loads(tree.attrs["dependence"]))
 
 
 def data_of(tree: xr.DataTree) -> LikelihoodData:
-    """Inverse of `data_groups`: the data of the likelihood."""
+    """Data of the likelihood, read from the groups of a fit: the inverse of `data_groups`."""
     observed, constant = tree["observed_data"].to_dataset(), tree["constant_data"].to_dataset()
-    observed[["accuracy", "k"]]  # a file without them fails here and not later
+    observed[["accuracy", "k"]]  # a file without them fails here, not later
     if BernsteinData.observed not in observed:
         return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
     parts = []
@@ -218,11 +219,10 @@ def predictive_group(
     law: MixtureLaw,
     rng: np.random.Generator,
 ) -> xr.Dataset:
-    """Replicated data of the tasks of `tree`, each of its size, one for each draw of the weights.
+    """Replicated data of the tasks of `tree`: one replicate of each for each draw of the weights.
 
-    `law` is that of the weights.
-
-    Replicates of pooled tasks are independent of each other.
+    A replicate has the size of its task. `law` is the law with the weights. Replicates of pooled
+    tasks are independent of each other.
     """
     data, observed = data_of(tree), tree["observed_data"].to_dataset()
     coords = {name: weights[name].values for name in ("chain", "draw")}
@@ -241,7 +241,7 @@ def predictive_group(
 
 
 def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
-    """Histogram of ranks of every tested class, the classes of several tasks below each other."""
+    """Histogram of ranks of every tested class. Classes of several tasks are concatenated."""
     counts, numbers = [], []
     names: list[Any] = []
     for number, task in enumerate(tasks):
@@ -262,10 +262,10 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
 
 
 def _labels(names: list[Any]) -> NumberArray:
-    """Names of classes as files can hold them: numbers or text, others as Python writes them."""
+    """Names of classes as numbers or text, which files can hold; of other names, the repr."""
     if len({*map(type, names)}) == 1 and isinstance(names[0], int | float | np.generic):
         numbers = np.array(names)
-        if numbers.dtype.kind in "biuf":  # not so beyond 64 bits
+        if numbers.dtype.kind in "biuf":  # integers beyond 64 bits become objects
             return numbers
     texts = [name if isinstance(name, str) else repr(name) for name in names]
     texts = [text.encode(errors="backslashreplace").decode() for text in texts]
@@ -278,7 +278,10 @@ def log_likelihood_group(
     classes: xr.Dataset,
     shared: str | None,
 ) -> xr.Dataset:
-    """Log-likelihood by class, from `class_group`; classes that tasks share by name stand once."""
+    """Log-likelihood of each class of `class_group`.
+
+    If tasks share classes, the log-likelihoods of classes with the same name are added.
+    """
     counts, number = classes[data.observed].values, classes["class_task"].values
     joint = np.concatenate(
         [

@@ -110,7 +110,9 @@ class LawModel(MixtureModel):
     @classmethod
     def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
         if prior is not None:
-            raise DataError(f"prior: {cls.__name__} takes no prior; leave it out")
+            raise DataError(
+                f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
+            )
         return cls(**json.loads(tree.attrs["parameters"]))
 
     def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:

@@ -1,20 +1,22 @@
-r"""Several pilots in one posterior: how much each adds where they have classes in common.
+r"""One posterior from several pilots, which may have classes in common.
 
-Independent pilots add their log-likelihoods. Pilots with common classes would count these twice.
-Let e_t = n_t / deff_t be the information of pilot t in independent instances and R the correlation
-of the pilots' errors; then the log-likelihoods are multiplied by weights lambda,
+The log-likelihoods of independent pilots are added. If pilots have classes in common, the sum
+would count these classes twice. So the log-likelihoods are multiplied by weights lambda. Let
+e_t = n_t / deff_t be the number of independent instances with the information of pilot t, and R
+the correlation of the pilots' errors. Then
 
 .. math::
 
     \lambda = \arg\min_{\lambda \ge 0} \lambda' C \lambda - 2 \lambda' e,
     \quad C_{st} = R_{st} \sqrt{e_s e_t},
-    \quad R_{st} = \frac{m_{st}}{\sqrt{k_s k_t}} \sqrt{b_s b_t},
+    \quad R_{st} = \frac{m_{st}}{\sqrt{k_s k_t}} \sqrt{b_s b_t}.
 
-m_st the number of common classes and b_t the share of a pilot's variance that new instances of its
-classes would have in common with it (`AnswerDependence.carried_over`), 1 where the instances are
-the same. This is the best linear combination of estimates with those correlations: weights are 1
-where nothing is shared, a task inside another with the same instances gets 0, and the pool knows
-at least as much as its most informative task.
+Here m_st is the number of common classes. b_t is the share of a pilot's variance that new
+instances of its classes would have in common with it (`AnswerDependence.carried_over`). It is 1 if
+the pilots also share their instances. This is the best linear combination of estimates with those
+correlations. The weights are 1 if pilots share nothing. A task that is a part of another one, with
+the same instances, gets the weight 0. The pool has at least as much information as its most
+informative task.
 """
 
 import json
@@ -40,22 +42,22 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
 SHARED = ("nothing", "classes", "instances")
-# Equal tasks get equal weights: without a limit any weights with the sum 1 would do.
+# Below 1, so that equal tasks get equal weights: at 1 any weights with the sum 1 are optimal.
 _LARGEST_CORRELATION = 0.999
 
 
 def pooled_groups(
     tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
 ) -> tuple[LikelihoodData, xr.DataTree]:
-    """Data of several tasks for the likelihood, and their groups as of `data_groups`.
+    """Data of several tasks for the likelihood, and their groups like those of `data_groups`.
 
-    The rows of all tasks lie one after the other along bin (or direction) and k; the coordinates
-    bin_task and k_task number the task of each, and constant_data has the dimension task with the
-    design effect and weight of each.
+    The rows of all tasks are concatenated along bin (or direction) and k. The coordinates bin_task
+    and k_task hold the number of the task of each row. In constant_data the design effects and
+    weights of the tasks lie along the dimension task.
     """
     if shared == "nothing" and len({id(task) for task in tasks}) < len(tasks):
         raise DataError(
-            "task: the same task is in the list twice, and would be counted twice; leave it out"
+            "task: the same task is in the list twice and would be counted twice; remove one copy"
         )
     data, parts, weight = pooled_data(tasks, basis, likelihood, shared)
     trees = [data_groups(task, part, basis) for task, part in zip(tasks, parts, strict=True)]
@@ -97,13 +99,13 @@ def pooled_groups(
 
 
 def _numbered(data: xr.Dataset, number: int) -> xr.Dataset:
-    """Rows and numbers of classes with the number of their task."""
+    """Add the number of the task as a coordinate of its rows and of k."""
     rows = {f"{dim}_task": (dim, np.full(data.sizes[dim], number)) for dim in ROWS & {*data.dims}}
     return data.assign_coords(rows)
 
 
 def _joined(parts: Sequence[xr.Dataset], name: str) -> xr.Dataset:
-    """One variable of several tasks, one after the other along its rows."""
+    """One variable of several tasks, concatenated along its rows."""
     along = str(parts[0][name].dims[0])
     return xr.concat([part[[name]] for part in parts], dim=along)
 
@@ -111,10 +113,11 @@ def _joined(parts: Sequence[xr.Dataset], name: str) -> xr.Dataset:
 def pooled_data(
     tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
 ) -> tuple[LikelihoodData, list[BernsteinData | PowerData], FloatArray]:
-    """Data of a pool, of its tasks, and the weights lambda (n_tasks,) of these.
+    """Data of the pool, data of each task, and the weights lambda (n_tasks,) of the tasks.
 
-    One form of the likelihood serves all; "auto" is the power form if the ranks of one task are not
-    known. Rows of the power form are scaled by the root of the weight.
+    All tasks have the same form of the likelihood. "auto" is the power form if one of the tasks
+    was made from accuracies. Rows of the power form are multiplied by the square root of the
+    weight.
     """
     curves = any(task.kind == "accuracies" for task in tasks)
     if curves and isinstance(likelihood, str) and likelihood == "auto":
@@ -137,9 +140,9 @@ def pooled_data(
 def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
     """Weights lambda (n_tasks,) of the log-likelihoods of tasks, in [0, 1].
 
-    This combines correlated estimates (Bates and Granger, Operational Research Quarterly 20, 1969).
-    Classes are matched by name; if one of two tasks has no names, the smaller one is taken to lie
-    within the larger.
+    They are those of the best combination of correlated estimates (Bates and Granger, Operational
+    Research Quarterly 20, 1969). Classes are matched by name. If one of two tasks has no names, the
+    smaller one is taken to be a part of the larger one.
 
     >>> large = SourceTask.from_ranks([1] * 30 + [2] * 10, range(40), n_classes=40)
     >>> small = SourceTask.from_ranks([1] * 15 + [2] * 5, range(20), n_classes=20)
@@ -164,10 +167,10 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
 
 
 def _positive_definite(correlation: FloatArray) -> FloatArray:
-    """The matrix with its negative eigenvalues raised, as a correlation matrix again.
+    """Raise eigenvalues that are not positive, and scale to a correlation matrix again.
 
-    Negative ones come of tasks without names, whose supposed overlaps can contradict the names of
-    others.
+    Negative eigenvalues occur if tasks have no names: their assumed overlaps can contradict the
+    names of other tasks.
     """
     values, vectors = np.linalg.eigh(correlation)
     raised = (vectors * np.maximum(values, (1 - _LARGEST_CORRELATION) / 2)) @ vectors.T
@@ -183,7 +186,10 @@ def _n_common(first: SourceTask, second: SourceTask) -> int:
 
 
 def pooled_dependence(tasks: Sequence[SourceTask]) -> AnswerDependence:
-    """Dependence between answers: correlations averaged over classes, the rest of the largest."""
+    """Dependence between answers, with correlations averaged by the number of classes.
+
+    The other fields are those of the task with the most classes.
+    """
     by_task = [task.dependence for task in tasks]
     largest = max(by_task, key=lambda dependence: dependence.n_classes)
     sizes = np.array([dependence.n_classes for dependence in by_task], dtype=float)
@@ -200,12 +206,12 @@ def pool_notes(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) -> 
     if shared != "nothing":
         shares = ", ".join(f"{share:.2f}" for share in weight)
         return [f"pilots of {sizes} classes share {shared} and are weighted by {shares}"]
-    notes = [f"pilots of {sizes} classes, taken to be independent of each other"]
+    notes = [f"pilots of {sizes} classes are assumed to be independent"]
     named = [set(task.classes) for task in tasks if task.classes is not None]
     repeated = sum(map(len, named)) - len(set().union(*named))
     if repeated:
         notes.append(
-            f"{repeated} names of classes occur again in other pilots; where they are the same "
+            f"{repeated} names of classes occur again in other pilots; if they are the same "
             "classes, fit with shared='classes' or shared='instances'"
         )
     return notes

@@ -1,4 +1,4 @@
-"""Draws from the posterior: settings, samplers, and interruptions that lose no draw."""
+"""Draws from the posterior: settings, samplers, and interruptions, which keep the draws so far."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,14 +21,14 @@ from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
 
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
-# Compiled PyMC models of this process, for any data of one prior, likelihood and shape.
+# Compiled PyMC models of this process, by prior, likelihood and shape of the data.
 _COMPILED: dict[Any, Any] = {}
-_PATIENCE = 0.1  # seconds until the sampler hears of an interruption
+_PATIENCE = 0.1  # seconds between checks for an interruption
 
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """Settings of the sampler; the defaults of every fit stand here."""
+    """Settings of the sampler, with the defaults of every fit."""
 
     draws: int = 1000
     tune: int = 1000
@@ -53,7 +53,7 @@ class SamplerSettings:
 
 
 def sampler_settings(value: Any) -> dict[str, Any]:
-    """Arguments of the sampler by name."""
+    """Check that `value` maps arguments of the sampler to settings, and return it as a dict."""
     if not isinstance(value, Mapping):
         raise DataError(f"sampler: expected a mapping such as {{'draws': 500}}, found {value!r}")
     names = [field.name for field in fields(SamplerSettings)]
@@ -67,10 +67,10 @@ def sample_posterior(
 ) -> xr.DataTree:
     """Posterior draws: a tree with the groups posterior, mixture (the weights) and sample_stats.
 
-    With nutpie the priors of this package are compiled once on a machine, other priors once in a
-    process for each shape; other samplers compile at every fit. The `partial` of an `Interrupted`
-    holds the draws so far, with their number in the attribute "interrupted", or is None before the
-    first draw.
+    nutpie compiles the model once per machine for priors of this package, and once per process and
+    shape of the data for other priors. Other samplers compile it at every fit. If the keyboard
+    interrupts the sampler, `Interrupted` is raised. Its `partial` holds the draws so far, with
+    their number in the attribute "interrupted". It is None if there are too few.
     """
     if settings.nuts_sampler == "nutpie":
         tree, interrupted = draw_by_nutpie(prior, data, settings, seed)
@@ -82,7 +82,7 @@ def sample_posterior(
 
         from classex_bayes.bayes.model.graph import build_model
 
-        interrupted = False  # pm.sample returns the same either way
+        interrupted = False  # pm.sample does not report an interruption
         with build_model(prior, data):
             tree = pm.sample(
                 draws=settings.draws,
@@ -111,10 +111,10 @@ def sample_posterior(
 def draw_by_nutpie(
     prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
 ) -> tuple[xr.DataTree, bool]:
-    """Draws from the posterior, and whether the keyboard interrupted them.
+    """Draws from the posterior, and whether the keyboard interrupted the sampler.
 
-    Python interrupts the main thread only. The draws are collected in another thread, so that an
-    interruption cannot lose them.
+    Python interrupts only the main thread. Another thread collects the draws, so an interruption
+    cannot lose them.
     """
     with _bar(settings) as progress:
         sampler = nutpie.sample(
@@ -140,7 +140,7 @@ def draw_by_nutpie(
 
 
 def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
-    """Posterior for nutpie: with the compiled density if there is one, else from PyMC."""
+    """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
     model = _accelerated(prior, data)
     if model is not None:
         return model
@@ -156,7 +156,7 @@ def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
 def _accelerated(prior: Prior, data: LikelihoodData) -> Any | None:
     try:
         from classex_bayes.bayes.model.accelerated import accelerated_model
-    except ImportError:  # the folder is an option
+    except ImportError:  # the folder is optional
         return None
     return accelerated_model(prior, data)
 
@@ -172,7 +172,7 @@ def _collect(sampler: Any, stopped: Event) -> xr.DataTree:
 
 @contextmanager
 def _bar(settings: SamplerSettings) -> Iterator[dict[str, Any]]:
-    """Arguments of nutpie that show progress: in one line on a terminal, else its own display."""
+    """Arguments of nutpie that show progress: one line on a terminal, else nutpie's display."""
     if not (settings.progressbar and sys.stderr.isatty()):
         yield {"progress_bar": settings.progressbar}
         return
@@ -190,9 +190,10 @@ def _bar(settings: SamplerSettings) -> Iterator[dict[str, Any]]:
 
 
 def _stopped_short(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettings) -> Interrupted:
-    """The interruption, with as many of the draws as make whole chains of one length.
+    """The interruption, with the draws so far cut to chains of equal length.
 
-    Interrupted samplers return the draws so far and pad the shorter chains with NaN.
+    Interrupted samplers pad the shorter chains with NaN. The chains and their length are chosen so
+    that most draws are kept.
     """
     longest_first = np.argsort(-lengths, kind="stable")
     n_kept = lengths[longest_first] * np.arange(1.0, lengths.size + 1)
@@ -216,7 +217,7 @@ def _stopped_short(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettin
 def sample_or_keep(
     prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
 ) -> tuple[xr.DataTree, Interrupted | None]:
-    """Draws as of `sample_posterior`, or those before an interruption, and the interruption."""
+    """Draws from `sample_posterior`, and the interruption after which they are partial, or None."""
     try:
         return sample_posterior(prior, data, settings, seed), None
     except Interrupted as stop:

@@ -66,8 +66,8 @@ class Stack(Shown):
         Returns
         -------
         Extrapolation
-            As many draws (in one chain) as the model with the fewest has, evenly spaced ones of
-            each model in number proportional to its weight.
+            One chain with as many draws as the model with the fewest has. The number of draws
+            from each model is proportional to its weight, and they are evenly spaced.
 
         Warns
         -----
@@ -146,7 +146,10 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     Gabry, Statistics and Computing 27, 2017 (leave-one-out densities).
     """
     if not isinstance(models, Mapping) or len(models) < 2:
-        raise DataError("models: expected a mapping from names to two or more fitted models")
+        raise DataError(
+            f"models: found {_type_and_size(models)}, expected a mapping from names to two or more "
+            "fitted models"
+        )
     for name, model in models.items():
         if not isinstance(model, BayesianExtrapolator):
             raise DataError(
@@ -154,16 +157,16 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
             )
         if model.is_loaded:
             raise DataError(
-                f"models: {name!r} was read from a file, which has no task to compare; fit again, "
-                "or save a StackedExtrapolator"
+                f"models: {name!r} was read from a file, which holds no task to compare; fit "
+                "again, or save a StackedExtrapolator"
             )
     tasks = [tuple(map(id, model.tasks)) for model in models.values()]
     if len(set(tasks)) > 1:
-        raise DataError("models: they were fitted to different tasks; fit all to the same one")
+        raise DataError("models: they were fitted to different tasks; fit all to the same task")
     for model in models.values():
         enough_draws(model)
     with warnings.catch_warnings():
-        # What arviz warns of in general terms becomes a note that counts the classes.
+        # ArviZ warns in general terms; a note of the stack counts the classes.
         warnings.simplefilter("ignore", UserWarning)
         left_out = {
             str(name): loo(model.compute_log_likelihood(), pointwise=True)
@@ -176,7 +179,7 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     table["high_k"] = pd.Series(high)
     notes = tuple(
         f"{name}: {count} of {left_out[name].n_data_points} classes have a Pareto k above "
-        f"{left_out[name].good_k:.2f}; its density of classes left out is uncertain"
+        f"{left_out[name].good_k:.2f}, so its elpd is uncertain"
         for name, count in high.items()
         if count
     )
@@ -204,7 +207,7 @@ class StackedExtrapolator(FittedModel):
 
     See Also
     --------
-    stack : The weights, and what they cannot know.
+    stack : The weights and their limits.
 
     Examples
     --------
@@ -301,7 +304,7 @@ class StackedExtrapolator(FittedModel):
         idata : DataTree
             Groups and attributes of a fitted model of this class.
         prior : mapping from str to Prior, optional
-            Priors of the fit that are not of this package, by their names.
+            Priors of the fit that this package does not define, by name.
 
         Returns
         -------
@@ -311,7 +314,7 @@ class StackedExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            A prior is missing, or not that of the fit.
+            A prior is missing or differs from that of the fit.
         """
         attributes: dict[Any, Any] = idata.attrs
         names = json.loads(attributes["names"])
@@ -377,11 +380,23 @@ class StackedExtrapolator(FittedModel):
 
 def _checked_priors(priors: Any) -> dict[str, Prior]:
     if not isinstance(priors, Mapping) or len(priors) < 2:
-        raise DataError("priors: expected a mapping from names to two or more priors")
+        raise DataError(
+            f"priors: found {_type_and_size(priors)}, expected a mapping from names to two or more "
+            "priors"
+        )
     for name in priors:
         if not isinstance(name, str) or "/" in name or not name.strip("."):
-            raise DataError(f"priors: found the name {name!r}, expected text without a slash")
+            raise DataError(
+                f"priors: found the name {name!r}, expected text without a slash that is not only "
+                "dots"
+            )
     return {name: checked_prior(prior) for name, prior in priors.items()}
+
+
+def _type_and_size(value: Any) -> str:
+    """Type and, if it is a mapping, size of an argument."""
+    name = type(value).__name__
+    return f"{name} of {len(value)}" if isinstance(value, Mapping) else name
 
 
 def _default_priors() -> dict[str, Prior]:

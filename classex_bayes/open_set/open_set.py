@@ -259,7 +259,7 @@ class OpenSetExtrapolator(FittedModel):
         idata : DataTree
             Groups and attributes of a fitted model of this class.
         prior : None
-            Must be None, because this model has no prior to choose.
+            Must be None, because this model has no prior.
 
         Returns
         -------
@@ -273,7 +273,7 @@ class OpenSetExtrapolator(FittedModel):
         """
         if prior is not None:
             raise DataError(
-                f"prior: found a prior, but {cls.__name__} has none to choose; leave it out"
+                f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
             )
         model = cls(**json.loads(idata.attrs["parameters"]))
         model._keep(idata, ())

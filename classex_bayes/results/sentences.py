@@ -111,7 +111,7 @@ def errors_sentence(task: SourceTask) -> str:
     if task.intervals is not None and task.intervals.smallest_k is None:
         return f"Errors of single classes are unknown: {task.intervals.reason}."
     evidence = task.counted
-    assert evidence is not None  # of all but bare curves
+    assert evidence is not None  # every task that was not made from accuracies has it
     errors = np.bincount(task.y, weights=evidence.losses > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:

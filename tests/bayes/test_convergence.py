@@ -43,8 +43,8 @@ def test_independent_draws_are_good():
         (np.zeros((4, 100)), "all draws are the same"),
         (np.repeat(np.arange(4.0)[:, None], 100, axis=1), "r_hat of predictions is "),
         (noise(chains=1), "a single chain cannot show whether it converged"),
-        (noise(draws=1), "1 draws in each chain are too few to diagnose"),
-        (noise(draws=3), "3 draws in each chain are too few to diagnose"),
+        (noise(draws=1), "1 draws in each chain are too few to diagnose convergence"),
+        (noise(draws=3), "3 draws in each chain are too few to diagnose convergence"),
     ],
 )
 def test_problems(draws, problem):
@@ -104,7 +104,7 @@ def test_pilots_that_hardly_err_converge(n_classes, errors):
 def test_a_sampler_that_diverges(small_task):
     model = BayesianExtrapolator()
     short = {"draws": 100, "tune": 50, "chains": 2, "progressbar": False}
-    with pytest.warns(ConvergenceWarning, match=r"draws diverged\. Draw more .* target_accept"):
+    with pytest.warns(ConvergenceWarning, match=r"draws diverged; increase draws .* target_accept"):
         model.fit(small_task(), **short, target_accept=1e-9)
     assert model.diagnosis_.divergences > 100
     prediction = model.predict([100, 1000])

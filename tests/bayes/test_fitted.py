@@ -225,7 +225,7 @@ def test_priors_of_a_stack_go_by_name(models, tmp_path):
 
 def test_a_prior_that_is_none(models, tmp_path):
     path = models["scores"].save(tmp_path / "model.nc")
-    with pytest.raises(DataError, match="prior: ScoreInformedExtrapolator takes no prior"):
+    with pytest.raises(DataError, match="ScoreInformedExtrapolator has no prior"):
         cb.load(path, prior=cb.MixturePrior())
 
 

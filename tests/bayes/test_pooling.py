@@ -201,7 +201,7 @@ def test_what_is_told(pooled, tasks):
     assert "fitted to 200 classes and 490 instances in 2 tasks" in repr(pooled)
     prediction = pooled.predict(1000)
     assert prediction.n_classes == 200
-    assert "pilots of 30, 200 classes, taken to be independent of each other" in prediction.notes
+    assert "pilots of 30, 200 classes are assumed to be independent" in prediction.notes
     assert pooled.task is None and pooled.tasks == tasks and not pooled.is_loaded
     assert pooled.discriminability([0.5, 0.99]).shape == (2, 500, 2)
 
@@ -284,7 +284,7 @@ def test_refused(pooled, tasks):
         model.fit([tasks[0], tasks[0]])
     with pytest.raises(DataError, match="shared: found 'all'"):
         model.fit(tasks, shared="all")
-    with pytest.raises(DataError, match="population: the model was fitted to several tasks"):
+    with pytest.raises(DataError, match="population: found a model of several tasks"):
         pooled.predict(300, population=400)
 
 

@@ -19,9 +19,10 @@ from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.typing import ClassCounts
 
 COMPONENTS = ("prior", "likelihood")
-# Of Kallioinen et al. (2024): a normal posterior moved by about 0.3 sd as the power doubles.
+# Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
+# 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
-# Over sound tasks prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
+# In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
 # Blocks of draws for the error of a sensitivity, and standard errors within which it is unclear.
@@ -52,11 +53,11 @@ class Sensitivity(Shown):
 
     - "data decide": not sensitive to the prior.
     - "at the threshold": the sensitivity to the prior is within two Monte Carlo standard errors of
-      the threshold, so that other draws might tell otherwise. More draws decide.
-    - "prior matters": sensitive to the prior, more so to the data.
-    - "prior dominates": sensitive to the prior, and no less than to the data.
-    - "prior and data disagree": sensitive to both, which pull the mean apart by more than half a
-      posterior standard deviation each.
+      the threshold, so other draws might give another diagnosis. Use more draws.
+    - "prior matters": sensitive to the prior, and more sensitive to the data.
+    - "prior dominates": sensitive to the prior, and at most as sensitive to the data.
+    - "prior and data disagree": sensitive to both. They pull the mean in opposite directions, each
+      by more than half a posterior standard deviation.
     """
 
     plot = PlotMethod("plot_sensitivity")
@@ -68,20 +69,25 @@ class Sensitivity(Shown):
     def scaled(self, alpha: float, component: str = "prior") -> Extrapolation:
         r"""Posterior with prior or likelihood raised to a power, by importance resampling.
 
-        Draws get Pareto-smoothed weights proportional to :math:`p^{\alpha - 1}`, p the joint
-        prior density or the likelihood, and are resampled at evenly spaced quantiles.
+        Draws get Pareto-smoothed weights proportional to :math:`p^{\alpha - 1}`, where p is the
+        joint prior density or the likelihood. They are resampled at evenly spaced quantiles.
 
         Parameters
         ----------
         alpha : float
-            Power, above 0; below 1 the component says less, above 1 more.
+            Power, above 0. A power below 1 weakens the component, a power above 1 strengthens it.
         component : {"prior", "likelihood"}
-            What is scaled.
+            The density that is raised to the power.
 
         Returns
         -------
         Extrapolation
-            With a note where fewer than 100 effective draws remain, too few to trust.
+            It has a note if fewer than 100 effective draws remain, which are too few to trust.
+
+        Raises
+        ------
+        DataError
+            `alpha` is not above 0, or the component is unknown.
         """
         power = number(alpha, "alpha", 0, whole=False)
         if power == 0:
@@ -107,7 +113,7 @@ class Sensitivity(Shown):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The diagnoses in words, one for each run of k with the same."""
+        """The diagnoses in words, one sentence for each run of k with the same diagnosis."""
         runs: list[list[Any]] = []
         for k, diagnosis in self.table["diagnosis"].sort_index().items():
             if not runs or runs[-1][0] != diagnosis:
@@ -140,7 +146,7 @@ def sensitivity(
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     threshold : float
-        Sensitivity from which on something matters.
+        Smallest sensitivity that matters.
 
     Returns
     -------
@@ -166,8 +172,9 @@ def sensitivity(
     are parameters of the prior. Most parameters are sensitive to the prior even if the accuracy is
     not, because the ranks determine them less well.
 
-    Near an accuracy of 0 or 1 all draws are alike and sensitivities say little. The weights of a
-    `DirichletPrior` are made from gamma variables whose sum has a prior too and does not matter.
+    Near an accuracy of 0 or 1 all draws are alike and sensitivities say little. The log prior of a
+    `DirichletPrior` is that of gamma variables. Their sum is included, although the accuracy does
+    not depend on it.
 
     References
     ----------
@@ -211,7 +218,7 @@ def sensitivity(
     for part in COMPONENTS:
         deviation = log_density[part] - log_density[part].mean()
         covariance = (deviation * accuracy).mean(SAMPLE_DIMS)
-        # Where all draws are the same there is nothing to move.
+        # If all draws are the same, the pull is 0.
         columns[f"{part}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     table = pd.DataFrame({name: column.values for name, column in columns.items()})
     table.index = pd.Index(prediction.k, name="k")
@@ -220,9 +227,9 @@ def sensitivity(
 
 
 def _jackknife_error(accuracy: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
-    """Standard error of the sensitivity to the prior at each k, over blocks of draws left out.
+    """Jackknife standard error of the sensitivity to the prior at each k, over blocks of draws.
 
-    A block is a run of one chain, so that draws that depend on each other are left out together.
+    A block is a run of one chain, so that dependent draws are left out at once.
     """
     sizes = accuracy.sizes
     runs = min(-(-_BLOCKS // sizes["chain"]), sizes["draw"])
@@ -233,7 +240,7 @@ def _jackknife_error(accuracy: xr.DataArray, log_prior: xr.DataArray) -> xr.Data
     )
     draws = draws.drop_vars(SAMPLE_DIMS).rename(sample="draw").expand_dims("chain")
     left_out = []
-    with warnings.catch_warnings():  # of few draws, which the sensitivity itself warns of
+    with warnings.catch_warnings():  # of few draws; the sensitivity itself gives the same warning
         warnings.simplefilter("ignore", UserWarning)
         for left in range(block.max() + 1):
             kept = draws.isel(draw=block != left)

@@ -1,4 +1,4 @@
-"""The PyMC model: prior on the weights, moment likelihood, nothing else."""
+"""The PyMC model: prior of the weights and moment likelihood."""
 
 import numpy as np
 import pymc as pm
@@ -11,11 +11,11 @@ from classex_bayes.typing import NumberArray
 
 
 def build_model(prior: Prior, data: LikelihoodData, row: NumberArray | None = None) -> pm.Model:
-    """Build the model of a prior and data, whose arrays become `pm.Data` that can be replaced.
+    """Build the model of a prior and data. The arrays of the data are `pm.Data`.
 
-    It has the parameters of the prior, the deterministic "weights" (dimension "knot") and the
-    observed variable of the likelihood. `row` (n_rows,) is the coordinate of the data; they are
-    numbered where it is not given, or is that of fewer rows.
+    The model has the parameters of the prior, the deterministic "weights" (dimension "knot") and
+    the observed variable of the likelihood. `row` (n_rows,) is the coordinate of the data. Without
+    it, or if it has another length, the rows are numbered.
     """
     n_rows = data.matrix.shape[0]
     if row is None or row.size != n_rows:

@@ -1,7 +1,7 @@
-"""Forms of the moment likelihood: data of the tasks, and the density of these given the weights.
+"""Forms of the moment likelihood: data of the tasks and their density given the weights.
 
-All are linear in the weights: a fixed matrix times w gives the expectation of the data. PyMC is
-imported where a graph is built, since a fit does without it.
+In each form the expectation of the data is linear in the weights: a fixed matrix times w. Only
+functions that build a graph import PyMC, because a fit can do without it.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,14 +25,14 @@ _SMALLEST_DIRECTION = 1e-3
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Data in the form that a likelihood takes them; subclasses name their arrays as fields."""
+    """Data in the form that a likelihood takes. The fields of a subclass are its arrays."""
 
     kind: ClassVar[str]
     rows: ClassVar[str]  # dimension along which the data lie
     descriptions: ClassVar[Mapping[str, str]] = {}  # of parameters that the likelihood adds
 
     def padded(self) -> Self:
-        """Return the same data in the shape that one compiled model serves."""
+        """Return the same data in the shape of the compiled model."""
         return self
 
     def arrays(self) -> dict[str, Any]:
@@ -45,8 +45,8 @@ class BernsteinData(Likelihood):
     r"""Histogram of ranks and the matrix of its expectation: the default likelihood.
 
     :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
-    Bernstein moments of the basis elements over bins of ranks, deff the design effect. Bins
-    are as wide as what is known of the ranks: those of decisions are rank 1 and all others.
+    Bernstein moments of the basis elements over bins of ranks, deff the design effect. If ranks
+    are known up to intervals, bins are wider: decisions have two bins, rank 1 and all other ranks.
     """
 
     kind: ClassVar[str] = "bernstein"
@@ -58,7 +58,7 @@ class BernsteinData(Likelihood):
 
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
-        """Data of a task whose ranks are known, or known to lie in intervals."""
+        """Data of a task with ranks, exact or known up to intervals."""
         last_loss = task.loss_bins
         return cls(
             task.bin_probabilities(basis),
@@ -77,12 +77,12 @@ class BernsteinData(Likelihood):
 
     @property
     def parts(self) -> tuple[Self, ...]:
-        """Data of every task, as in `PooledData`: of one."""
+        """Data of every task, as in `PooledData`. There is one task."""
         return (self,)
 
     @property
     def weight(self) -> tuple[float, ...]:
-        """Weight of every task, as in `PooledData`: one."""
+        """Weight of every task, as in `PooledData`. The only task has the weight 1."""
         return (1.0,)
 
     @property
@@ -118,12 +118,12 @@ class BernsteinData(Likelihood):
 
 @dataclass(frozen=True)
 class PooledData(Likelihood):
-    r"""Histograms of several tasks, each with a matrix, design effect and weight of its own.
+    r"""Histograms of several tasks, each with a matrix, design effect and weight.
 
     :math:`\log L(w) = \sum_t \lambda_t \sum_b n_{tb} \log (B_t w)_b / \mathrm{deff}_t`. The rows of
-    all tasks lie one below the other, 48 for each, so that one compiled model serves every pool of
-    so many tasks. The `weight` of a task, in [0, 1], is the share of its information that no other
-    task has (`classex_bayes.bayes.pooling`).
+    all tasks are concatenated, 48 for each task, so that one compiled model serves every pool of
+    the same number of tasks. The `weight` :math:`\lambda_t` of a task, in [0, 1], is the share of
+    its information that it adds to the pool (`classex_bayes.bayes.pooling`).
     """
 
     kind: ClassVar[str] = "pooled"
@@ -247,10 +247,10 @@ def random_pool(
 
 @dataclass(frozen=True)
 class PowerData(Likelihood):
-    r"""Accuracies at some k, whitened: for tasks that know no ranks.
+    r"""Whitened accuracies on a grid of k, for tasks made from accuracies.
 
-    With Sigma the covariance of ATA on a grid of k and A the accuracy matrix of the basis,
-    :math:`T (ATA - A w) \sim N(0, I)` where T whitens Sigma and drops directions that are noise.
+    With Sigma the covariance of ATA on the grid and A the accuracy matrix of the basis,
+    :math:`T (ATA - A w) \sim N(0, I)`. T whitens Sigma and drops directions that are noise.
     """
 
     kind: ClassVar[str] = "power"
@@ -261,15 +261,15 @@ class PowerData(Likelihood):
 
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
-        """Data of a task, on its grid of k."""
+        """Data of a task on a grid of k. Raises DataError if the task has no accuracies."""
         k = task.grid(_N_POWERS)
         if k.size == 0 and task.intervals is not None:
             raise DataError(
-                f"likelihood: 'power' needs accuracies; none is known, since "
+                f"likelihood: 'power' needs accuracies, but none is known, because "
                 f"{task.intervals.reason}; use 'bernstein'"
             )
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
-        # Half an instance of doubt: an accuracy without errors still has an error.
+        # Half an instance is added, because an accuracy of 0 or 1 has sampling error too.
         share = (accuracy * task.n_test + 0.5) / (task.n_test + 1)
         floor = share * (1 - share) / task.n_test
         covariance = covariance + np.diag(np.maximum(floor - np.diag(covariance), 0))
@@ -298,7 +298,7 @@ class PowerData(Likelihood):
 def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
     """Matrix (n, n) that makes noise with this covariance standard normal.
 
-    Directions whose variance is below a share `smallest` of the largest get zero rows.
+    Directions whose variance is below `smallest` times the largest get zero rows.
     """
     sd = np.sqrt(np.diag(covariance))
     scaled = covariance / np.where(sd > 0, np.outer(sd, sd), 1.0)
@@ -316,13 +316,14 @@ def likelihood_data(
 ) -> BernsteinData | PowerData:
     """Data of a task in the form `likelihood`: "bernstein", "power", or "auto".
 
-    "auto" is the Bernstein form where ranks are known and the power form for a bare curve.
+    "auto" is the power form for a task made from accuracies and the Bernstein form for all others.
     """
     one_of(likelihood, ("auto", BernsteinData.kind, PowerData.kind), "likelihood")
     curve_only = task.kind == "accuracies"
     if likelihood == BernsteinData.kind and curve_only:
         raise DataError(
-            "likelihood: 'bernstein' needs ranks and the task has accuracies alone; use 'power'"
+            "likelihood: 'bernstein' needs ranks, but the task was made from accuracies; use "
+            "'power'"
         )
     power = curve_only or likelihood == PowerData.kind
     return PowerData.of(task, basis) if power else BernsteinData.of(task, basis)
