@@ -147,8 +147,8 @@ def stack(models: Mapping[str, BayesianExtrapolator]) -> Stack:
     """
     if not isinstance(models, Mapping) or len(models) < 2:
         raise DataError(
-            f"models: found {_type_and_size(models)}, expected a mapping from names to two or more "
-            "fitted models"
+            "models: expected a mapping from names to two or more fitted models, found "
+            f"{_type_and_size(models)}"
         )
     for name, model in models.items():
         if not isinstance(model, BayesianExtrapolator):
@@ -381,8 +381,8 @@ class StackedExtrapolator(FittedModel):
 def _checked_priors(priors: Any) -> dict[str, Prior]:
     if not isinstance(priors, Mapping) or len(priors) < 2:
         raise DataError(
-            f"priors: found {_type_and_size(priors)}, expected a mapping from names to two or more "
-            "priors"
+            "priors: expected a mapping from names to two or more priors, found "
+            f"{_type_and_size(priors)}"
         )
     for name in priors:
         if not isinstance(name, str) or "/" in name or not name.strip("."):

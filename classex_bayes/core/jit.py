@@ -27,7 +27,7 @@ class SpareCache(FunctionCache):
         try:
             kept = super().load_overload(sig, target_context)
         except Exception as error:  # a damaged file may raise anything
-            _tell(error)
+            log_failed_cache(error)
             with suppress(Exception):
                 self.flush()  # so that the function can be saved again
         if kept is None:
@@ -39,7 +39,7 @@ class SpareCache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except Exception as error:  # a full disk, a folder that was taken away
-            _tell(error)
+            log_failed_cache(error)
 
 
 @cache
@@ -48,7 +48,8 @@ def _announce() -> None:
     logging.getLogger("classex_bayes").warning("compiling for some seconds, once per machine")
 
 
-def _tell(error: Exception) -> None:
+def log_failed_cache(error: Exception) -> None:
+    """Log that a function is compiled for this process alone, and the error that is the reason."""
     logging.getLogger("classex_bayes").info(
         "numba's cache cannot be used; compiling for this process alone: %r", error
     )

@@ -1,4 +1,4 @@
-"""Numbers of right answers with more variance than independent answers have."""
+"""Beta-binomial numbers of correct answers, whose variance exceeds that of independent answers."""
 
 import numpy as np
 
@@ -13,8 +13,8 @@ def beta_binomial(
 ) -> IntArray:
     r"""Draws of :math:`Binomial(n, p)` with :math:`p \sim Beta(\varphi m, \varphi (1 - m))`.
 
-    m is `mean`; at exactly 0 or 1 all answers are alike. phi is `size`; infinite for a binomial
-    law.
+    m is `mean`. If it is exactly 0 or 1, the draw is 0 or n. phi is `size`. It is infinite for a
+    binomial law.
     """
     if np.all(np.isinf(size)):
         return rng.binomial(n, mean)

@@ -1,4 +1,4 @@
-"""Accuracies of replicated tasks: what a posterior or a prior expects of a task of some size."""
+"""Accuracies of replicated tasks, simulated from draws of a posterior or a prior."""
 
 import numpy as np
 from scipy.special import ndtr
@@ -7,7 +7,8 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.typing import FloatArray, IntArray
 
-# Beyond so many instances the noise of their mean is normal and is scaled from this many.
+# Largest number of simulated instances. The noise of their mean is nearly normal, so it is scaled
+# from this number to larger ones.
 _MOST_INSTANCES = 2000
 
 
@@ -19,9 +20,9 @@ def replicated_accuracy(
 ) -> FloatArray:
     """Average test accuracies (chain, draw, n_k) of replicated tasks at k <= k1.
 
-    Each draw simulates as many independent instances as hold the task's information
-    (n / deff): favorability from the mixture, rank - 1 ~ Binomial(k1 - 1, 1 - U*), then ATA_k.
-    `task_size` is k1 and the number of independent instances.
+    Each draw simulates n / deff independent instances, which have the information of the task.
+    Their favorability U* is drawn from the mixture and rank - 1 from Binomial(k1 - 1, 1 - U*). Then
+    ATA_k is computed. `task_size` is k1 and the number of independent instances.
     """
     if k.size == 0:
         return np.empty((*law.weights.shape[:-1], 0))

@@ -1,4 +1,4 @@
-"""Draws of the accuracy that one test on a concrete set of classes will show."""
+"""Draws of the accuracy TA_k of one test on one set of classes."""
 
 import numpy as np
 
@@ -20,16 +20,16 @@ def single_test_accuracy(
     r"""Accuracy TA_k (chain, draw, n_k) of a test on new classes, independent of the pilot's.
 
     Given A = AGA_k, the test has N = k r / s answers with the design effect
-    d = s (1 + (r - 1) rho) + r c (`AnswerDependence`). The number of right answers is
+    d = s (1 + (r - 1) rho) + r c (`AnswerDependence`). The number of correct answers is
     beta-binomial with mean N A and variance N A (1 - A) d / s,
 
     .. math::
 
         TA_k = \frac{1}{N} Binomial(N, p), \quad
-        p \sim Beta(\varphi A, \varphi (1 - A)), \quad \varphi = \frac{N - d/s}{d/s - 1},
+        p \sim Beta(\varphi A, \varphi (1 - A)), \quad \varphi = \frac{N - d/s}{d/s - 1}.
 
-    so that TA_k is a share that a test can show, even if A is near 0 or 1. Each k stands for a
-    class set of its own.
+    So TA_k is a share that a test can have, even if A is near 0 or 1. Each k has a separate set
+    of classes.
     """
     answers = _n_answers(k * float(repeats), dependence)
     inflation = dependence.design_effect(repeats) / dependence.spread
@@ -46,25 +46,33 @@ def nested_test_accuracy(
 ) -> FloatArray:
     """Accuracy TA_k (chain, draw, n_k) of a test whose classes include the pilot's, k >= k1.
 
-    Of the r instances of a class that the pilot tested, min(r, r1) are those of the pilot. They
-    had k_t min(r, r1) TA_k1 right answers among k1 classes; each stays right among k with
-    chance AGA_k / AGA_k1. Further instances of the pilot's classes inherit the share b
-    (`AnswerDependence.carried_over`) of its deviation: their chance is :math:`AGA_k (1 + b
-    (TA_{k_1} / AGA_{k_1} - 1))`. Instances of the other classes have AGA_k. The three numbers
-    of right answers are beta-binomial as in `single_test_accuracy`. At k = k1 and r = r1 the
-    result is TA_k1 if the pilot tested all its classes. If weights or repeats are so unequal
-    that TA_k1 is no share of whole answers, the shares of right answers have beta laws of the
-    same means and variances. `expected_source` (chain, draw) are draws of AGA_k1.
+    The test has r instances of each class and three kinds of answers. The number of correct answers
+    of each kind is beta-binomial as in `single_test_accuracy`.
+
+    - Reused instances: min(r, r1) of each class that the pilot tested. They had
+      k_t min(r, r1) TA_k1 correct answers among k1 classes. Each of these stays correct among k
+      classes with probability AGA_k / AGA_k1.
+    - Further instances of the classes that the pilot tested. They inherit the share b
+      (`AnswerDependence.carried_over`) of the pilot's deviation. The probability of a correct
+      answer is :math:`AGA_k (1 + b (TA_{k_1} / AGA_{k_1} - 1))`.
+    - Instances of the other classes. The probability of a correct answer is AGA_k.
+
+    At k = k1 and r = r1 the result is TA_k1 if the pilot tested all its classes. If weights or
+    repeats are so unequal that TA_k1 is not a share of whole answers, the shares of correct answers
+    have beta laws with the same means and variances. `expected_source` (chain, draw) are draws of
+    AGA_k1.
+
+    Raises DataError if TA_k1 is unknown, or if a k is below k1.
     """
     source, tested, accuracy = dependence.n_classes, dependence.n_tested, dependence.accuracy
     if accuracy is None:
         raise DataError(
-            "nested: the accuracy of the pilot on all its classes is not known; pass nested=False"
+            "nested: the accuracy of the pilot on all its classes is unknown; pass nested=False"
         )
     if np.min(k) < source:
         raise DataError(
-            f"k: found {np.min(k)}; expected at least the {source} source classes, which are part "
-            "of the target classes where nested=True"
+            f"k: found {np.min(k)}, expected at least the {source} source classes, which are part "
+            "of the test if nested=True; increase k or pass nested=False"
         )
     reused_repeats = min(float(repeats), dependence.repeats)
     inflation = dependence.design_effect(repeats) / dependence.spread
@@ -92,7 +100,7 @@ def _is_whole(value: float) -> bool:
 def _n_answers(
     instances: FloatArray | float, dependence: AnswerDependence, whole: bool = True
 ) -> NumberArray:
-    """Number of answers that weigh the same as the instances of a test."""
+    """Number of answers of equal weight that correspond to the instances of a test."""
     answers = np.asarray(instances / dependence.spread)
     return np.maximum(np.rint(answers), 1).astype(np.int64) if whole else answers
 
@@ -104,14 +112,14 @@ def _right_before(
     shape: tuple[int, ...],
     rng: np.random.Generator,
 ) -> NumberArray:
-    """Right answers of the pilot among those that are used again: all of them, or a sample."""
+    """Correct answers of the pilot among the reused ones, which are all or a random sample."""
     whole, right = reused.dtype.kind == "i", total * accuracy
     if np.isclose(reused, total, rtol=_ROUNDING, atol=0):
         return np.full(shape, round(right) if whole else right)
     if whole:
         wrong = round(total) - round(right)
         return rng.hypergeometric(round(right), wrong, int(reused), size=shape)
-    # The variance of a hypergeometric number over that of a binomial one.
+    # Variance of a hypergeometric number over that of a binomial number.
     inflation = float((total - reused) / np.maximum(total - 1, reused))
     return _n_right(reused, np.full(shape, accuracy), inflation, rng)
 
@@ -119,7 +127,7 @@ def _right_before(
 def _n_right(
     answers: NumberArray, mean: FloatArray, inflation: float, rng: np.random.Generator
 ) -> NumberArray:
-    """Numbers of right answers whose variance is inflated; whole if those of answers are."""
+    """Numbers of correct answers with inflated variance. They are whole if `answers` are."""
     if answers.dtype.kind == "f":
         return answers * beta_share(mean, answers / inflation - 1, rng)
     excess = inflation - 1

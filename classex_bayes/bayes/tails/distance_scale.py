@@ -16,16 +16,17 @@ _ROUNDING = 1e-9  # by which a cosine may exceed 1
 
 @dataclass(frozen=True)
 class DistanceScale:
-    r"""A transform of scores s, larger is better, into log distances.
+    r"""A transform of scores s (larger is better) into log distances.
 
-    Local tails look at differences of log distances within a row alone, so a power of the
-    distances is the same scale.
+    Local tails depend only on ratios of differences of log distances. So a power of the distances
+    gives the same tails.
 
     Attributes
     ----------
     kind : {"origin", "exponential", "reciprocal"}
-        :math:`\log(s_0 - s)` with an origin :math:`s_0` that no score exceeds; :math:`-s`, its
-        limit for a far origin, as for logits; or :math:`-\log s`, as for probabilities.
+        "origin": :math:`\log(s_0 - s)` with an origin :math:`s_0` that no score exceeds.
+        "exponential": :math:`-s`, the limit for a far origin, as for logits. "reciprocal":
+        :math:`-\log s`, as for probabilities.
     origin : float
         :math:`s_0`: 0 for distances, whose negatives are scores, and 1 for the cosine.
     """
@@ -35,7 +36,7 @@ class DistanceScale:
 
     @classmethod
     def of_attributes(cls, attributes: Mapping[Any, Any]) -> Self:
-        """Scale that a fitted model keeps; the inverse of `attributes`."""
+        """Scale of a fitted model, from its attributes; the inverse of `attributes`."""
         return cls(attributes["scale_kind"], float(attributes["scale_origin"]))
 
     @property
@@ -44,7 +45,7 @@ class DistanceScale:
         return {"scale_kind": self.kind, "scale_origin": self.origin}
 
     def log_distance(self, scores: FloatArray) -> FloatArray:
-        """Log distances, infinite where a score is the origin or is ruled out."""
+        """Log distances: -inf for a score at the origin, inf for a class that is ruled out."""
         with np.errstate(divide="ignore"):
             if self.kind == "exponential":
                 return -scores
@@ -69,15 +70,15 @@ class DistanceScale:
 
 
 def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
-    """The natural scale of distances and cosines; for other scores a family to choose from."""
+    """Scales to choose from: the natural one for distances and cosines, else a family."""
     listed = nearest.scores[np.isfinite(nearest.scores)]
-    known = nearest.true[np.isfinite(nearest.true)]
-    best = float(np.concatenate([listed, known]).max())
+    true = nearest.true[np.isfinite(nearest.true)]
+    best = float(np.concatenate([listed, true]).max())
     if nearest.perfect is not None and best <= nearest.perfect + _ROUNDING:
         yield DistanceScale("origin", nearest.perfect)
         return
     yield DistanceScale("exponential")
-    if min(listed.min(), known.min()) >= 0:
+    if min(listed.min(), true.min()) >= 0:
         yield DistanceScale("reciprocal")
     # Squares of numbers above 1e154 overflow.
     unit = max(float(np.abs(listed).max()), np.finfo(float).tiny)

@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from classex_bayes.typing import FloatArray
 
 LARGEST_PARETO_K = 0.7
-_DIFFERENCE = 0.3  # of the Hessian, in units of the prior
+_DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of the prior
 _FREEDOM, _N_PROPOSALS = 3.0, 1000
-_SMALLEST_VARIANCE = 1e-9  # in units of the prior
+_SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
 
 LogDensity = Callable[[FloatArray], float]
 
@@ -25,11 +25,11 @@ class ImportanceSample:
     Attributes
     ----------
     proposals : array of shape (n, m)
-        Draws from a Student t law about the mode.
+        Draws from a Student t law near the mode.
     weight : array of shape (n,)
         Pareto-smoothed importance weights, summing to 1.
     pareto_k : float
-        Tail index of the weights before; above 0.7 they are uncertain.
+        Tail index of the weights before smoothing. Above 0.7 the weights are uncertain.
     """
 
     proposals: FloatArray
@@ -40,15 +40,15 @@ class ImportanceSample:
     def of(
         cls, log_density: LogDensity, mode: FloatArray, scale: FloatArray, rng: np.random.Generator
     ) -> Self:
-        """Propose about the mode with the curvature there, then with the moments of these draws.
+        """Sample twice: first about the mode with its curvature, then with the weighted moments.
 
-        `log_density` is that of the posterior, unnormalised; `scale` (m,) are the scales of the
-        prior.
+        `log_density` is the unnormalised log density of the posterior. `scale` (m,) holds the
+        scales of the prior.
         """
         centre, precision = mode, _curvature(log_density, mode, scale)
         for _ in range(2):
             values, vectors = np.linalg.eigh(precision)
-            # In units of the prior; the likelihood only narrows it.
+            # In scales of the prior. The likelihood can only narrow the prior.
             root = scale[:, None] * vectors / np.sqrt(np.maximum(values, 0.5))
             normal = rng.standard_normal((_N_PROPOSALS, mode.size))
             stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _N_PROPOSALS))
@@ -57,13 +57,13 @@ class ImportanceSample:
             target = np.array([log_density(point) for point in proposals])
             power = (_FREEDOM + mode.size) / 2
             proposed = -power * np.log1p((standard**2).sum(axis=1) / _FREEDOM)
-            # Pareto smoothing takes the log density of what is left out, the reverse of a weight.
+            # `psislw` takes log-likelihoods of left-out data, which are minus the log weights.
             log_weight, pareto_k = array_stats.psislw(proposed - target)
             weight = np.exp(log_weight - log_weight.max())
             weight /= weight.sum()
             centre = weight @ proposals
             away = (proposals - centre) / scale * np.sqrt(weight)[:, None]
-            # A single proposal with all the weight has no spread; its Pareto k tells.
+            # If one proposal has all the weight, the variance is 0; the Pareto k shows this.
             precision = np.linalg.inv(away.T @ away + _SMALLEST_VARIANCE * np.eye(mode.size))
         return cls(proposals, weight, float(pareto_k))
 
@@ -75,7 +75,7 @@ class ImportanceSample:
 
 
 def doubt_of_weights(pareto_k: float) -> str:
-    """Sentence about importance weights that are uncertain; empty if they are not."""
+    """Note on uncertain importance weights, or an empty text."""
     if not pareto_k > LARGEST_PARETO_K:
         return ""
     return (
@@ -87,13 +87,13 @@ def doubt_of_weights(pareto_k: float) -> str:
 def mode_of(
     log_density: LogDensity, mean: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Mode of a posterior, sought from the prior's mean, and the log density there."""
+    """Mode of a posterior, by a search from the prior's mean, and the log density there."""
     best = minimize(lambda unit: -log_density(mean + scale * unit), np.zeros(mean.size))
     return mean + scale * best.x, -float(best.fun)
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:
-    """Hessian of minus the log density at the mode, in units of the prior."""
+    """Hessian of minus the log density at the mode, in scales of the prior."""
     size = mode.size
     hessian = np.empty((size, size))
     steps = _DIFFERENCE * np.diag(scale)

@@ -1,4 +1,4 @@
-"""Whether the scores of a task show tails, and on which scale they are distances."""
+"""Whether tails can be fitted to the scores of a task, and on which scale they are distances."""
 
 import numpy as np
 
@@ -10,24 +10,24 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
-# Below, halves of the classes are too small for tails; and classes whose weights are so unequal
-# that few of them count do not tell how classes differ.
+# With fewer classes the halves are too small for tails. With fewer effective classes (their weights
+# are too unequal) the variance between classes is unknown.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
 LARGEST_TIED_SHARE = 0.05
-# Slopes of the populations of `classex_bayes.studies.corpus` lie below it, but for one, which
-# tails predict worse than ranks.
+# All but one of the populations of `classex_bayes.studies.corpus` have a smaller slope. For that
+# one tails predict worse than ranks.
 LARGEST_SLOPE = 1.25
 
 
 def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
-    """Why the scores of a task show no tails, or an empty text."""
+    """Reason why no tails can be fitted to the scores of a task, or an empty text."""
     if task.n_classes < _FEWEST_CLASSES:
         return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
     effective = 1 / float((task.class_weight**2).sum())
     if effective < _FEWEST_EFFECTIVE:
         return (
-            f"by their weights {task.n_classes} classes count as {effective:.1f} equal ones, fewer "
-            f"than {_FEWEST_EFFECTIVE}"
+            f"the weights of the {task.n_classes} classes are so unequal that they count as "
+            f"{effective:.1f} classes, fewer than {_FEWEST_EFFECTIVE}"
         )
     if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
         return (
@@ -35,12 +35,12 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
             f"(ask the index for {SHORTEST_LIST + 1} classes or more)"
         )
     if not np.isfinite(nearest.true).any():
-        return "no true class is in its list, so that none has a score"
+        return "no true class is in its list, so none has a score"
     tied = share_tied(nearest)
     if task.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
-            f"scores are tied (the {N_NEAREST} best wrong classes of {tied:.0%} of the instances "
-            "have one score, or all behind the best few), so they tell no distances"
+            f"scores are tied (in {tied:.0%} of the instances the {N_NEAREST} best wrong classes, "
+            "or all but the best few, have the same score), so they are not distances"
         )
     return ""
 
@@ -48,7 +48,7 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
 def best_scale(
     nearest: NearestClasses, weight: FloatArray, n_classes: int, rng: np.random.Generator
 ) -> tuple[DistanceScale, HeldOutTable, FloatArray]:
-    """The scale on which held-out losses are likeliest, their table there, and the mode."""
+    """The scale with the highest posterior mode, the table of held-out losses, and the mode."""
     halves = random_halves(n_classes, rng)
     best: tuple[DistanceScale, HeldOutTable, FloatArray] | None = None
     highest = -np.inf

@@ -5,11 +5,12 @@ A wrong class is nearer than the true one with probability
 .. math:: \log p = \log \frac{j}{k - 1} + c - b v q + \varepsilon, \qquad
           \varepsilon \sim N(0, 1 / j),
 
-with the depth q of `classex_bayes.bayes.tails.local_tails` among k classes. The level c and the
-slope b are 0 and 1 for exact power laws. The scatter is that of the order statistic :math:`r_j`.
-v is 1, or, with probability :math:`\pi`, uniform on [0, 1]: the instance has look-alikes that the
-nearest wrong classes do not foretell. Split into halves, the classes of one half give q, and among
-the n classes of the other half the losses are Binomial(n, p).
+where q is the depth of `classex_bayes.bayes.tails.local_tails` among k classes. For exact power
+laws the level c is 0 and the slope b is 1. The scatter :math:`\varepsilon` is that of the order
+statistic :math:`r_j`. v is 1, or, with probability :math:`\pi`, uniform on [0, 1]. In the latter
+case the instance has look-alikes that the nearest wrong classes do not predict. The classes are
+split into halves. One half gives q. The losses among the n classes of the other half are
+Binomial(n, p).
 """
 
 from collections.abc import Sequence
@@ -26,31 +27,32 @@ from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, held
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-# Parameters of a fit, and what they are.
+# Parameters of a fit and their descriptions.
 TAIL_PARAMETERS = {
-    "level": "c: level of log p, the chance of a wrong class to be nearer; 0 for power laws",
-    "slope": "b: how fast log p falls with the depth; 1 for power laws",
+    "level": "c: level of log p, with p the probability that a wrong class is nearer; 0 for power "
+    "laws",
+    "slope": "b: rate at which log p falls with the depth; 1 for power laws",
     "look_alikes": "share of the instances that have look-alikes",
-    "tail_error": "error of the slope where losses do not tell",
+    "tail_error": "error of the slope at depths with hardly any losses",
 }
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
 _N_SPLITS = 4
 # Priors: c ~ N, b ~ Student t, logit(pi) ~ N. Means and scales are those of the populations of
-# `classex_bayes.studies.corpus`; the t law is for those whose exponents change with the distance.
+# `classex_bayes.studies.corpus`. The t law allows for exponents that change with the distance.
 _MEAN, _SCALE = np.array([-0.2, 1.08, -2.8]), np.array([0.12, 0.1, 0.6])
 _SLOPE_FREEDOM = 3.0
 _LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
 SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
-# Depth at which p is about e^-2 / k1: instances beyond it hardly lose, so losses tell no more.
-_TOLD_DEPTH = np.log(N_NEAREST) + 2.0
+# Depth at which p is about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
+_INFORMATIVE_DEPTH = np.log(N_NEAREST) + 2.0
 _SHORTER = (np.arange(10) + 0.5) / 10
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTable:
-    """Weight of the instances by losses in the other half and by depth; it sums to n at most.
+    """Weight of the instances by losses in the other half and by depth. The sum is at most n.
 
     Attributes
     ----------
@@ -59,7 +61,7 @@ class HeldOutTable:
     weight : array of shape (n_losses, 151)
         Weights, split linearly between the two nearest of `DEPTHS`.
     n_rivals : float
-        Classes of a half other than the true one, on average.
+        Mean number of wrong classes in a half.
     """
 
     losses: IntArray
@@ -76,7 +78,7 @@ class HeldOutTable:
     ) -> "HeldOutTable":
         """Take depths from each of the halves (k1,), and losses from the other classes.
 
-        `weight` (n,) is that of the instances; all halves together count an instance once.
+        `weight` (n,) holds the weights of the instances. They are divided by the number of halves.
         """
         depths, losses = zip(
             *(held_out_losses(nearest, scale, half) for half in halves), strict=True
@@ -89,7 +91,7 @@ class HeldOutTable:
         return cls(values, table, (halves[0].size - 1) / 2)
 
     def group(self) -> xr.Dataset:
-        """Group of `idata`."""
+        """The table as a group of `idata`."""
         coords = {"loss": self.losses, "depth": DEPTHS}
         values = {"weight": (("loss", "depth"), self.weight), "n_rivals": self.n_rivals}
         return xr.Dataset(values, coords)
@@ -117,7 +119,7 @@ class HeldOutTable:
 
 
 def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
-    """Halves (k1,) of the classes, each followed by the other one."""
+    """Random halves (k1,) of the classes, each followed by its complement."""
     half = np.zeros(n_classes, dtype=bool)
     half[: n_classes // 2] = True
     halves = [rng.permutation(half) for _ in range(_N_SPLITS)]
@@ -143,7 +145,7 @@ def on_grid_by_row(
     weight: FloatArray | float,
     grid: FloatArray,
 ) -> FloatArray:
-    """As `on_grid`, apart for the values of each row: shape (n_rows, m)."""
+    """As `on_grid`, separately for the values of each row: shape (n_rows, m)."""
     total = np.zeros(n_rows * grid.size)
     for column, part in split_linearly(values, grid):
         total += np.bincount(row * grid.size + column, part * weight, total.size)
@@ -180,17 +182,17 @@ def tail_law_with_error(
 ) -> tuple[FloatArray, FloatArray]:
     r"""As `tail_law`, with the slope :math:`b + \delta` beyond the depth :math:`2 + \log j`.
 
-    `tail_error` is :math:`\delta`, what the slope may be off by where losses do not tell.
+    `tail_error` is :math:`\delta`, the error of the slope at depths with hardly any losses.
     """
     log_p, chance = tail_law(parameters, n_rivals, scatter)
     error = max(tail_error, -parameters[1])  # p never rises with the depth
-    return log_p - (error * np.maximum(DEPTHS - _TOLD_DEPTH, 0.0))[:, None], chance
+    return log_p - (error * np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0))[:, None], chance
 
 
 def law_outside(lowest: int, highest: int, n_classes: int) -> tuple[FloatArray, FloatArray]:
     """Nodes (m,) of log p given the losses on k1 classes, and their probabilities.
 
-    If the losses are open, log p is even between them.
+    If the losses are known up to an interval, log p is uniform between its ends.
     """
     ends = np.log((np.array([lowest, highest]) + 0.5) / n_classes)
     centres = np.linspace(ends[0], ends[1], 1 if lowest == highest else 20)
@@ -211,7 +213,7 @@ def log_density(table: HeldOutTable, point: FloatArray) -> float:
 
 
 def tail_mode(table: HeldOutTable) -> tuple[FloatArray, float]:
-    """Mode of the posterior, and the log density there, which scales of scores compare."""
+    """Mode of the posterior, and the log density there, by which scales of scores are compared."""
     return mode_of(partial(log_density, table), _MEAN, _SCALE)
 
 

@@ -154,9 +154,9 @@ def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
 
 
 def test_refused(fitted):
-    with pytest.raises(DataError, match="population: found 199, fewer than the 200 source classes"):
+    with pytest.raises(DataError, match="population: found 199, expected at least the 200 source"):
         fitted.predict(200, population=199)
-    with pytest.raises(DataError, match="k: found 301, more than the 300 classes"):
+    with pytest.raises(DataError, match="k: found 301, expected at most the 300 classes"):
         fitted.predict([200, 301], population=300)
     with pytest.raises(DataError, match="population: found with metric='accuracy@2'"):
         fitted.predict(200, population=300, metric="accuracy@2")

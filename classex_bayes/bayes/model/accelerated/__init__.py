@@ -1,6 +1,7 @@
-"""The log density, compiled: an option that spares a fit the compilation of its PyMC model.
+"""Compiled log densities of this package's priors. With them a fit need not compile a PyMC model.
 
-`accelerated_model` is the only way in. Without this folder every fit goes through PyMC.
+This folder is optional: without it every fit compiles its PyMC model. Other modules use
+`accelerated_model` alone.
 """
 
 import logging
@@ -13,8 +14,8 @@ from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
 def accelerated_model(prior: Prior, data: LikelihoodData) -> Any | None:
     """Posterior in the form that `nutpie.sample` takes, or None.
 
-    It is None for a prior or a likelihood whose density is not written out here, and if numba or
-    the installed nutpie fails, for a reason that is logged.
+    It is None if this folder does not have the density of the prior and likelihood. It is also
+    None if numba or the installed nutpie fails; the reason is logged.
     """
     if not (_is_written_out(prior) and isinstance(data, LikelihoodData)):
         return None
@@ -30,5 +31,5 @@ def accelerated_model(prior: Prior, data: LikelihoodData) -> Any | None:
 
 
 def _is_written_out(prior: Prior) -> TypeGuard[MixturePrior | DirichletPrior]:
-    """Whether the density is known; a subclass may have changed it."""
+    """Whether this folder has the density of the prior. A subclass may have changed it."""
     return type(prior) in (MixturePrior, DirichletPrior)

@@ -1,12 +1,12 @@
-"""The log density that the sampler sees, written out: value and gradient in one pass.
+"""The log density of the posterior and its gradient, computed in one pass.
 
 It is the density of the PyMC model of `classex_bayes.bayes.model.graph` on the same unconstrained
-parameters, for the priors and likelihoods of this package. PyMC's own is compiled anew in every
-process, which takes longer than sampling; this one is compiled once and kept on disk. All
-constants come in one vector, made by `classex_bayes.bayes.model.accelerated.nutpie_model.pack`.
+parameters, for the priors and likelihoods of this package. The density that PyMC builds is compiled
+in every process, which takes longer than sampling. This one is compiled once and cached on disk.
+All constants are in one vector, made by
+`classex_bayes.bayes.model.accelerated.nutpie_model.pack`.
 """
 
-import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,38 +17,39 @@ from numba import types
 
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
 from classex_bayes.bayes.model.priors import LEAST_VARIANCE, NEARLY_LOG, SHARPNESS
+from classex_bayes.core.jit import log_failed_cache
 
-# Places of the constants in the vector; knots, functions, matrix and data follow, then, if the
-# sampler's point is whitened, centre and root of `classex_bayes.bayes.model.accelerated.whitening`.
+# Places of the constants in the vector. Knots, functions, matrix and data follow. If the sampler's
+# point is whitened, the last are centre and root of
+# `classex_bayes.bayes.model.accelerated.whitening`.
 (
     SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, IS_DIRICHLET, HAS_GROUPS, IS_MONOTONE, IS_POWER,
     IS_WHITENED, CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SCALE_FREEDOM,
     SEPARATION, IMBALANCE, TAIL, TAIL_SD, DEVIATION, BANDWIDTH, HEADER,
 ) = range(22)  # fmt: skip
-# Products of smaller numbers leave the normal range, where arithmetic is slow.
+# Smaller numbers count as 0. Their products would be subnormal, and arithmetic with these is slow.
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _LOG_HALF_NORMAL = 0.5 * math.log(2 / math.pi)
-_NOT_FINITE = 3  # makes the draw a divergent one
+_NOT_FINITE = 3  # marks the draw as divergent
 _numbers = types.CPointer(types.double)
-# Sums may be taken in any order, but infinities and NaN keep their meaning. Everything is inlined:
-# else the process that compiles would link other copies, of other orders, than those that load.
+# Sums may be reordered, but infinities and NaN keep their meaning. Everything is inlined. Otherwise
+# the process that compiles could link other copies of a function, with sums in another order, than
+# processes that load the cache.
 _compiled = numba.njit(
     error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}, forceinline=True
 )
 
 
 def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: `numba.cfunc` of an int64, kept on disk where numba's cache can be used."""
+    """Decorator `numba.cfunc` of an int64, with a cache on disk if numba's cache can be used."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         signature = types.int64(*arguments)
         try:
             return numba.cfunc(signature, cache=True)(function)
         except Exception as error:  # no folder to write in, a full disk, a damaged file
-            logging.getLogger("classex_bayes").info(
-                "numba's cache cannot be used; compiling for this process alone: %r", error
-            )
+            log_failed_cache(error)
             return numba.cfunc(signature)(function)
 
     return decorate
@@ -56,7 +57,7 @@ def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
 
 @_compiled
 def _copy(source: Any, target: Any) -> None:
-    """`target[:] = source`, whose message on unequal shapes would take seconds to compile."""
+    """Like `target[:] = source`, whose error for unequal shapes would take seconds to compile."""
     for j in range(source.size):
         target[j] = source[j]
 
@@ -85,7 +86,7 @@ def _tail(x: Any, packed: Any) -> float:
 
 @_compiled
 def _bent(t: float, log: float, tail: float) -> float:
-    """T(t) of `classex_bayes.bayes.model.priors.bent`; `log` is that of 1 + t, 0 below t = 0."""
+    """T(t) of `classex_bayes.bayes.model.priors.bent`; `log` is log(1 + t), or 0 if t < 0."""
     power = 1 + tail
     if t <= 0:
         return t
@@ -96,7 +97,7 @@ def _bent(t: float, log: float, tail: float) -> float:
 
 @_compiled
 def _bent_by_tail(log: float, height: float, tail: float) -> float:
-    """Derivative of T(t), which is `height`, by the tail."""
+    """Derivative of T(t) by the tail; `height` is T(t)."""
     power = 1 + tail
     if abs(power) < NEARLY_LOG:
         return log * log * (1 / 2 + power * log * (1 / 3 + power * log / 8))
@@ -105,14 +106,14 @@ def _bent_by_tail(log: float, height: float, tail: float) -> float:
 
 @_compiled
 def _at_mu(x: Any, tail: float) -> Any:
-    """T and its derivative at mu, and log(1 + mu), 0 below mu = 0."""
+    """T and its derivative at mu, and log(1 + mu), or 0 if mu < 0."""
     log = math.log1p(max(x[0], 0.0))
     return _bent(x[0], log, tail), math.exp(tail * log), log
 
 
 @_compiled
 def _stretched(x: Any, packed: Any, knots: Any, log_knots: Any, stretched: Any) -> None:
-    """The knots on the scale that the tail bends: 0 at mu, where the slope is 1."""
+    """Write the knots on the bent scale, (T(t) - T(mu)) / T'(mu)."""
     tail = _tail(x, packed)
     centre, slope, _ = _at_mu(x, tail)
     for j in range(knots.size):
@@ -123,7 +124,10 @@ def _stretched(x: Any, packed: Any, knots: Any, log_knots: Any, stretched: Any) 
 def _stretched_gradient(
     x: Any, packed: Any, log_knots: Any, stretched: Any, upstream: Any, gradient: Any
 ) -> float:
-    """Add what `upstream`, derivatives by the stretched knots, gives for mu; return the tail's."""
+    """Add the derivative by mu to `gradient`, and return the derivative by the tail.
+
+    `upstream` holds the derivatives by the stretched knots.
+    """
     tail = _tail(x, packed)
     centre, slope, log_mu = _at_mu(x, tail)
     centre_by_tail = _bent_by_tail(log_mu, centre, tail)
@@ -148,9 +152,9 @@ def _width(x: Any, packed: Any) -> Any:
 
 @_compiled
 def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: Any) -> None:
-    """Log density of the group that is larger at each knot, and the harder group's responsibility.
+    """Log of the larger group density at each knot, and the harder group's responsibility.
 
-    The density of both is that of the larger one over its responsibility.
+    The density of the mixture is the larger group density over the responsibility of that group.
     """
     share = _logistic(x[2])
     separation = math.exp(x[3])
@@ -181,7 +185,7 @@ def _two_groups_gradient(
     gradient: Any,
     pull: Any,
 ) -> None:
-    """Add the gradient by the groups' parameters; `pull` becomes that by the stretched knots."""
+    """Add the gradient by the groups' parameters. Write that by the stretched knots to `pull`."""
     share = _logistic(x[2])
     separation = math.exp(x[3])
     width, by_log_tau = _width(x, packed)
@@ -222,7 +226,7 @@ def _one_group(x: Any, packed: Any, stretched: Any, logs: Any) -> None:
 def _one_group_gradient(
     x: Any, packed: Any, stretched: Any, upstream: Any, gradient: Any, pull: Any
 ) -> None:
-    """As `_two_groups_gradient`."""
+    """Gradients as in `_two_groups_gradient`, for one group."""
     width, by_log_tau = _width(x, packed)
     for j in range(stretched.size):
         scaled = stretched[j] / width
@@ -232,7 +236,7 @@ def _one_group_gradient(
 
 @_compiled
 def _nondecreasing(packed: Any, knots: Any, logs: Any, slope: Any) -> None:
-    """Replace log weights by those of a monotone density; `slope` keeps the derivatives."""
+    """Replace log weights by those of a monotone density. Write the derivatives to `slope`."""
     sharpness = SHARPNESS
     half = 0.5 / (1 - packed[BANDWIDTH] ** 2)
     previous = logs[0] + half * knots[0] ** 2
@@ -319,7 +323,7 @@ def _weights(
     top, total = weights.max(), 0.0
     for j in range(weights.size):
         raised = math.exp(weights[j] - top)
-        if not packed[IS_MONOTONE] > 0:  # without the logarithm that a monotone law needs
+        if not packed[IS_MONOTONE] > 0:  # a monotone law divides above, in logarithms
             raised /= max(harder_share[j], 1 - harder_share[j])
         weights[j] = raised if raised > NEGLIGIBLE else 0.0
         total += weights[j]
@@ -407,8 +411,8 @@ def _prior(x: Any, packed: Any, gradient: Any) -> float:
 def log_density(x: Any, packed: Any, gradient: Any) -> float:
     """Log density of an unconstrained point; overwrites `gradient`.
 
-    The relative error is below 1e-12 wherever each observed bin has a probability above 1e-150;
-    below, the floor of the likelihood counts.
+    The relative error is below 1e-12 if each observed bin has a probability above 1e-150. For
+    smaller probabilities the floor of the likelihood applies.
     """
     knots, log_knots, functions, matrix, vector = _unpacked(packed)
     m, n_functions = knots.size, functions.shape[0]
@@ -451,11 +455,12 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
 
 @_compiled
 def from_moved(q: Any, packed: Any, x: Any) -> Any:
-    r"""Turn the coordinates that are whitened into the unconstrained parameters.
+    r"""Write the unconstrained parameters x for the coordinates q that are whitened.
 
-    Of two groups they hold the logarithms of their joint scale
-    :math:`s = \tau \sqrt{V}`, :math:`V = p r^2 + (1 - p) / r^2 + p (1 - p) \delta^2`, which the
-    data tell well, and of :math:`\delta = \Delta / \tau`. The map keeps volumes.
+    With two groups, q holds :math:`\log s` and :math:`\log \delta` instead of :math:`\log \tau` and
+    :math:`\log \Delta`. Here :math:`s = \tau \sqrt{V}`, with
+    :math:`V = p r^2 + (1 - p) / r^2 + p (1 - p) \delta^2`, is the joint scale of the groups, which
+    the data determine well, and :math:`\delta = \Delta / \tau`. The map preserves volumes.
 
     Returns the derivatives of :math:`\log V / 2` by the log odds, log delta and imbalance.
     """
@@ -516,9 +521,9 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
 
 @_compiled
 def from_whitened(whitened: Any, packed: Any, q: Any) -> Any:
-    """Write centre + root whitened, (n,), and return the root (n, n).
+    """Write q = centre + root @ whitened, (n,), and return the root (n, n).
 
-    A point that is not whitened is copied, and the root is (0, 0).
+    Without whitening q is a copy, and the root has the shape (0, 0).
     """
     n = whitened.size if packed[IS_WHITENED] > 0 else 0
     first = packed.size - n * n
@@ -547,7 +552,7 @@ def whitened_log_density(whitened: Any, packed: Any, gradient: Any) -> float:
 
 @c_function(types.uint64, _numbers, _numbers, _numbers, _numbers)
 def log_density_for_nutpie(n: Any, point: Any, gradient: Any, value: Any, packed: Any) -> int:
-    """`whitened_log_density` at an address that nutpie calls."""
+    """`whitened_log_density` as a C function for nutpie."""
     constants = numba.carray(packed, (int(packed[SIZE]),))
     slope = numba.carray(gradient, (n,))
     height = whitened_log_density(numba.carray(point, (n,)), constants, slope)
@@ -560,7 +565,7 @@ def log_density_for_nutpie(n: Any, point: Any, gradient: Any, value: Any, packed
 
 @c_function(types.uint64, types.uint64, _numbers, _numbers, _numbers)
 def expand_for_nutpie(n: Any, n_expanded: Any, point: Any, expanded: Any, packed: Any) -> int:
-    """`expand` at an address that nutpie calls, for a point that the sampler moved."""
+    """`expand` as a C function for nutpie, for a point of the sampler."""
     constants = numba.carray(packed, (int(packed[SIZE]),))
     q, parameters = np.empty(n), np.empty(n)
     from_whitened(numba.carray(point, (n,)), constants, q)

@@ -1,4 +1,4 @@
-"""The posterior as nutpie takes it, with a log density that is compiled once on a machine."""
+"""The posterior in nutpie's form, with a log density that is compiled once per machine."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -22,12 +22,12 @@ class Layout(NamedTuple):
     """Parameters in the order in which `density` takes them."""
 
     free: Mapping[str, tuple[int, ...]]  # names and shapes of the unconstrained parameters
-    derived: Mapping[str, tuple[int, ...]]  # what a draw keeps beside them
-    start: FloatArray  # a point in the middle of the prior, as `density.from_moved` takes it
+    derived: Mapping[str, tuple[int, ...]]  # names and shapes of the other variables of a draw
+    start: FloatArray  # a point in the middle of the prior, in coordinates of `density.from_moved`
 
 
 def layout(prior: MixturePrior | DirichletPrior) -> Layout:
-    """Names, order and shapes of the parameters, as PyMC has them.
+    """Names, order and shapes of the parameters, as in the PyMC model.
 
     Positive parameters appear as logarithms, shares as log odds.
     """
@@ -61,10 +61,10 @@ def layout(prior: MixturePrior | DirichletPrior) -> Layout:
 def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArray:
     """All constants of the density in one vector.
 
-    They are the header (`classex_bayes.bayes.model.accelerated.density`), knots t (m,) and
-    log(1 + t), functions of the deviation (n_functions, m), the likelihood's matrix (n_rows, m) and
-    vector (n_rows,): counts over the design effect, or whitened accuracies. Bins without instances
-    do not change the likelihood and are left out.
+    They are, in this order, the header (`classex_bayes.bayes.model.accelerated.density`), knots t
+    (m,), log(1 + t) (m,), functions of the deviation (n_functions, m), the likelihood's matrix
+    (n_rows, m) and its vector (n_rows,). The vector holds the counts times their precision, or the
+    whitened accuracies. Bins without instances do not change the likelihood and are left out.
     """
     knots = prior.basis.knots
     functions: FloatArray = np.empty((0, knots.size))
@@ -104,7 +104,7 @@ def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArr
 
 
 def whitened(packed: FloatArray, centre: FloatArray, root: FloatArray) -> FloatArray:
-    """The constants of the density for a sampler that moves q, the point being centre + root q."""
+    """Constants of the density for a sampler of q, where the point is centre + root @ q."""
     packed = _sized(packed, centre, root)
     packed[density.IS_WHITENED] = True
     return packed
@@ -117,9 +117,9 @@ def _sized(*parts: FloatArray) -> FloatArray:
 
 
 def compiled_model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> CompiledPyMCModel:
-    """Posterior as `nutpie.compile_pymc_model` makes it from the PyMC model.
+    """Posterior of the class that `nutpie.compile_pymc_model` makes from a PyMC model.
 
-    The class is private to nutpie: anything may be raised if the installed version has another one.
+    The class is private to nutpie. If the installed version differs, any exception may be raised.
     """
     _try_out(CompiledPyMCModel)
     return _model(prior, data)

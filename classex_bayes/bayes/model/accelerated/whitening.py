@@ -1,8 +1,8 @@
-"""Maxima of the posterior, beside which chains start, and coordinates that make it near normal.
+"""Maxima of the posterior, where chains start, and coordinates in which it is nearly normal.
 
-If some directions are far narrower than others, a sampler takes short steps along all of them, and
-its chains stay near where they begin. Laplace's approximation gives scales and places before the
-first draw.
+If some directions are far narrower than others, a sampler takes short steps in all directions, and
+its chains stay near their starting points. Laplace's approximation gives scales and starting points
+before the first draw.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from classex_bayes.typing import FloatArray
 
-# Climbs from so many points; of the laws tried, none had more than three maxima.
+# Number of climbs from random points. No law that was tried had more than three maxima.
 _N_CLIMBS = 6
 _CLIMBING = {"maxcor": 30, "maxiter": 500}
 _STEP = 1e-4
@@ -22,13 +22,13 @@ _NUMBERS = ctypes.POINTER(ctypes.c_double)
 
 
 class LogDensity:
-    """A log density of n numbers, compiled for nutpie, as Python calls it."""
+    """Python interface to a log density of n numbers that is compiled for nutpie."""
 
     def __init__(self, compiled: Any, constants: FloatArray) -> None:
         self._call, self._constants = compiled.ctypes, constants
 
     def negative(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the log density and its gradient (n,); infinite and 0 where it is not finite."""
+        """Minus the log density and its gradient (n,); inf and zeros if they are not finite."""
         point = np.ascontiguousarray(point)
         gradient, value = np.empty(point.size), np.empty(1)
         arrays = point, gradient, value, self._constants
@@ -39,7 +39,8 @@ class LogDensity:
     def root_of_covariance(self, point: FloatArray) -> FloatArray:
         """Matrix R (n, n) at a maximum: R R' is the inverse of the curvature.
 
-        Curvatures below 0.5 count as 0.5; negative ones, at ends that are no maxima, as positive.
+        Negative curvatures occur if a climb ended before a maximum. They get a positive sign. Then
+        curvatures below 0.5 are raised to 0.5.
         """
         steps = _STEP * np.eye(point.size)
         rise = [self.negative(point + step)[1] - self.negative(point - step)[1] for step in steps]
@@ -51,7 +52,7 @@ class LogDensity:
 class Maxima(NamedTuple):
     """Maxima of a log density, with the mass of the normal approximation at each.
 
-    Climbs that end at the same maximum count it as often.
+    A maximum is repeated for each climb that ends there.
     """
 
     points: FloatArray  # (n_climbs, n)
@@ -64,11 +65,11 @@ class Maxima(NamedTuple):
         return self.points[self.share.argmax()]
 
     def beside_one(self, rng: np.random.Generator) -> FloatArray:
-        """A point q (n,), centre + root q being beside one of the maxima.
+        """Random point q (n,) such that centre + root @ q is near one of the maxima.
 
-        Each is taken in proportion to its mass, times the climbs that reach it. So chains rarely
-        start where little of the posterior lies, and disagree if they cannot leave one of several
-        large maxima for another.
+        The probability of a maximum is proportional to its mass times the number of climbs that
+        end there. So chains rarely start where the posterior has little mass. If chains cannot move
+        between several large maxima, they start at different ones and disagree.
         """
         chosen = self.points[rng.choice(self.share.size, p=self.share)]
         q = np.linalg.solve(self.root, chosen - self.centre)
@@ -76,9 +77,9 @@ class Maxima(NamedTuple):
 
 
 def maxima(density: LogDensity, start: FloatArray) -> Maxima:
-    """Maxima that climbs from points around `start` (n,) reach; the same at every call.
+    """Ends of climbs from random points around `start` (n,); the same at every call.
 
-    Raises ValueError if the density is finite at none of them.
+    Raises ValueError if the density is finite at none of the ends.
     """
     rng = np.random.default_rng(0)
     ends = [
