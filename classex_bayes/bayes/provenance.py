@@ -60,7 +60,8 @@ def describe_prior(prior: Prior) -> str:
     name = type(prior).__name__
     if PRIORS.get(name, type(prior)) is not type(prior):
         raise DataError(
-            f"prior: {name} is the name of a prior of this package; give your class another name"
+            f"prior: found a class {name}, which is the name of a prior of this package; give your "
+            "class another name"
         )
     try:
         if not is_dataclass(prior) or hasattr(prior, "type"):
@@ -69,8 +70,8 @@ def describe_prior(prior: Prior) -> str:
     except (TypeError, ValueError):
         raise DataError(
             f"prior: found {prior!r}, which a file cannot describe; make its class a frozen "
-            "dataclass whose fields are numbers, text, or lists and dictionaries of these, and "
-            "name no field type"
+            "dataclass whose fields are numbers, text, or lists and dictionaries of these, and no "
+            "field is named 'type'"
         ) from None
 
 
@@ -82,7 +83,8 @@ def prior_of(description: str, given: Any = None) -> Prior:
         described = json.loads(describe_prior(checked_prior(given)))
         if described != {"type": name, **fields}:
             raise DataError(
-                f"prior: found {described}, but the model was fitted with {description}"
+                f"prior: found {described}, but the model was fitted with {description}; pass that "
+                "prior"
             )
         return given
     if name not in PRIORS:

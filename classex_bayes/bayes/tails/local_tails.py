@@ -36,7 +36,8 @@ def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
     r"""Depths q (n,) from log distances of the j nearest wrong classes and of the true class.
 
     The log exponents have the sampling variance :math:`\psi'(j - 1)`. The rest of their variance is
-    between instances. The log exponents are shrunk to their mean, by the share of the latter.
+    between instances. Deviations of the log exponents from their mean are multiplied by the share
+    of the variance between instances.
 
     Parameters
     ----------
