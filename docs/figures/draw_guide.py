@@ -105,7 +105,7 @@ def marginal() -> None:
                 scores = scorer(train[kept], [code[c] for c in train_y[kept]], test[tested])
                 small = cb.SourceTask.from_scores(scores, [code[c] for c in y[tested]])
                 anew.append(small.accuracy(size))
-            label = "trained anew on so many" if size == 5 else None
+            label = "retrained on so many" if size == 5 else None
             axis.plot(size, np.mean(anew), "o", color=color, label=label)
         axis.set(title=name, xlabel="number of classes")
         axis.legend(frameon=False)
