@@ -429,6 +429,6 @@ def _class_by_class(
 
 
 def _accuracy_by_class(task: SourceTask) -> FloatArray:
-    """Share of right answers of each class; 0 for untested classes."""
+    """Share of correct answers of each class; 0 for untested classes."""
     losses, n_classes = task.evidence.losses, task.n_classes
     return class_accuracies(losses, task.y, n_classes, np.array([n_classes]))[:, 0]

@@ -204,7 +204,7 @@ def answer_dependence(
 
 
 def _informative(right: FloatArray, repeats: FloatArray) -> int:
-    """Number of classes with wrong answers or number with right answers, whichever is smaller."""
+    """Number of classes with wrong answers or number with correct answers, whichever is smaller."""
     return min(int(np.count_nonzero(right < repeats)), int(np.count_nonzero(right)))
 
 

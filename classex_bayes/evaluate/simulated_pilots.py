@@ -92,7 +92,7 @@ def simulated_counts(
 
     With probability c an instance is equally hard for all, at the same quantile of their ranks,
     else independently so. The answers of two tests then have the correlation
-    :math:`c (\min(p_1, p_2) - p_1 p_2) / \sqrt{p_1 q_1 p_2 q_2}`, p the shares of right answers
+    :math:`c (\min(p_1, p_2) - p_1 p_2) / \sqrt{p_1 q_1 p_2 q_2}`, p the shares of correct answers
     and q of wrong ones.
     """
     right = np.array([shares[0] for shares in bins])

@@ -543,7 +543,8 @@ class OpenSetExtrapolator(FittedModel):
             loosest = find(size)
             if loosest is None:
                 raise DataError(
-                    f"{target}: no threshold reaches it with {size:,} classes; use another target"
+                    f"{target}: no threshold reaches it with {size:,} classes; pass a less strict "
+                    "value"
                 )
             chosen[row] = loosest
         return chosen

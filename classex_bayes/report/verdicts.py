@@ -13,8 +13,8 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
     size = f"{sampler['chains']} chain{'s' if sampler['chains'] > 1 else ''}"
     size += f" of {sampler['draws']:,} draws"
     if diagnosis.independent:
-        few = "; ".join(diagnosis.problems)
-        return f"The draws are independent of each other, {size}{f': {few}' if few else ''}."
+        few = f": {'; '.join(diagnosis.problems)}; increase draws" if diagnosis.problems else ""
+        return f"The draws are independent of each other, {size}{few}."
     diverged = diagnosis.divergences
     facts = [] if math.isnan(diagnosis.r_hat) else [f"r-hat is at most {diagnosis.r_hat:.3f}"]
     if not math.isnan(diagnosis.ess_bulk):
@@ -25,8 +25,8 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
     if not diagnosis.problems:
         return f"The sampler converged. {figures}"
     return (
-        f"Do not trust the draws yet: {'; '.join(diagnosis.problems)}. {figures} Draw more, "
-        "or raise target_accept."
+        f"Do not trust the draws yet: {'; '.join(diagnosis.problems)}. {figures} "
+        "Increase draws and tune, or raise target_accept."
     )
 
 

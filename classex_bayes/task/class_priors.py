@@ -28,7 +28,7 @@ def accuracy_under_priors(
 ) -> FloatArray:
     r"""Average test accuracy on k classes, the class weights normalised once or in each subset.
 
-    With w_l the `class_weight` of the task and :math:`a_l(S)` the share of right answers to
+    With w_l the `class_weight` of the task and :math:`a_l(S)` the share of correct answers to
     instances of class l among the classes S,
 
     .. math::

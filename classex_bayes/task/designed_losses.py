@@ -169,7 +169,7 @@ class DesignedLosses(LabelledInstances):
         raise drawn_by_design("task", f"the metric {metric.name!r}")
 
     def _chances(self, k: IntArray) -> FloatArray:
-        """Probability (n, n_k) that each instance is right among k classes."""
+        """Probability (n, n_k) that each instance is correct among k classes."""
         return self.weighted.met.accuracy(k, self._absence)
 
     @property

@@ -213,7 +213,7 @@ def decisions(intervals: LossIntervals) -> Check:
     """Whether scores are decisions, which do not determine the ranks of wrong answers."""
     sentence = (
         "most rows of scores have only two different values, as if they were decisions. They "
-        f"show only whether an answer among {intervals.n_classes} classes is right; "
+        f"show only whether an answer among {intervals.n_classes} classes is correct; "
         f"{intervals.remedy}"
     )
     return Check("decisions", False, sentence)

@@ -24,7 +24,7 @@ _MOSTLY = 0.5
 # Why ranks are unknown, and how to make them known.
 _REASONS: dict[str, tuple[str, str]] = {
     "decisions": (
-        "a decision shows only whether an answer among all classes is right",
+        "a decision shows only whether an answer among all classes is correct",
         "pass scores that rank the classes, such as distances",
     ),
     "tied scores": (
@@ -280,7 +280,7 @@ class LossIntervals(LabelledInstances):
 
     @property
     def dependence(self) -> AnswerDependence:
-        """Dependence between the right answers at k1."""
+        """Dependence between the correct answers at k1."""
         return self._dependent.dependence
 
     def without_source(self) -> Self:

@@ -107,7 +107,7 @@ def _ranked(
     best = np.flatnonzero(right)[first]
     best_listed = y.copy()
     best_listed[answered] = document[best]
-    # Other relevant documents are neither right nor wrong.
+    # Other relevant documents are neither correct nor wrong.
     kept = ~right
     kept[best] = True
     query, document, scores = query[kept], document[kept], scores[kept]

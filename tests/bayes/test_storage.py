@@ -440,6 +440,11 @@ def test_numbers_that_no_fit_produces(saved, tmp_path, how):
         load(path)
 
 
+def test_a_file_without_classes_cannot_leave_them_out(saved):
+    with pytest.raises(DataError, match=r"ranks_by_class is missing, .* leave classes out"):
+        load(saved).compute_log_likelihood()
+
+
 def renamed(group, **names):
     def edit(tree):
         tree[group] = xr.DataTree(tree[group].to_dataset().rename(names))

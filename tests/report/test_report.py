@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
+from classex_bayes.bayes.convergence import diagnosis_of_independent
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
@@ -300,6 +302,17 @@ def test_convergence_in_a_sentence(small_task, fit):
     sentence = convergence_sentence(model.diagnosis_, {"chains": 1, "draws": 20})
     assert sentence.startswith("Do not trust the draws yet: a single chain")
     assert "1 chain of 20 draws" in sentence and "nan" not in sentence
+    assert sentence.endswith("Increase draws and tune, or raise target_accept.")
+
+
+def test_independent_draws_in_a_sentence():
+    draws = xr.Dataset({"x": (("chain", "draw"), np.zeros((1, 100)))})
+    few = diagnosis_of_independent(draws.isel(draw=slice(20)))
+    assert convergence_sentence(few, {"chains": 1, "draws": 20}).endswith(
+        "1 chain of 20 draws: 20 draws are fewer than 100; increase draws."
+    )
+    enough = diagnosis_of_independent(draws)
+    assert convergence_sentence(enough, {"chains": 1, "draws": 100}).endswith("of 100 draws.")
 
 
 def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):

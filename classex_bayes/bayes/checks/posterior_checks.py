@@ -299,7 +299,7 @@ def rank_groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
     If fewer than 5 instances are expected in total, there is one group.
     """
     decade = np.floor(_GROUPS_PER_DECADE * np.log10(last_loss + 1.0) + 1e-9)
-    decade[0] = -1  # rank 1: a right answer
+    decade[0] = -1  # rank 1: a correct answer
     starts = [0]
     for bin_ in np.flatnonzero(np.diff(decade)) + 1:
         if expected[starts[-1] : bin_].sum() >= _FEWEST_EXPECTED:
