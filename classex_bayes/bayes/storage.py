@@ -75,7 +75,7 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     FileNotFoundError
         The file does not exist.
     DataError
-        The file was not written by `save`, was written by a later version, was changed or damaged
+        The file was not written by `save`, has another file format, was changed or damaged
         afterwards (its checksum is missing or does not match), or holds values that no fit
         produces. Or your own prior is missing, or differs from the prior of the fit.
 

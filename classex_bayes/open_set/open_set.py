@@ -543,8 +543,7 @@ class OpenSetExtrapolator(FittedModel):
             loosest = find(size)
             if loosest is None:
                 raise DataError(
-                    f"{target}: no threshold reaches it with {size:,} classes; pass a less strict "
-                    "value"
+                    f"{target}: no threshold reaches it with {size:,} classes; relax it"
                 )
             chosen[row] = loosest
         return chosen

@@ -49,7 +49,7 @@ class PredictiveReport(Shown):
     table : DataFrame
         One row for each discrepancy: "observed", "mean" and interval over the replicates, "p_value"
         (share of replicates above the observed value; equal values count half) and "unusual"
-        (whether the p-value is below the level).
+        (whether the p-value is beyond the level: near 0, or near 1 if values may be too low).
     replicated : dict from str to array
         Draws of every discrepancy, for plots.
     title : str
