@@ -135,6 +135,13 @@ class Accuracy(MeanMetric):
         accuracy = super().average(losses, n_classes, k, weights)
         return np.where(np.atleast_1d(k) <= self.m, 1.0, accuracy)
 
+    def under(
+        self, weights: FloatArray, basis: RadialBasis, k: FloatArray | IntArray
+    ) -> FloatArray:
+        """Expectation (..., n_k) under each mixture. It is exactly 1 for k <= m."""
+        # Two classifiers are equal there, and rounding must not make one of them better.
+        return np.where(np.atleast_1d(k) <= self.m, 1.0, super().under(weights, basis, k))
+
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """Binomial probability under each element, see `expected_top_accuracy`."""
         return expected_top_accuracy(basis, k, self.m)

@@ -13,7 +13,7 @@ from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import MeanMetric, named_metric
+from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -150,7 +150,8 @@ class ClassifierComparison(Tabulated):
         Raises
         ------
         DataError
-            Unknown names, one name twice, or a range that is not two increasing numbers of classes.
+            Unknown names, one name twice, a range that is not two increasing numbers of classes, or
+            curves that are equal in all of it, as those of recall@m are up to m classes.
         """
         self._check_pair(first, second)
         if between is None:
@@ -159,7 +160,13 @@ class ClassifierComparison(Tabulated):
         limits = search_range(between)
         grid = search_grid(*limits)
         curves = self.posterior.expected(grid)
-        crossings = first_crossing(curves[first] - curves[second], grid)
+        difference = curves[first] - curves[second]
+        if not difference.any():
+            raise DataError(
+                f"between: the {self.estimand.label} of {first!r} and {second!r} is equal in every "
+                f"draw from {limits[0]:,} to {limits[1]:,} classes; pass a range where they differ"
+            )
+        crossings = first_crossing(difference, grid)
         k, ahead = (xr.DataArray(values, dims=SAMPLE_DIMS) for values in crossings)
         return Crossing(
             first, second, k.rename("k"), ahead.rename("ahead"), limits, self._largest_pilot
@@ -239,7 +246,8 @@ def compare_classifiers(
         Numbers of classes, 2..10^12.
     metric : str
         "accuracy", "accuracy@m", "recall@m", "hit_rate@m", "success@m", "mrr", "mrr@m", "ndcg" or
-        "ndcg@m". Lists of the M best classes can be paired if m is at most M.
+        "ndcg@m". Lists of the M best classes can be paired if m is at most M. Of the metrics that
+        are 1 on up to m classes, such as "recall@m", m is below k1 if `paired`.
     model : LawModel
         `BayesianExtrapolator` or other model. Copies of it are fitted to each task.
     paired : bool
@@ -261,7 +269,8 @@ def compare_classifiers(
     ------
     DataError
         If there are fewer than two tasks, if the metric is a rank, or if paired tasks differ in
-        classes, instances or class weights, have only accuracies, or do not know the metric at k1.
+        classes, instances or class weights, have only accuracies, or do not know the metric at k1;
+        or if it is 1 at k1 for every classifier.
 
     Notes
     -----
@@ -355,3 +364,9 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
                 f"{task.y[row]}; put the instances in the same order, or {remedy}"
             )
         require_same_weights(pair, first, task)
+    if isinstance(metric, Accuracy) and metric.m >= first.n_classes:
+        raise DataError(
+            f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
+            f"every classifier, so pairing cannot see its errors; expected an m below "
+            f"{first.n_classes}, or pass paired=False"
+        )

@@ -1,5 +1,6 @@
 """Classifiers tested on the same instances: difference, best one, crossing."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -219,6 +220,21 @@ def test_crossing_is_between_the_changes_of_the_leader(compared):
     assert "d10, then d6" in wide._repr_html_()
 
 
+def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):
+    k = [2, 5, 50]
+    found = replace(listed[1], predictions=listed[1].posterior.predictions(np.array(k)))
+    assert np.all(found.draws.sel(k=[2, 5]) == 1)
+    assert_array_equal(found.prob_best().loc[[2, 5]], 0.5)
+    assert_array_equal(found.difference("d10", "d6").prob_above().loc[[2, 5]], 0.0)
+    assert found.prob_best().loc[50, "d10"] > 0.5
+    found.plot(k=[2, 5])
+    with pytest.raises(DataError, match="equal in every draw from 2 to 5 classes"):
+        found.crossing("d10", "d6", between=(2, 5))
+    beyond = found.posterior.expected(search_grid(5, 60)[1:2])
+    ahead = found.crossing("d10", "d6", between=(5, 60)).ahead
+    assert_array_equal(ahead, (beyond["d10"] > beyond["d6"])[..., 0])
+
+
 def test_crossing_summary():
     import xarray as xr
 
@@ -262,6 +278,11 @@ def test_other_instances_are_refused():
             compare_classifiers({"a": first, "b": other}, 50)
     with pytest.raises(DataError, match="class 2 is 'c' and 'd'"):
         compare_classifiers({"a": named[0], "b": named[1]}, 50)
+
+
+def test_pairing_needs_errors_at_the_source(compared):
+    with pytest.raises(DataError, match=r"metric: found 'recall@50', which is 1 on the 50 source"):
+        quietly(compared.tasks, metric="recall@50")
 
 
 def test_bad_arguments(compared):
