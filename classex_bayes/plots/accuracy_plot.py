@@ -244,7 +244,8 @@ def predictions_at(
 def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
     """Add known values: those of a task as a line, numbers as points."""
     if isinstance(truth, SourceTask):
-        grid = log_spaced(max(ends.min(), 2), min(ends.max(), truth.n_classes), _N_K)
+        end = min(ends.max(), truth.n_classes)
+        grid = log_spaced(min(max(ends.min(), _smallest(metric)), end), end, _N_K)
         known = reference_values(truth, grid, metric)
         k = known.index.to_numpy()
         if not k.size:

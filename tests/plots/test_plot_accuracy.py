@@ -213,7 +213,7 @@ def test_top_m_is_drawn_beside_top_m(fitted, pilot):
         drawn_here = marks(plot, name)
         expected = task.metric("accuracy@3", drawn_here["x"].astype(int))
         assert_allclose(drawn_here["y"], expected)
-        assert drawn_here["x"].min() > 3 or name == "line truth"
+        assert drawn_here["x"].min() > 3
     plot = plot_accuracy(fitted, few, metric="recall@10", ci_prob=0.9, backend="none")
     curve = marks(plot, next(name for name in drawn(plot) if name.startswith("line Bayes")))
     assert curve["x"].min() == 11
