@@ -237,6 +237,9 @@ def compare_classifiers(
     unchanged. The correlation is printed with the comparison. Its estimate is imprecise if classes
     are few, and may be negative.
 
+    Each fit has its own Monte Carlo error, which pairing leaves as it is. It matters if two
+    classifiers make nearly the same errors: compare several seeds, or draw more.
+
     Parameters
     ----------
     tasks : mapping from str to SourceTask

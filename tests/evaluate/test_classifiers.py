@@ -150,8 +150,6 @@ def test_cut_lists_are_paired(listed):
 
 
 def test_the_metric_is_named_everywhere(listed):
-    from matplotlib import pyplot as plt
-
     full, found = listed
     assert "expected recall@5 of 2 classifiers" in " ".join(repr(found).split())
     assert repr(found.difference("d10", "d6")).startswith("expected recall@5 of d10 minus that of")
