@@ -7,10 +7,12 @@ sampling errors of the tasks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from arviz_stats import mcse
 
 from classex_bayes.arguments import seed_sequence, truth_value
 from classex_bayes.bayes.law_model import LawModel
@@ -28,6 +30,8 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 # Correlation that is assumed if too few classes have errors. It was 0.1 to 0.25 between fonts of
 # the same characters, and 0.5 between classifiers of the same instances.
 TYPICAL_CORRELATION = 0.25
+# A difference is in doubt if this share of its standard deviation is Monte Carlo error.
+_DOUBTFUL_SHARE = 0.3
 _ACCURACY = Accuracy()
 
 
@@ -132,16 +136,39 @@ def couple(
     drawn = {name: model.law_ for name, model in fitted.items()}
     n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
     at_source = [
-        law.expected(np.array([n_classes[name]]), metric).ravel() for name, law in drawn.items()
+        law.expected(np.array([n_classes[name]]), metric)[..., 0] for name, law in drawn.items()
     ]
-    order = coupled_order(np.array(at_source), correlation, rng)
+    order = coupled_order(np.array([draws.ravel() for draws in at_source]), correlation, rng)
     laws = {
         name: replace(law, weights=_reordered(law.weights, places))
         for (name, law), places in zip(drawn.items(), order, strict=True)
     }
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
-    notes = {name: model.predict(2).notes for name, model in fitted.items()}
+    doubts = _doubtful_differences(at_source, table)
+    notes = {name: (*model.predict(2).notes, *doubts) for name, model in fitted.items()}
     return JointPosterior(laws, table, n_classes, notes, metric)
+
+
+def _doubtful_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:
+    """A note if Monte Carlo error can decide which of two tasks is higher.
+
+    `at_source` are draws (chain, draw) of each task at k1, in the order of sampling. Fits are
+    independent, so pairing reduces the standard deviation of a difference, but not this error.
+    """
+    sd = [draws.std() for draws in at_source]
+    error = [mcse(draws) for draws in at_source]
+    names, rho = [str(name) for name in correlation.index], correlation.to_numpy()
+    doubtful = []
+    for a, b in combinations(range(len(names)), 2):
+        variance = sd[a] ** 2 + sd[b] ** 2 - 2 * rho[a, b] * sd[a] * sd[b]
+        if np.hypot(error[a], error[b]) > _DOUBTFUL_SHARE * np.sqrt(max(variance, 0.0)):
+            doubtful.append(f"{names[a]} and {names[b]}")
+    if not doubtful:
+        return []
+    return [
+        f"The draws are too few to compare {', '.join(doubtful)}: the Monte Carlo error of the "
+        "fits is a large part of the uncertainty of the difference. Increase draws"
+    ]
 
 
 def _reordered(weights: FloatArray, places: IntArray) -> FloatArray:

@@ -237,8 +237,8 @@ def compare_classifiers(
     unchanged. The correlation is printed with the comparison. Its estimate is imprecise if classes
     are few, and may be negative.
 
-    Each fit has its own Monte Carlo error, which pairing leaves as it is. It matters if two
-    classifiers make nearly the same errors: compare several seeds, or draw more.
+    Each fit has its own Monte Carlo error, which pairing leaves as it is. If two classifiers make
+    nearly the same errors, it can decide which seems better. A note names such classifiers.
 
     Parameters
     ----------

@@ -76,6 +76,15 @@ def test_correlations_of_several_classifiers_are_a_range(compared):
     assert "correlations of their errors -0.10 to 0.50 " in " ".join(repr(found).split())
 
 
+def test_monte_carlo_error_that_decides_is_noted(compared):
+    """Fits of one task differ by their Monte Carlo error alone."""
+    task = compared.tasks["d10"]
+    same = quietly({"a": task, "b": task, "other": compared.tasks["d6"]})
+    assert same.posterior.correlation.loc["a", "b"] == pytest.approx(1)
+    assert "too few to compare a and b:" in " ".join(repr(same).split())
+    assert not any("too few" in note for note in compared.paired.notes)
+
+
 def test_difference_is_a_summary(compared):
     found = compared.paired.difference("d10", "d6")
     mean = {name: p.mean for name, p in compared.paired.predictions.items()}
