@@ -72,8 +72,8 @@ def plot_accuracy(
         with bootstrap intervals are lines, because the ribbons would hide each other. Estimators
         are drawn from 2 classes (m + 1 for top-m accuracy) to the largest k of the predictions and
         of a task given as `truth`, or to ten times their source classes where there is neither;
-        predictions at their own k. If
-        they answer different questions (expected, or measured in a test), the legend says so.
+        predictions at their own k. If they answer different questions (expected, or measured in a
+        test), the legend says so.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
         points. If ranks are known within bounds alone, the bounds of the accuracy are drawn as
