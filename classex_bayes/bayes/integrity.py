@@ -45,8 +45,8 @@ def refuse_changed(tree: xr.DataTree) -> None:
     file_format: Any = attributes.get(_FORMAT, FILE_FORMAT)
     if not (is_real(file_format) and file_format == FILE_FORMAT):
         raise DataError(
-            f"its file format is {brief(file_format)}, and this version reads format "
-            f"{FILE_FORMAT}; update classex_bayes, or fit again"
+            f"its file format is {brief(np.asarray(file_format).tolist())}, and this version reads "
+            f"format {FILE_FORMAT}; update classex_bayes, or fit again"
         )
     written = attributes.pop(_CHECKSUM, None)
     if written is None:

@@ -374,10 +374,15 @@ def test_the_checksum_is_of_the_content_and_not_of_the_format(saved, tmp_path):
         assert_array_equal(again.predict(K).accuracy, model.predict(K).accuracy)
 
 
-@pytest.mark.parametrize("number", [99, 0, "new", np.array([1, 2])])
-def test_other_formats_are_refused(saved, tmp_path, number):
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(99, "99"), (0, "0"), ("new", "'new'"), (np.array([1, 2]), r"\[1, 2\]")],
+)
+def test_other_formats_are_refused(saved, tmp_path, number, shown):
     path = edited(saved, tmp_path, lambda tree: tree.attrs.update(file_format=number))
-    with pytest.raises(DataError, match=r"file format is .* reads format 1; update classex_bayes"):
+    with pytest.raises(
+        DataError, match=f"format is {shown}, .* reads format 1; update classex_bayes"
+    ):
         load(path)
 
 
