@@ -1,5 +1,6 @@
 """The pages by role: their code runs, and the numbers on them are those that it prints."""
 
+import math
 import re
 import runpy
 from pathlib import Path
@@ -36,14 +37,26 @@ def outputs(text):
     return re.sub(NUMBER, "", printed).split(), numbers
 
 
+def tolerance(number):
+    """Four Monte Carlo standard errors of a number, for an effective sample size of 500.
+
+    No mean of values between 0 and 1, such as a probability, has a larger error. The largest error
+    of other numbers is that of upper limits of a number of classes (8% over six seeds).
+    """
+    if abs(number) >= 1:
+        return 0.25 * abs(number)
+    return max(0.02, 4 * math.sqrt(abs(number) * (1 - abs(number)) / 500))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_numbers_are_those_that_the_code_prints(page, few_draws):
-    """Within the error of few draws, which is largest for upper limits of a number of classes."""
+    """Within four Monte Carlo standard errors of few draws."""
     text = page.read_text(encoding="utf-8")
     words, numbers = outputs(text)
     words_again, numbers_again = outputs(with_outputs(text))
     assert len(numbers) >= 10 and words_again == words
-    assert numbers_again == pytest.approx(numbers, rel=0.2, abs=0.02)
+    for number, again in zip(numbers, numbers_again, strict=True):
+        assert again == pytest.approx(number, abs=tolerance(number))
 
 
 def test_another_number_is_seen():

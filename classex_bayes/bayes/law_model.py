@@ -299,9 +299,9 @@ class LawModel(MixtureModel):
         notes += json.loads(attributes.get("pool_notes", "[]"))
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
-                "the scores of all classes are not known, so the variance between classes is "
-                f"multiplied by {UNSEEN_COMPETITORS:g} for the competitors they share (less if "
-                "classes weigh unequally)"
+                "without the scores of all classes, the variance between classes is multiplied by "
+                f"{UNSEEN_COMPETITORS:g} for the competitors they share (less if class weights are "
+                "unequal)"
             )
         if "accuracies" in kinds:
             notes.append(
