@@ -31,15 +31,12 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
 
 
 def fit_sentence(gap: FitGap | None) -> str:
-    """Return how far the posterior lies below the best law."""
+    """Return how far the posterior lies below the best law, and what to do if it is too far."""
     if gap is None:
         return "The fit was not measured: the data are accuracies only, or no best law was found."
-    verdict = (
-        "The posterior misses the shape of the data"
-        if gap.unusual
-        else "The posterior fits the data as well as expected"
-    )
-    return f"{verdict}: it lies {gap!r}."
+    if gap.unusual:
+        return " ".join(gap.notes)
+    return f"The posterior fits the data as well as expected: it lies {gap!r}."
 
 
 def checks_sentence(report: PredictiveReport) -> str:

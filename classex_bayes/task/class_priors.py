@@ -28,15 +28,15 @@ def accuracy_under_priors(
 ) -> FloatArray:
     r"""Average test accuracy on k classes, the class weights normalised once or in each subset.
 
-    With w_l the `class_weight` of the task and :math:`a_l(S)` the share of correct answers to
-    instances of class l among the classes S,
+    With w_l the `class_weight` of the task and :math:`a_l(C)` the share of correct answers to
+    instances of class l among the classes C,
 
     .. math::
 
-        A^{once}_k = \sum_l w_l \operatorname*{mean}_{S \ni l} a_l(S), \qquad
-        A^{within}_k = \operatorname*{mean}_S \frac{\sum_{l \in S} w_l a_l(S)}{\sum_{l \in S} w_l},
+        A^{once}_k = \sum_l w_l \operatorname*{mean}_{C \ni l} a_l(C), \qquad
+        A^{within}_k = \operatorname*{mean}_C \frac{\sum_{l \in C} w_l a_l(C)}{\sum_{l \in C} w_l},
 
-    where the means are over sets S of k of the k1 classes. With "once", a test instance is drawn
+    where the means are over sets C of k of the k1 classes. With "once", a test instance is drawn
     from the whole test and then its k - 1 competitors; this is `SourceTask.accuracy`. With
     "within_subsets", k classes are drawn and then a test instance among them, by their priors. Both
     are the same at k = k1 and for equal weights.

@@ -95,7 +95,7 @@ def marginal() -> None:
     for axis, color, (name, scorer) in zip(axes, (BLUE, ORANGE), names.items(), strict=True):
         whole = cb.SourceTask.from_scores(scorer(train, train_y, test), y, random_seed=0)
         k = np.arange(2, 61)
-        axis.plot(k, whole.accuracy(k), color="black", label="columns left out of 60 (ATA)")
+        axis.plot(k, whole.accuracy(k), color="black", label="columns left out of 60")
         for size in (5, 10, 20, 40):
             anew = []
             for _ in range(60):
