@@ -47,4 +47,5 @@ from .score_informed.score_informed import ScoreInformedExtrapolator as ScoreInf
 from .score_informed.tail_checks import tail_checks as tail_checks
 from .task.class_priors import accuracy_under_priors as accuracy_under_priors
 from .task.glyphs import load_glyphs as load_glyphs
+from .task.sampling_design import Sampling as Sampling
 from .task.source_task import SourceTask as SourceTask

@@ -179,7 +179,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Warns
         -----
         DataWarning
-            The data look wrong (`SourceTask.doubts`).
+            The data are probably faulty (`SourceTask.warnings`).
         ConvergenceWarning
             r_hat is above 1.01, the effective sample size is below 100 per chain, or more than
             0.1% of the draws diverged.

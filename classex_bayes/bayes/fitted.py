@@ -36,7 +36,7 @@ from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_settings
-from classex_bayes.task.doubts import notes_on
+from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -118,7 +118,7 @@ class FittedModel(Parameters, ABC):
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
         """Keep a posterior from the sampler or from a file."""
         if tasks:
-            tree.attrs["doubts"] = json.dumps(notes_on(tasks))
+            tree.attrs["data_notes"] = json.dumps(notes_of(tasks))
         self._tree, self._tasks, self._is_unpickled = tree, tasks, False
         self._fitted_name, self._fitted_parameters = self.name, self.get_params()
         draws = tree["posterior"].to_dataset()
@@ -193,7 +193,7 @@ class FittedModel(Parameters, ABC):
     @property
     def _data_notes(self) -> tuple[str, ...]:
         """Notes on the data of the fit. Predictions show them."""
-        return tuple(json.loads(self._tree.attrs.get("doubts", "[]")))
+        return tuple(json.loads(self._tree.attrs.get("data_notes", "[]")))
 
     @property
     def _is_current(self) -> bool:

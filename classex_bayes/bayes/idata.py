@@ -170,9 +170,8 @@ def data_groups(
         {"observed_data": described(observed), "constant_data": described(constant)}
     )
     tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
-    if task.designed is not None and task.designed.design.is_grouped:
-        present = float(task.instance_weight @ task.designed.weighted.met.present)
-        tree.attrs[SIBLINGS] = json.dumps([*task.designed.sibling_counts, present])
+    if task.evidence.siblings is not None:
+        tree.attrs[SIBLINGS] = json.dumps(task.evidence.siblings)
     return tree
 
 

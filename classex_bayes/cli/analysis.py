@@ -124,7 +124,7 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
         higher = False if distances else None
         task = read_task(files, higher_is_better=higher, metric=likeness, **arguments)
     terminal.aside(str(task))
-    if any("reversed" in doubt for doubt in task.doubts):
+    if any("reversed" in doubt for doubt in task.warnings):
         remedy = "leave --distances out" if distances else "pass --distances for distances"
         terminal.aside(f"note: {remedy}")
     return task
@@ -298,7 +298,7 @@ def analyse(
             failures.append(f"the {product.what} could not be written ({error})")
     comparison = findings.comparison
     for note in comparison.notes:
-        if note.removeprefix("note: ") not in task.doubts:  # told when the file was read
+        if note.removeprefix("note: ") not in task.warnings:  # told when the file was read
             terminal.aside(note)
     numbers = {**document(findings), "required": None, "files": listed(files)}
     if numbers["classes_at_random"]:

@@ -77,7 +77,7 @@ def open_set(
         except Exception as error:
             failures.append(f"the figure could not be written ({error})")
     for note in rates.notes:
-        if note not in task.doubts:  # told when the file was read
+        if note not in task.warnings:  # told when the file was read
             terminal.aside(f"note: {note}")
     numbers = {**open_set_document(model, task, rates, level), "files": listed(written)}
     terminal.result([rates_table(rates, task, level)], written_lines(written), numbers)

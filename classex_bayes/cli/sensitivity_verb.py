@@ -27,7 +27,7 @@ def sensitivity(
 
     found = run(model, counts)
     for note in found.prediction.notes:
-        if note not in task.doubts:  # told when the file was read
+        if note not in task.warnings:  # told when the file was read
             terminal.aside(f"note: {note}")
     numbers = {
         **facts(model, task),

@@ -26,10 +26,9 @@ from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Estimand, Extrapolation, Tabulated
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
+from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
-    WITH_RANKS,
-    require_ranks,
     require_same_classes,
     require_same_weights,
     source_task,
@@ -232,7 +231,7 @@ def compare_classifiers(
     .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
 
     of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
-    (`classex_bayes.core.joint_influence`). Without scores, as for lists of the best classes, only
+    (`classex_bayes.task.joint_covariance`). Without scores, as for lists of the best classes, only
     the test classes are deleted. Whole curves are reordered, so each marginal posterior is
     unchanged. The correlation is printed with the comparison. Its estimate is imprecise if classes
     are few, and may be negative.
@@ -342,14 +341,11 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
     """Raise if two tasks cannot be tests on the same instances that know a metric at k1."""
     remedy = "pass paired=False for classifiers tested on different instances"
     for name, task in tasks.items():
-        place, bounds = f"tasks[{name!r}]", task.intervals
-        if bounds is None:
-            require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", place)
-        elif not bounds.known_counts(metric, np.array([task.n_classes])).size:
-            raise DataError(
-                f"{place}: pairing needs the {metric.label} at {task.n_classes} classes, which is "
-                f"unknown, because {bounds.reason}; {bounds.remedy}, or pass paired=False"
-            )
+        evidence = task.evidence
+        if not (
+            evidence.why_unknown and evidence.known_counts(metric, np.array([task.n_classes])).size
+        ):
+            evidence.exact("pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"

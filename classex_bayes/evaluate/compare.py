@@ -31,7 +31,7 @@ from classex_bayes.results import (
     shared_metric,
 )
 from classex_bayes.results.shared_estimand import whose_notes
-from classex_bayes.task.doubts import doubts_told, warn_of_doubts
+from classex_bayes.task.data_checks import silent_warnings, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -169,7 +169,7 @@ def compare(
         how_many(n_resamples, "n_resamples", 2)
         # A bootstrap of each estimator alone, with this seed, has the same draws.
         seed = seed_sequence(random_seed)
-    warn_of_doubts(task)
+    warn_of(task)
     columns = "mean", *interval_columns(prob, kind)
     done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
@@ -178,11 +178,11 @@ def compare(
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
                 require_metric(estimator, wanted)
-                with doubts_told():
+                with silent_warnings():
                     fitted = _fitted(estimator, task, seed)
                 point = prediction = prediction_of(fitted, counts, wanted)
                 if n_resamples is not None and point.interval_type == "none":
-                    with doubts_told():
+                    with silent_warnings():
                         prediction = _with_interval(point, fitted, task, n_resamples, seed)
                 if wanted == "accuracy" and point.interval_type == "none":
                     missed = _missed_pilot(fitted, task)

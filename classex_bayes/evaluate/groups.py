@@ -16,9 +16,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
-from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, require_ranks, source_task
+from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -185,7 +184,7 @@ def extrapolate_groups(
     counts = class_counts(k)
     source_task(task)
     checked_model(model)
-    require_ranks(task, "a curve for each group")
+    task.evidence.exact("a curve for each group")
     rows = _rows_of_groups(groups, task.n_test)
     tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
     pilot_mix = {name: float(task.instance_weight[places].sum()) for name, places in rows.items()}
@@ -269,10 +268,5 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             "group"
         )
     weight /= weight.sum()
-    if task.source is None:
-        evidence = LossEvidence(y, weight, task.evidence.losses[rows], None, task.evidence.ties)
-    else:
-        source = task.source.subset(rows, np.arange(task.n_classes))
-        rule, seed = task.evidence.ties, task.evidence.tie_seed
-        evidence = LossEvidence.of_scores(source, y, weight, rule, seed)
-    return SourceTask(evidence, task.kind, task.classes)
+    evidence = task.evidence.exact("a curve for each group").take(rows, weight)
+    return SourceTask(evidence, task.classes)

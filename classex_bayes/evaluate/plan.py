@@ -49,7 +49,7 @@ from classex_bayes.parallel import checked_jobs
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.simulate import KnownLaw
-from classex_bayes.task.doubts import notes_on
+from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -464,8 +464,8 @@ class _Populations:
 def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
     """Doubts about the existing pilot; empty for other guesses and for models from a file."""
     if isinstance(guess, SourceTask):
-        return notes_on([guess])
-    return notes_on(guess.tasks) if isinstance(guess, LawModel) else ()
+        return notes_of([guess])
+    return notes_of(guess.tasks) if isinstance(guess, LawModel) else ()
 
 
 def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:

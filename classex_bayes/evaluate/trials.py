@@ -34,7 +34,7 @@ from classex_bayes.exceptions import (
 )
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation, interval_settings
-from classex_bayes.task.doubts import doubts_told
+from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 
@@ -223,7 +223,7 @@ def _predict(
 ) -> tuple[Extrapolation, str]:
     """Prediction of a fitted copy, and the warnings of its sampler."""
     require_metric(estimator, metric)
-    with warnings.catch_warnings(record=True) as caught, doubts_told():
+    with warnings.catch_warnings(record=True) as caught, silent_warnings():
         # The study measures errors of predictions, so the sampler's warnings go into the table.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("always", ConvergenceWarning)

@@ -159,7 +159,7 @@ def accuracy_chart(
         for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
     }
     estimand = predicted[0].estimand
-    within_bounds = task is not None and task.intervals is not None
+    within_bounds = task is not None and bool(task.evidence.why_unknown)
     bounds = task if within_bounds and metric == _ACCURACY else None
     known = None if task is None else _observed(task, metric, n_observed)
     given = {
@@ -201,7 +201,7 @@ def _without_bootstrap(prediction: Extrapolation) -> Extrapolation:
 def _observed(task: SourceTask, metric: str, n_observed: int) -> pd.Series:
     """Values of a metric in a pilot, indexed by the k at which they are known."""
     k = task.grid(n_observed)
-    if task.intervals is not None and metric != _ACCURACY:  # the grid is that of the accuracy
+    if task.evidence.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
         k = log_spaced(2, task.n_classes, n_observed)
     return reference_values(task, k[k >= _smallest(metric)], metric)
 

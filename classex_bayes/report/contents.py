@@ -167,15 +167,8 @@ def _numbers(
 
 def fingerprint(task: SourceTask) -> str:
     """Return the first 16 digits of the SHA-256 of the data that a fit uses."""
-    if task.intervals is not None:
-        ends = task.intervals.lowest.losses, task.intervals.highest.losses
-        data: tuple[Any, ...] = task.y, *ends, task.class_weight
-    elif task.has_ranks:
-        data = task.y, task.evidence.losses, task.class_weight
-    else:
-        data = task.grid(), task.accuracy(task.grid())
     digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
-    for array in data:
+    for array in task.evidence.data:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 

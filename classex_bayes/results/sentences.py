@@ -108,11 +108,10 @@ def errors_sentence(task: SourceTask) -> str:
             "Errors of single classes are unknown, because the pilot is an accuracy curve "
             "without ranks."
         )
-    if task.intervals is not None and task.intervals.smallest_k is None:
-        return f"Errors of single classes are unknown: {task.intervals.reason}."
-    evidence = task.counted
-    assert evidence is not None  # every task that was not made from accuracies has it
-    errors = np.bincount(task.y, weights=evidence.losses > 0, minlength=task.n_classes)
+    if not task.grid().size:
+        return f"Errors of single classes are unknown: {task.evidence.why_unknown}."
+    losses = task.evidence.plain.losses
+    errors = np.bincount(task.y, weights=losses > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."

@@ -203,7 +203,7 @@ def test_embedding_metric(run, embeddings, pilot, strict):
     code, out, _ = run(
         *("extrapolate", embeddings, "--k", "200", "--embedding-metric", "cosine", "--json", *ALONE)
     )
-    cosine = SourceTask.from_embeddings(*pilot.sample, metric="cosine")
+    cosine = SourceTask.from_embeddings(*pilot.sample, distance="cosine")
     row = strict(out)["predictions"][0]
     assert code in ANSWERED and row["mean"] == pytest.approx(cosine.accuracy(200)[0], abs=0.1)
 

@@ -304,7 +304,7 @@ def test_the_cosine_and_similarities_have_thresholds_from_below():
     rng = np.random.default_rng(0)
     gallery = rng.normal(size=(80, 10))
     task = cb.SourceTask.from_embeddings(
-        gallery + 0.5 * rng.normal(size=gallery.shape), gallery, range(80), metric="cosine"
+        gallery + 0.5 * rng.normal(size=gallery.shape), gallery, range(80), distance="cosine"
     )
     fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
     rates = fitted.predict(800, threshold=[0.6, 0.9])

@@ -114,8 +114,7 @@ def replicated_classes(
         if not model.tasks:
             raise DataError("classes: a loaded model has no task; pass its task to check them")
         task = model.tasks[position]
-    if not task.has_ranks:
-        raise DataError(f"classes: the check needs ranks, and the task was made from {task.kind}")
+    losses = task.evidence.exact("the check of classes", name="classes").losses
     tested = np.flatnonzero(task.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
     seen = np.isin(task.y, tested)
@@ -130,7 +129,7 @@ def replicated_classes(
     last_loss = loss_bins(task.n_classes)
     share = _shares(model, group, last_loss, task.n_classes)
     uniform = np.diff(last_loss, prepend=-1) / task.n_classes
-    bins = np.searchsorted(last_loss, task.evidence.losses[seen])
+    bins = np.searchsorted(last_loss, losses[seen])
     counts = bins_by_class(bins, y, uniform.size)
     class_weight = task.class_weight[tested] / task.class_weight[tested].sum()
 

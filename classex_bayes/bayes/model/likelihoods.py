@@ -263,10 +263,10 @@ class PowerData(Likelihood):
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task on a grid of k. Raises DataError if the task has no accuracies."""
         k = task.grid(_N_POWERS)
-        if k.size == 0 and task.intervals is not None:
+        if k.size == 0:
             raise DataError(
                 f"likelihood: 'power' needs accuracies, but none is known, because "
-                f"{task.intervals.reason}; use 'bernstein'"
+                f"{task.evidence.why_unknown}; use 'bernstein'"
             )
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
         # Half an instance is added, because an accuracy of 0 or 1 has sampling error too.

@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from classex_bayes.core.ranks.embeddings import EmbeddingMetric
+from classex_bayes.core.ranks.embeddings import Distance
 from classex_bayes.exceptions import DataError
 from classex_bayes.studies.corpus.packages import Packages
 from classex_bayes.task.source_task import SourceTask
@@ -40,7 +40,7 @@ class Population:
     gallery: FloatArray
     probes: FloatArray
     y: IntArray
-    metric: EmbeddingMetric = "sqeuclidean"
+    metric: Distance = "sqeuclidean"
 
     def task(self) -> SourceTask:
         """Return the task on all classes. Its accuracies are exact; `subsample` draws pilots."""

@@ -6,7 +6,6 @@ accuracies.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -21,45 +20,13 @@ from classex_bayes.core.influence import (
 )
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.typing import FloatArray, IntArray
 
 
-class ScoredClasses(Protocol):
-    """The attributes of a task that a joint covariance needs."""
-
-    @property
-    def n_classes(self) -> int:
-        """k1."""
-
-    @property
-    def y(self) -> IntArray:
-        """True classes of the instances, shape (n,)."""
-
-    @property
-    def losses(self) -> IntArray:
-        """Wrong classes above the true one, shape (n,)."""
-
-    @property
-    def class_weight(self) -> FloatArray:
-        """Weights of the test classes, shape (k1,); they sum to 1."""
-
-    @property
-    def source(self) -> ScoreSource | None:
-        """Scores, or None if they are unknown."""
-
-    @property
-    def ties(self) -> Ties:
-        """Rule for equal scores."""
-
-    @property
-    def tie_seed(self) -> int:
-        """Seed of the tie-breaking noise."""
-
-
 def joint_covariance(
-    tasks: Sequence[ScoredClasses],
+    tests: Sequence[RankEvidence],
     k: IntArray,
     given_losses: GivenLosses = accuracy_given_losses,
 ) -> FloatArray:
@@ -78,53 +45,51 @@ def joint_covariance(
     With `given_losses` of another `classex_bayes.core.metrics.MeanMetric` it is the covariance of
     that metric.
     """
-    n_classes = tasks[0].n_classes
+    n_classes = tests[0].n_classes
     accuracies = [
-        class_accuracies(task.losses, task.y, n_classes, k, given_losses) for task in tasks
+        class_accuracies(test.losses, test.y, n_classes, k, given_losses) for test in tests
     ]
-    weights = [np.repeat(task.class_weight[:, None], k.size, axis=1) for task in tasks]
+    weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
     class_weight = np.hstack(weights)
     clustered = clustered_covariance(np.hstack(accuracies), class_weight)
-    sources = [task.source for task in tasks if task.source is not None]
-    if len(sources) < len(tasks):
+    sources = [test.source for test in tests if test.source is not None]
+    if len(sources) < len(tests):
         return clustered
-    influence = Influence.zeros(n_classes, len(tasks) * k.size)
-    for blocks in _blocks_of_classes(tasks, sources):
-        influence.add(_instances_of_all_tests(tasks, blocks, k, given_losses))
+    influence = Influence.zeros(n_classes, len(tests) * k.size)
+    for blocks in _blocks_of_classes(tests, sources):
+        influence.add(_instances_of_all_tests(tests, blocks, k, given_losses))
     return repair_covariance(influence.covariance(class_weight), clustered)
 
 
 def _blocks_of_classes(
-    tasks: Sequence[ScoredClasses], sources: Sequence[ScoreSource]
+    tests: Sequence[RankEvidence], sources: Sequence[ScoreSource]
 ) -> Iterator[tuple[LossBlock, ...]]:
     """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
-    ends = np.cumsum([task.y.size for task in tasks])
-    y = np.concatenate([task.y for task in tasks])
-    groups = list(row_groups(y, tasks[0].n_classes, packed=True))
+    ends = np.cumsum([test.y.size for test in tests])
+    y = np.concatenate([test.y for test in tests])
+    groups = list(row_groups(y, tests[0].n_classes, packed=True))
     walks = []
-    for task, source, end in zip(tasks, sources, ends, strict=True):
-        start = end - task.y.size
+    for test, source, end in zip(tests, sources, ends, strict=True):
+        start = end - test.y.size
         rows = [group[(group >= start) & (group < end)] - start for group in groups]
-        walks.append(loss_blocks(source, task.y, rows, task.ties, task.tie_seed))
+        walks.append(loss_blocks(source, test.y, rows, test.tie_rule, test.tie_seed))
     return zip(*walks, strict=True)
 
 
 def _instances_of_all_tests(
-    tasks: Sequence[ScoredClasses],
+    tests: Sequence[RankEvidence],
     blocks: Sequence[LossBlock],
     k: IntArray,
     given_losses: GivenLosses,
 ) -> Instances:
     """Instances of one block of each test. They contribute only to the means of their test."""
     parts = []
-    for place, (task, block) in enumerate(zip(tasks, blocks, strict=True)):
-        repeats = np.maximum(np.bincount(task.y, minlength=task.n_classes), 1)
-        y = task.y[block.rows]
-        weight = (task.class_weight / repeats)[y]
+    for place, (test, block) in enumerate(zip(tests, blocks, strict=True)):
+        y, weight = test.y[block.rows], test.instance_weight[block.rows]
         columns = slice(place * k.size, (place + 1) * k.size)
-        values = np.zeros((2, y.size, len(tasks) * k.size))
+        values = np.zeros((2, y.size, len(tests) * k.size))
         values[:, :, columns] = accuracy_after_deletion(
-            block.losses, weight, task.n_classes, k, given_losses
+            block.losses, weight, test.n_classes, k, given_losses
         )
         parts.append(Instances(y, block.defeats, block.losses, *values))
     return Instances.joined(parts)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from helpers import between_classes
 
-from classex_bayes.core import joint_influence
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
-from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.ranks import losses as losses_module
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task import joint_covariance as joint_module
+from classex_bayes.task.evidence import instance_weights
+from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 
 
@@ -24,12 +25,16 @@ class Scored:
     matrix: np.ndarray
     y: np.ndarray
     class_weight: np.ndarray
-    ties: str = "random"
+    tie_rule: str = "random"
     tie_seed: int = 0
 
     @property
     def n_classes(self):
         return self.matrix.shape[1]
+
+    @property
+    def instance_weight(self):
+        return instance_weights(self.y, self.class_weight)
 
     @property
     def source(self):
@@ -110,7 +115,7 @@ def written_out(tests, k, metric):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("most_repeats", "untested"), [(1, 0), (4, 2)])
 def test_covariance_is_the_written_formula(seed, most_repeats, untested, metric, monkeypatch):
-    monkeypatch.setattr(joint_influence, "repair_covariance", lambda dyadic, clustered: dyadic)
+    monkeypatch.setattr(joint_module, "repair_covariance", lambda dyadic, clustered: dyadic)
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(size=9)
     tests = [

@@ -39,7 +39,7 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_every_fit_warns_once_and_every_prediction_says_so(reversed_task, fit):
-    (doubt,) = reversed_task.doubts
+    (doubt,) = reversed_task.warnings
     assert WRONG_SIGN in doubt
     with pytest.warns(DataWarning) as caught:
         fitted = fit(reversed_task)
@@ -100,16 +100,16 @@ def test_pooled_tasks_tell_every_doubt_once(reversed_task):
 
 def test_a_task_shows_its_doubts(reversed_task):
     assert (
-        "doubt: the accuracy" in repr(reversed_task) and WRONG_SIGN in reversed_task._repr_html_()
+        "warning: the accuracy" in repr(reversed_task) and WRONG_SIGN in reversed_task._repr_html_()
     )
     scores, y = matrix(60)
-    assert "doubt" not in repr(SourceTask.from_scores(scores, y))
+    assert "warning" not in repr(SourceTask.from_scores(scores, y))
 
 
 def test_labels_in_another_order():
     scores, y = matrix(100)
     shuffled = np.random.default_rng(1).permutation(y)
-    doubt = SourceTask.from_scores(scores, shuffled).doubts[0]
+    doubt = SourceTask.from_scores(scores, shuffled).warnings[0]
     assert "y is in another order" in doubt and WRONG_SIGN not in doubt
 
 
@@ -119,9 +119,9 @@ def test_labels_of_small_tasks_in_another_order(k1):
     doubted = []
     for seed in range(40):
         probes, gallery, y = law.sample(k1, random_seed=seed)
-        assert SourceTask.from_embeddings(probes, gallery, y).doubts == ()
+        assert SourceTask.from_embeddings(probes, gallery, y).warnings == ()
         shuffled = np.random.default_rng(seed).permutation(y)
-        doubted.append(bool(SourceTask.from_embeddings(probes, gallery, shuffled).doubts))
+        doubted.append(bool(SourceTask.from_embeddings(probes, gallery, shuffled).warnings))
     assert np.mean(doubted) > 0.8
 
 
@@ -135,15 +135,15 @@ def test_few_ties_that_are_most_of_the_errors():
     wrong = np.arange(20)
     votes[wrong] = 0
     votes[wrong, (y[wrong] + 1) % k1], votes[wrong, (y[wrong] + 2) % k1] = 0.6, 0.4
-    (doubt,) = SourceTask.from_scores(votes, y).doubts
+    (doubt,) = SourceTask.from_scores(votes, y).warnings
     assert "tied with a competitor in 20 of 600" in doubt and "moves the decline" in doubt
     # As many ties are no doubt beside more errors, nor are a handful.
     more = votes.copy()
     more[20:200] = votes[20:200] / 2 + np.eye(k1)[(y[20:200] + 3) % k1]
-    assert SourceTask.from_scores(more, y).doubts == ()
+    assert SourceTask.from_scores(more, y).warnings == ()
     few = votes.copy()
     few[:11, :] = votes[n - 60 : n - 49]
-    assert SourceTask.from_scores(few, y).doubts == ()
+    assert SourceTask.from_scores(few, y).warnings == ()
 
 
 def test_ties_that_move_the_accuracy_little_are_a_note():
@@ -151,7 +151,7 @@ def test_ties_that_move_the_accuracy_little_are_a_note():
     scores, y = matrix(60, repeats=4)
     scores = np.where(rng.random(scores.shape) < 0.1, scores, scores.round(1))
     task = SourceTask.from_scores(scores, y)
-    assert task.doubts == () and task.n_touched > 0.05 * 240
+    assert task.warnings == () and task.n_touched > 0.05 * 240
     ends = [
         SourceTask.from_scores(scores, y, ties=rule).accuracy(60)
         for rule in ("optimistic", "pessimistic")
@@ -167,18 +167,18 @@ def test_ties_and_hubs():
     scores, y = matrix(60)
     assert any(
         "tied with a competitor" in doubt
-        for doubt in SourceTask.from_scores(scores.round(), y).doubts
+        for doubt in SourceTask.from_scores(scores.round(), y).warnings
     )
     scores[:, 7] += 3.5
-    (doubt,) = SourceTask.from_scores(scores, y).doubts
+    (doubt,) = SourceTask.from_scores(scores, y).warnings
     assert "the sampling error is that of" in doubt and "Classes 7," in doubt
 
 
 def test_a_curve_below_guessing():
     curve = SourceTask.from_accuracies([10, 20], [0.08, 0.04], n_test=100, n_classes=20)
-    assert WRONG_SIGN in curve.doubts[0]
+    assert WRONG_SIGN in curve.warnings[0]
     sound = SourceTask.from_accuracies([10, 20], [0.12, 0.08], n_test=100, n_classes=20)
-    assert sound.doubts == ()
+    assert sound.warnings == ()
 
 
 def test_guessing_is_told_at_the_smallest_known_number_of_classes():
@@ -226,7 +226,7 @@ def test_sound_tasks_raise_no_doubt(law, metric):
         for repeats in (1, 5):
             for seed in range(3):
                 sample = law.sample(k1, repeats=repeats, random_seed=seed)
-                assert SourceTask.from_embeddings(*sample, metric=metric).doubts == ()
+                assert SourceTask.from_embeddings(*sample, distance=metric).warnings == ()
 
 
 @pytest.mark.parametrize("k1", [20, 21, 49])

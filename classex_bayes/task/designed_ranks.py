@@ -1,33 +1,39 @@
-"""Losses of a pilot whose classes were drawn with unequal probabilities or in groups."""
+"""Ranks of a pilot whose classes were drawn with unequal probabilities or in groups."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
-from classex_bayes.core.influence import repair_covariance, weight_effect
-from classex_bayes.core.metrics import Accuracy, Metric
-from classex_bayes.core.ranks.ties import Ties
-from classex_bayes.core.sharded_influence import StatisticsSource
-from classex_bayes.core.subsets import log_spaced
-from classex_bayes.core.weighted_influence import (
-    WeightedStatistics,
-    clustered_group_covariance,
-    group_covariance,
-    of_groups,
-    sibling_absence,
-    weighted_statistics,
+from classex_bayes.core.influence import (
+    clustered_covariance,
+    repair_covariance,
+    weight_effect,
 )
+from classex_bayes.core.metrics import Accuracy, Metric
+from classex_bayes.core.ranks.losses import LossCounts
+from classex_bayes.core.ranks.ties import TieHandling
+from classex_bayes.core.subsets import log_spaced
+from classex_bayes.core.weighted_influence import WeightedStatistics, weighted_statistics
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.evidence import LabelledInstances, LossEvidence
+from classex_bayes.task.check import Check
+from classex_bayes.task.dask_sources import DaskSource
+from classex_bayes.task.data_checks import instance_checks
+from classex_bayes.task.evidence import (
+    N_GRID,
+    WITH_RANKS,
+    InstanceEvidence,
+    MadeFrom,
+    instance_weights,
+)
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.sampling_design import SamplingDesign
-from classex_bayes.task.validation import drawn_by_design
 from classex_bayes.typing import FloatArray, IntArray
 
-_GRID = 12
 # An instance with fewer losses averages the weights of this number of nearest competitors.
 _NEAREST = 8
 # Numbers of competitors that differ by a smaller factor are treated as equal.
@@ -37,7 +43,7 @@ _TYPICAL_GROUPS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class DesignedLosses(LabelledInstances):
+class DesignedRanks(InstanceEvidence):
     r"""Losses of instances whose classes came into the pilot by a `SamplingDesign`.
 
     `class_weight` (k1,) are prior weights times the number of classes that each class stands for.
@@ -58,63 +64,91 @@ class DesignedLosses(LabelledInstances):
 
     Attributes
     ----------
-    drawn : LossEvidence
+    drawn : RankEvidence
         The pilot as if its classes had been drawn one by one with equal probabilities.
     design : SamplingDesign
         The design by which they were drawn.
-    weighted : WeightedStatistics
-        Weights of the competitors, and their influence on ATA_k for k on `grid`.
+    statistics : WeightedStatistics
+        Weights of the competitors, and the influence of the groups on ATA_k for k on `grid`.
     """
 
-    drawn: LossEvidence
+    drawn: RankEvidence
     design: SamplingDesign
-    weighted: WeightedStatistics
-
-    # Code that used the scores and plain statistics directly would ignore the design.
-    source: ClassVar[None] = None
-    statistics: ClassVar[None] = None
+    statistics: WeightedStatistics
 
     @classmethod
-    def of(cls, drawn: LossEvidence, design: SamplingDesign) -> Self:
-        """Losses of a pilot, from one more pass over its scores."""
-        if isinstance(drawn.source, StatisticsSource):
+    def of(cls, drawn: RankEvidence, design: SamplingDesign) -> Self:
+        """Ranks of a pilot, from one more pass over its scores."""
+        if not drawn.is_exact:
             raise DataError(
-                "inclusion, class_groups: found a Dask array of scores, expected scores in "
-                "memory or on a disk; pass scores.compute()"
+                "sampling: found scores that do not determine ranks (decisions, or "
+                "ties='unknown'), expected scores that rank the classes"
+            )
+        if isinstance(drawn.source, DaskSource):
+            raise DataError(
+                "sampling: found a Dask array of scores, expected scores in memory or on a disk; "
+                "pass scores.compute()"
             )
         weight = drawn.class_weight * design.class_weight
         if np.unique(design.group[weight > 0]).size < 2:
             raise DataError(
-                "class_groups: found test instances with weight in one group, expected at least "
-                "2 groups, because groups are the units that were drawn"
+                "groups: found test instances with weight in one group, expected at least 2 "
+                "groups, because groups are the units that were drawn"
             )
-        labelled = LabelledInstances(drawn.y, weight / weight.sum())
-        weighted = _pass(drawn, labelled, design, _grid(design, drawn.y))
-        return cls(drawn.y, labelled.class_weight, drawn, design, weighted)
+        weight = weight / weight.sum()
+        of_instances = instance_weights(drawn.y, weight)
+        statistics = _pass(drawn, of_instances, design, _grid(design, drawn.y))
+        return cls(drawn.y, weight, drawn, design, statistics)
 
     @property
-    def ties(self) -> Ties:
+    def plain(self) -> RankEvidence:
+        """The pilot as if its classes had been drawn one by one with equal probabilities."""
+        return self.drawn
+
+    @cached_property
+    def kind(self) -> MadeFrom:
+        """What the task is made from."""
+        return self.drawn.kind
+
+    @property
+    def losses(self) -> IntArray:
+        """Number (n,) of classes that beat each instance."""
+        return self.drawn.losses
+
+    @property
+    def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
         return self.drawn.ties
 
     @property
-    def n_tied(self) -> int:
-        """Number of (instance, competitor) pairs with equal scores."""
-        return self.drawn.n_tied
+    def counts(self) -> LossCounts | None:
+        """Losses as counted from the scores."""
+        return self.drawn.counts
 
     @property
-    def n_touched(self) -> int:
-        """Number of instances whose true class is tied with a competitor."""
-        return self.drawn.n_touched
+    def nearest_classes(self) -> NoReturn:
+        """Raise DataError: such lists assume classes drawn one by one with equal probabilities."""
+        self._refuse("a tail of scores")
+
+    def _refuse(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> NoReturn:
+        raise DataError(
+            f"{name}: its classes were drawn with unequal probabilities or in groups, but {user} "
+            "assumes that they were drawn one by one, equally; use BayesianExtrapolator, or make "
+            "the task without sampling="
+        )
 
     @property
-    def nearest_classes(self) -> None:
-        """None, because such lists assume classes drawn one by one with equal probabilities."""
-        return None
+    def data(self) -> tuple[Any, ...]:
+        """Data of the pilot as drawn, and the design."""
+        return *self.drawn.data, self.design.inclusion, self.design.group
+
+    def checks(self, names: Sequence[Any] | None) -> list[Check]:
+        """Checks of the data that read no scores. `names` are those of the classes."""
+        return instance_checks(self, names)
 
     @property
-    def assumption(self) -> str:
-        """Sentence for readers of a prediction: the assumption about the design."""
+    def assumptions(self) -> tuple[str, ...]:
+        """The design, and what it assumes about larger sets of classes."""
         design, facts = self.design, []
         if design.is_weighted:
             ratio = design.inclusion.max() / design.inclusion.min()
@@ -138,7 +172,7 @@ class DesignedLosses(LabelledInstances):
                     "so metrics other than accuracy are too pessimistic"
                 )
             facts.append(fact)
-        return "; ".join(facts)
+        return tuple(facts)
 
     @property
     def group_of(self) -> IntArray:
@@ -150,7 +184,7 @@ class DesignedLosses(LabelledInstances):
         """Groups that contain tested classes, at least 2."""
         return np.unique(self.design.group[self.class_weight > 0])
 
-    def grid(self, number: int = _GRID) -> IntArray:
+    def grid(self, number: int = N_GRID) -> IntArray:
         r"""Log-spaced numbers of classes from 2 to the effective number of competitors.
 
         The largest is the smallest :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2` of an instance, the
@@ -158,38 +192,50 @@ class DesignedLosses(LabelledInstances):
         """
         return _grid(self.design, self.y, number)
 
-    def accuracy(self, k: IntArray) -> FloatArray:
-        """Average test accuracy ATA_k: shape (n_k,)."""
-        return np.minimum(self.instance_weight @ self._chances(k), 1.0)
+    def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Accuracy (n_k,) twice, since it is known; `DataError` for other metrics."""
+        if metric != Accuracy():
+            self._refuse(f"the metric {metric.name!r}")
+        accuracy = np.minimum(self.instance_weight @ self._chances(k), 1.0)
+        return accuracy, accuracy
 
-    def metric(self, metric: Metric, k: IntArray) -> FloatArray:
-        """Accuracy; `DataError` for other metrics."""
-        if metric == Accuracy():
-            return self.accuracy(k)
-        raise drawn_by_design("task", f"the metric {metric.name!r}")
+    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
+        """All numbers of classes for the accuracy, none for other metrics."""
+        return k if metric == Accuracy() else k[:0]
 
     def _chances(self, k: IntArray) -> FloatArray:
         """Probability (n, n_k) that each instance is correct among k classes."""
-        return self.weighted.met.accuracy(k, self._absence)
+        return self._absence[:, None] * self.statistics.competitors.accuracy(k)
 
     @property
     def _absence(self) -> FloatArray:
         """Probability (n,) that no sibling that beat the instance is among the k classes."""
-        return sibling_absence(self.weighted.met.siblings, self.design.sibling_share)
+        return self.statistics.competitors.absence(self.design.sibling_share)
+
+    def _by_group(self, values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums (n_groups, n_k) of weighted values (n, n_k), and weights (n_groups,) of groups."""
+        n_groups, group = self.design.n_groups, self.group_of
+        sums = [np.bincount(group, weight * column, n_groups) for column in values.T]
+        return np.stack(sums, axis=1), np.bincount(group, weight, n_groups)
+
+    def _clustered(self, values: FloatArray, weight: FloatArray) -> FloatArray:
+        """Covariance (n_k, n_k) of weighted means, from differences between groups alone."""
+        sums, of_groups = self._by_group(values, weight)
+        return clustered_covariance(sums / np.maximum(of_groups, 1e-300)[:, None], of_groups)
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
-        weighted = self.weighted
+        influence = self.statistics.influence
         if not np.array_equal(k, self.grid()):
             if self.drawn.source is None:
                 raise DataError(
                     "k: the task no longer has its scores and knows its covariance only at "
                     "task.grid(); pass k from task.grid()"
                 )
-            weighted = _pass(self.drawn, self, self.design, k)
-        values, place = self._chances(k), (self.instance_weight, self.group_of)
-        clustered = clustered_group_covariance(values, *place)
-        return repair_covariance(group_covariance(values, *place, weighted), clustered)
+            influence = _pass(self.drawn, self.instance_weight, self.design, k).influence
+        of_groups = np.bincount(self.group_of, self.instance_weight, self.design.n_groups)
+        clustered = self._clustered(self._chances(k), self.instance_weight)
+        return repair_covariance(influence.covariance(of_groups), clustered)
 
     @cached_property
     def design_effect(self) -> float:
@@ -206,17 +252,15 @@ class DesignedLosses(LabelledInstances):
         number of instances per group. With few errors d is usually too small, because most pilots
         contain no errors of rare groups, which have the largest weights.
         """
-        met, left = self.weighted.met, self.instance_weight * self._absence
+        left = self.instance_weight * self._absence
         share = float(left.sum())
         if not share:
             return round(max(self._typical_effect, 1.0), 6)
-        values, weight = met.accuracy(self.grid(), np.ones(self.n_test)), left / share
-        shared = self.weighted.scaled(1 / share)
-        variances = (
-            np.diag(group_covariance(values, weight, self.group_of, shared)),
-            np.diag(clustered_group_covariance(values, weight, self.group_of)),
-        )
-        return self._averaged_effect(values, weight, variances)
+        values, weight = self.statistics.competitors.accuracy(self.grid()), left / share
+        sums, of_groups = self._by_group(values, weight)
+        influence = replace(self.statistics.influence.scaled(1 / share), as_test=sums)
+        dyadic, clustered = influence.covariance(of_groups), self._clustered(values, weight)
+        return self._averaged_effect(values, weight, (np.diag(dyadic), np.diag(clustered)))
 
     def _averaged_effect(
         self, values: FloatArray, weight: FloatArray, variances: tuple[FloatArray, ...]
@@ -244,13 +288,16 @@ class DesignedLosses(LabelledInstances):
         return (1 + 2 * (self.n_test * squares - 1)) * (1 + _TYPICAL_WITHIN * (repeats - 1))
 
     @property
-    def sibling_counts(self) -> tuple[float, float]:
-        """Effective numbers of instances that no sibling beats and of others."""
+    def siblings(self) -> tuple[float, float, float] | None:
+        """Effective numbers of instances that no sibling beats and of others, siblings present."""
+        if not self.design.is_grouped:
+            return None
         values, weight = self._absence[:, None], self.instance_weight
         share = float(weight @ self._absence)
-        variance = np.diag(clustered_group_covariance(values, weight, self.group_of))
+        variance = np.diag(self._clustered(values, weight))
         n = self.n_test / self._averaged_effect(values, weight, (variance,))
-        return n * share, n * (1 - share)
+        present = float(weight @ self.statistics.competitors.present)
+        return n * share, n * (1 - share), present
 
     @cached_property
     def dependence(self) -> AnswerDependence:
@@ -275,18 +322,18 @@ class DesignedLosses(LabelledInstances):
         :math:`\bar c_i` the mean weight of those that beat the instance. If fewer than 8 beat it,
         the mean is over the 8 that score best.
         """
-        design, met, weight = self.design, self.weighted.met, self.design.class_weight
+        design, weight = self.design, self.design.class_weight
+        competitors = self.statistics.competitors
         total = weight.sum() - np.bincount(design.group, weight)[self.group_of]
         if not design.is_weighted:
             return total
         lists = self.drawn.nearest_classes
-        assert lists is not None
         other = (design.group[lists.classes] != self.group_of[:, None]) & (lists.classes >= 0)
         nearest = other & (np.cumsum(other, axis=1) <= _NEAREST)
         n_nearest = np.maximum(nearest.sum(axis=1), 1)
         mean = (weight[lists.classes] * nearest).sum(axis=1) / n_nearest
         mean = np.where(nearest.any(axis=1), mean, 1.0)
-        return np.where(met.losses >= _NEAREST, met.number, total / mean)
+        return np.where(competitors.losses >= _NEAREST, competitors.number, total / mean)
 
     @cached_property
     def _log_number(self) -> FloatArray:
@@ -324,7 +371,9 @@ class DesignedLosses(LabelledInstances):
             return self.histogram(last_loss, np.zeros(self.n_test, dtype=np.int64))[0]
         # The last bin that the competitors of an instance reach.
         lost_to_all = np.searchsorted(last_loss[:-1], self._rivals[self._level])
-        bins = np.minimum(np.searchsorted(last_loss, self.weighted.met.losses), lost_to_all)
+        bins = np.minimum(
+            np.searchsorted(last_loss, self.statistics.competitors.losses), lost_to_all
+        )
         weight, absence = self.n_test * self.instance_weight, self._absence
         counts = np.zeros((int(group.max()) + 1, last_loss.size))
         np.add.at(counts, (group, bins), weight * absence)
@@ -334,6 +383,12 @@ class DesignedLosses(LabelledInstances):
     def without_source(self) -> Self:
         """Losses without the scores, with the statistics that were computed from them."""
         return replace(self, drawn=self.drawn.without_source())
+
+    def draw(self, n_classes: int, rng: np.random.Generator) -> IntArray:
+        """Positions of the classes of whole groups, at least `n_classes`, drawn at random."""
+        if not self.design.is_grouped:
+            return super().draw(n_classes, rng)
+        return self.design.draw(n_classes, self.tested_groups, rng)
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Losses of the classes at positions `kept` alone, from the scores."""
@@ -359,11 +414,11 @@ class DesignedLosses(LabelledInstances):
     def resampled_variance(self) -> FloatArray:
         """Variance (n_grid,) of ATA_k on `grid` over `redrawn`."""
         values = self._chances(self.grid())
-        psi = of_groups(values, self.instance_weight, self.group_of, self.design.n_groups)
-        return (psi**2).sum(axis=0)
+        sums, of_groups = self._by_group(values, self.instance_weight)
+        return np.asarray(((sums - of_groups[:, None] * sums.sum(axis=0)) ** 2).sum(axis=0))
 
 
-def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
+def _grid(design: SamplingDesign, y: IntArray, number: int = N_GRID) -> IntArray:
     count, total, squares = (
         by_group.sum() - by_group
         for by_group in (np.bincount(design.group, design.class_weight**p) for p in range(3))
@@ -375,18 +430,17 @@ def _grid(design: SamplingDesign, y: IntArray, number: int = _GRID) -> IntArray:
 
 
 def _pass(
-    drawn: LossEvidence, labelled: LabelledInstances, design: SamplingDesign, k: IntArray
+    drawn: RankEvidence, instance_weight: FloatArray, design: SamplingDesign, k: IntArray
 ) -> WeightedStatistics:
-    source = drawn.source
-    assert source is not None
-    weights = labelled.instance_weight, design.class_weight
+    assert drawn.source is not None
     return weighted_statistics(
-        source,
+        drawn.source,
         drawn.y,
-        *weights,
+        instance_weight,
+        design.class_weight,
         design.group,
         design.sibling_share,
         k,
-        drawn.ties,
+        drawn.tie_rule,
         drawn.tie_seed,
     )
