@@ -8,9 +8,9 @@ import pytest
 import typer
 
 import classex_bayes as cb
-from classex_bayes.benchmarks.command import main
-from classex_bayes.benchmarks.measurement import BENCHMARKS, Measurement, time_ratios
-from classex_bayes.benchmarks.measurement_files import BenchmarkRun
+from studies.benchmarks.command import main
+from studies.benchmarks.measurement import BENCHMARKS, Measurement, time_ratios
+from studies.benchmarks.measurement_files import BenchmarkRun
 
 ELSEWHERE = {"classex", "pydataless"}  # need an environment of their own
 

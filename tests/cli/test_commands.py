@@ -20,7 +20,7 @@ from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.literature import literature
 from classex_bayes.evaluate.corpus_laws import corpus_laws, read_laws
 from classex_bayes.exceptions import DataError
-from classex_bayes.studies.corpus import catalogue, corpus_ranking, population_laws
+from studies.corpus import catalogue, corpus_ranking, population_laws
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]

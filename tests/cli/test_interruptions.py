@@ -126,7 +126,7 @@ def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
 
 
 def test_calibration_keeps_the_simulations_so_far(monkeypatch):
-    from classex_bayes.evaluate import calibration
+    from studies.coverage import sbc as calibration
 
     rank, begun = calibration._rank, []
 

@@ -13,7 +13,7 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.simulate import VonMisesFisher
-from classex_bayes.studies.faces import face_task, read_faces
+from studies.papers.faces import face_task, read_faces
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_table3(run, telugu, tmp_path):
 
 
 def test_nips(run, monkeypatch, telugu, tmp_path, strict):
-    from classex_bayes.studies import nips_table
+    from studies.papers import nips_table
 
     monkeypatch.setattr(nips_table, "NEAR", 0.2)
     options = ["--n-subsets", "2", "--out", tmp_path, "--json"]
@@ -129,7 +129,7 @@ def test_figures_refuse_other_tables(run, tmp_path):
 @pytest.fixture
 def small(monkeypatch):
     """Table 1 with 20 and 40 classes in place of 500 and 5000."""
-    from classex_bayes.studies import gaussian_simulation
+    from studies.papers import gaussian_simulation
 
     trials = gaussian_simulation.gaussian_trials
 
@@ -157,7 +157,7 @@ def test_without_data_the_page_tells_what_is_needed(run, small, tmp_path, strict
 def test_every_table_and_figure_is_on_the_page(
     run, monkeypatch, small, telugu, people, tmp_path, strict
 ):
-    from classex_bayes.studies import nips_table
+    from studies.papers import nips_table
 
     monkeypatch.setattr(nips_table, "NEAR", 0.2)
     data = ["--telugu", telugu, "--embeddings", people, "--n-pilots", "2", "--n-subsets", "2"]

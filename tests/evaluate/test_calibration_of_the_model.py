@@ -6,8 +6,8 @@ import xarray as xr
 from scipy.stats import kstest, uniform
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.evaluate import calibration
-from classex_bayes.evaluate.calibration import posterior_sbc, sbc, uniformity
+from studies.coverage import sbc as calibration
+from studies.coverage.sbc import posterior_sbc, sbc, uniformity
 from classex_bayes.exceptions import DataError, Interrupted, NotFittedError
 from classex_bayes.plots.sbc_plot import plot_sbc
 from classex_bayes.task.source_task import SourceTask

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots import paper_figures as papers
+from studies.papers import paper_figures as papers
 from classex_bayes.simulate import BivariateNormal
-from classex_bayes.studies.gaussian_simulation import rmse_by_cell
+from studies.papers.gaussian_simulation import rmse_by_cell
 
 
 def test_figure4_the_means_of_label_sets_lie_on_the_line():

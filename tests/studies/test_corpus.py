@@ -14,16 +14,16 @@ from classex_bayes import ClassExReg, TwoParameter
 from classex_bayes.evaluate.corpus_laws import read_laws, write_laws
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.studies.corpus import catalogue, packages
-from classex_bayes.studies.corpus.corpus_ranking import (
+from studies.corpus import catalogue, packages
+from studies.corpus.corpus_ranking import (
     cell_scores,
     corpus_trials,
     population_facts,
     ranking,
 )
-from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
-from classex_bayes.studies.corpus.population_laws import population_laws
+from studies.corpus.packages import Packages
+from studies.corpus.population import Population, Recipe, shuffled
+from studies.corpus.population_laws import population_laws
 
 SIZE = 400
 
@@ -44,7 +44,7 @@ def made(monkeypatch):
 
     recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", ("none",), make)
     for module in ("catalogue", "population_laws"):
-        name = f"classex_bayes.studies.corpus.{module}.recipes"
+        name = f"studies.corpus.{module}.recipes"
         monkeypatch.setattr(name, lambda: {"gaussian": recipe})
     return calls
 

@@ -12,9 +12,9 @@ from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.studies import nips_table as nips
-from classex_bayes.studies import paper_tables as tables
-from classex_bayes.studies.faces import face_table, face_task, face_trials, pilot_sizes, read_faces
+from studies.papers import nips_table as nips
+from studies.papers import paper_tables as tables
+from studies.papers.faces import face_table, face_task, face_trials, pilot_sizes, read_faces
 
 # Faces
 

@@ -8,14 +8,14 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.studies import published as printed
-from classex_bayes.studies.gaussian_simulation import (
+from studies.papers import published as printed
+from studies.papers.gaussian_simulation import (
     NearestNeighborTrials,
     gaussian_trials,
     rmse_by_cell,
     rmse_table,
 )
-from classex_bayes.studies.telugu import load_telugu, side_by_side, telugu_table
+from studies.papers.telugu import load_telugu, side_by_side, telugu_table
 
 
 def made_up():

@@ -1,0 +1,82 @@
+"""Ten laws that the default prior does not contain: which fits converge, which intervals hold.
+
+From the root of the repository: `python docs/figures/study_hard_laws.py` prints every fit and
+writes the table of docs/calibration.md (about 10 minutes on one core).
+"""
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from studies.pages import markdown, write_parts
+
+import classex_bayes as cb
+from classex_bayes.simulate import FavorabilityLaw, HierarchicalNormal, zoo
+
+
+def uniform(*intervals):
+    """Z uniform on intervals, their ends smoothed by sd 0.03."""
+    means = np.concatenate([np.arange(lower, upper, 0.05) for lower, upper in intervals])
+    return FavorabilityLaw(tuple(means), (0.03,) * means.size)
+
+
+LAWS = {
+    "three narrow groups, sd 0.2": FavorabilityLaw(
+        (0.5, 2.5, 4.5), (0.2, 0.2, 0.2), (0.1, 0.6, 0.3)
+    ),
+    "three narrow groups, sd 0.15": FavorabilityLaw(
+        (1.0, 2.2, 3.6), (0.15, 0.15, 0.15), (0.2, 0.3, 0.5)
+    ),
+    "three narrow groups, sd 0.3": FavorabilityLaw(
+        (0.0, 2.0, 4.0), (0.3, 0.3, 0.3), (0.25, 0.4, 0.35)
+    ),
+    "two narrow groups and a broad one": FavorabilityLaw(
+        (1.5, 3.0, 3.5), (0.1, 0.15, 1.0), (0.3, 0.3, 0.4)
+    ),
+    "Z uniform on 0 to 4": uniform((0, 4)),
+    "Z uniform on 1 to 3": uniform((1, 3)),
+    "Z uniform on 0.5 to 1.5 and 3 to 4": uniform((0.5, 1.5), (3, 4)),
+    "near-duplicates": zoo()["near-duplicates"],
+    "100 clusters": HierarchicalNormal(100, class_variance=0.05, noise_variance=0.05),
+    "300 clusters": HierarchicalNormal(300, class_variance=0.02, noise_variance=0.02),
+}
+ROUGHER = "`MixturePrior(deviation=3, length=0.4, n_functions=40)`, one task of each law"
+PRIORS = {
+    "default": cb.MixturePrior(),
+    ROUGHER: cb.MixturePrior(deviation=3, length=0.4, n_functions=40),
+}
+SEEDS = {"default": (1, 2), ROUGHER: (1,)}
+K1, ASKED = 1000, [1000, 10_000]
+HELD = ["90% intervals held the truth at k1", "at 10 k1"]
+
+
+def task_of(law, seed):
+    """One instance for each of k1 classes."""
+    if isinstance(law, HierarchicalNormal):
+        return cb.SourceTask.from_embeddings(*law.sample(K1, random_seed=seed))
+    ranks, y, n_classes = law.sample(K1, random_seed=seed)
+    return cb.SourceTask.from_ranks(ranks, y, n_classes=n_classes)
+
+
+def main():
+    """Print every fit, and write shares."""
+    warnings.simplefilter("ignore")
+    rows = []
+    for (prior_name, prior), (name, law) in product(PRIORS.items(), LAWS.items()):
+        for seed in SEEDS[prior_name]:
+            model = cb.BayesianExtrapolator(prior)
+            model.fit(task_of(law, seed), random_seed=seed, progressbar=False)
+            predicted, truth = model.predict(ASKED), law.accuracy(ASKED)
+            lower, upper = predicted.interval(0.9, "eti").to_numpy().T
+            held = dict(zip(HELD, (lower <= truth) & (truth <= upper), strict=True))
+            row = {"prior": prior_name, "converged": not model.diagnosis_.problems} | held
+            print(name, row, (predicted.mean.to_numpy() - truth).round(3), flush=True)
+            rows.append(row)
+    groups = pd.DataFrame(rows).groupby("prior", sort=False)
+    shown = groups.sum().astype(str) + " of " + groups.count().astype(str)
+    write_parts("calibration.md", {"hard laws": markdown(shown.reset_index(), {})})
+
+
+if __name__ == "__main__":
+    main()
