@@ -1,1 +1,1 @@
-"""The simulations and tables of the papers, computed again with every estimator."""
+"""Studies of a clone: what shows that the package is right and fast. README.md lists them."""

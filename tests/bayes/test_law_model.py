@@ -15,10 +15,10 @@ from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
-from studies.coverage.sbc import posterior_sbc
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
 from classex_bayes.plots.ppc_plot import plot_prior_predictive
 from classex_bayes.simulate import FavorabilityLaw
+from studies.coverage.sbc import posterior_sbc
 
 BASIS = RadialBasis.regular(-4, 8, 0.1)
 MEAN, CLASSES, REPEATS = 2.0, 100, 4

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from classex_bayes.plots.sbc_plot import plot_sbc
 
 import classex_bayes as cb
 from classex_bayes.assumptions.drift import measure_drift
@@ -21,7 +22,6 @@ from classex_bayes.evaluate.plan import Plan
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import MUTED
 from classex_bayes.plots.libraries import LIBRARIES, PALETTE
-from classex_bayes.plots.sbc_plot import plot_sbc
 from classex_bayes.results import ClassesUntil, Extrapolation, interval_label
 
 DRAWN = ["matplotlib", "plotly", "bokeh"]

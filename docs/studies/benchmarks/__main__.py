@@ -1,17 +1,10 @@
-"""`python -m studies.benchmarks` runs the benchmarks and prints a table."""
+"""`python docs/studies/benchmarks`: speed and memory, from the root of a clone."""
 
 import sys
-
-from classex_bayes.exceptions import require_extra
+from pathlib import Path
 
 if __name__ == "__main__":
-    try:
-        require_extra("cli", "the command of the benchmarks", "typer")
-    except ImportError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    import typer
-
+    sys.path[0] = str(Path(__file__).parents[2])
     from studies.benchmarks.command import main
 
-    typer.run(main)
+    main()

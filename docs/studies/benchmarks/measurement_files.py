@@ -1,18 +1,18 @@
-"""Runs of the benchmarks as JSON and as Markdown, and comparisons of two runs."""
+"""Runs of the benchmarks as JSON and as tables, and comparisons of two runs."""
 
 import json
-import math
 import os
 import platform
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from classex_bayes._version import __version__
+import pandas as pd
+
+from classex_bayes import __version__
 from studies.benchmarks.measurement import ABSOLUTE_UNITS, Measurement
-from classex_bayes.exceptions import DataError
 
 _PACKAGES = "numpy", "scipy", "numba", "nutpie", "pymc"
 _CPU_FILE = Path("/proc/cpuinfo")
@@ -20,18 +20,12 @@ _CPU_FILE = Path("/proc/cpuinfo")
 
 def machine() -> dict[str, Any]:
     """Return cores, processor, system and versions of the machine that runs the benchmarks."""
-    versions = {}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:  # packaged under another name
-            continue
     return {
         "cores": os.cpu_count(),
         "cpu": _cpu(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **versions,
+        **{name: version(name) for name in _PACKAGES},
     }
 
 
@@ -63,9 +57,9 @@ class BenchmarkRun:
         return f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}"
 
     @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """Rows of a table: benchmark, value with range, target, verdict and option."""
-        rows: list[tuple[str, ...]] = [
+    def table(self) -> pd.DataFrame:
+        """Benchmark, value with range, target, verdict and option."""
+        rows = [
             (
                 measurement.name,
                 f"{_with_range(measurement)} {measurement.unit}",
@@ -76,9 +70,9 @@ class BenchmarkRun:
             for name, several in self.measurements.items()
             for measurement in several
         ]
-        return rows + [
-            (name, why, "", "SKIP", f"--only {name}") for name, why in self.skipped.items()
-        ]
+        rows += [(name, why, "", "SKIP", f"--only {name}") for name, why in self.skipped.items()]
+        columns = ["benchmark", "measured, median (range)", "target", "", "option to run only this"]
+        return pd.DataFrame(rows, columns=columns)
 
     def write(self, path: Path) -> None:
         """Write the run as JSON."""
@@ -106,30 +100,20 @@ class BenchmarkRun:
 
     @classmethod
     def read(cls, path: Path) -> "BenchmarkRun":
-        """Read a run from a file that `write` made; raise `DataError` if it is another file."""
-        try:
-            run = json.loads(path.read_text("utf-8"))
-            measurements: dict[str, list[Measurement]] = {}
-            for row in run["measurements"]:
-                numbers = [float(value) for value in row["repeats"]]
-                if not numbers or not all(map(math.isfinite, numbers)):
-                    raise ValueError(f"repeats of {row['name']}: {row['repeats']}")
-                name, unit, reach = str(row["name"]), str(row["unit"]), row["reach"]
-                measurement = Measurement(name, numbers, reach, unit, bool(row["at_most"]))
-                measurements.setdefault(str(row["benchmark"]), []).append(measurement)
-            about = (run[name] for name in ("skipped", "small", "version", "date", "machine"))
-            result = cls(measurements, *about)
-            str(result.where)  # fails if facts about the machine are missing
-            return result
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DataError(
-                f"compare: {path} is not a file of benchmarks ({error!r}); expected a file that "
-                "--json wrote"
-            ) from error
+        """Read a run from a file that `write` made."""
+        run = json.loads(path.read_text("utf-8"))
+        measurements: dict[str, list[Measurement]] = {}
+        for row in run["measurements"]:
+            measurement = Measurement(
+                row["name"], row["repeats"], row["reach"], row["unit"], row["at_most"]
+            )
+            measurements.setdefault(row["benchmark"], []).append(measurement)
+        about = (run[name] for name in ("skipped", "small", "version", "date", "machine"))
+        return cls(measurements, *about)
 
 
-def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...]]:
-    """Rows of new values over old ones: ratios first, then times and rates of a machine.
+def comparison(old: BenchmarkRun, new: BenchmarkRun) -> pd.DataFrame:
+    """New values over old ones: ratios first, then times and rates of a machine.
 
     A value has changed if all repeats of one run are above all repeats of the other.
     """
@@ -139,7 +123,7 @@ def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...
     )
     both = [name for name in after if name in before]
     both.sort(key=lambda name: after[name].unit in ABSOLUTE_UNITS)
-    rows: list[tuple[str, ...]] = [
+    rows = [
         (
             name,
             f"{after[name].value / before[name].value:.3f}" if before[name].value else "",
@@ -152,9 +136,10 @@ def comparison_rows(old: BenchmarkRun, new: BenchmarkRun) -> list[tuple[str, ...
     rows += [
         (name, "", "", _with_range(after[name]), "new") for name in after if name not in before
     ]
-    return rows + [
+    rows += [
         (name, "", _with_range(before[name]), "", "gone") for name in before if name not in after
     ]
+    return pd.DataFrame(rows, columns=["benchmark", "new / old", "old", "new", ""])
 
 
 def _verdict(old: Measurement, new: Measurement) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from studies.benchmarks.measurement import Measurement, Setup, Skipped, benchmark, seconds
 from classex_bayes.estimators.classexreg.basis_regression import basis_accuracy
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
@@ -19,6 +18,7 @@ from classex_bayes.results import Extrapolation
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
+from studies.benchmarks.measurement import Measurement, Setup, Skipped, benchmark, seconds
 
 _K = np.array([200, 1000, 3000])
 _REPEATS = 5

@@ -7,14 +7,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from studies.benchmarks.measurement import (
-    Measurement,
-    Setup,
-    Skipped,
-    benchmark,
-    seconds,
-    time_ratios,
-)
 from classex_bayes.core.influence import loss_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.losses import count_losses
@@ -23,6 +15,14 @@ from classex_bayes.core.ranks.threads import available_threads
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
+from studies.benchmarks.measurement import (
+    Measurement,
+    Setup,
+    Skipped,
+    benchmark,
+    seconds,
+    time_ratios,
+)
 
 _DIM = 128
 # Test instances, classes, standard deviation of a probe about its template. Accuracies are 0.8,

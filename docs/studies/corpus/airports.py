@@ -4,9 +4,9 @@ import csv
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe
-from classex_bayes.typing import FloatArray
 
 EARTH = 6371.0  # km
 DRIFT = 60.0  # km, median error of the position

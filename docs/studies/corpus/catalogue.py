@@ -1,11 +1,10 @@
 """All populations of the corpus by name, and the folder in which they are kept."""
 
 import re
+import warnings
 from importlib import import_module
 from pathlib import Path
-from uuid import uuid4
 
-from classex_bayes.exceptions import DataError, DataWarning, require_extra, warn
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe
 
@@ -36,47 +35,26 @@ def recipes() -> dict[str, Recipe]:
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
-def recipe(name: str, folder: Path) -> Recipe:
-    """Return the recipe of a population that is in `folder` or can be made here.
-
-    Raises
-    ------
-    DataError
-        If the name is unknown.
-    ImportError
-        If the population must be made with scikit-learn, and it is not installed.
-    """
-    by_name = recipes()
-    if name not in by_name:
-        raise DataError(f"populations: found {name!r}, expected names among {', '.join(by_name)}")
-    made = (folder / f"{name}.npz").exists()
-    if by_name[name].scikit_learn and not made:
-        require_extra("corpus", name, "sklearn")
-    return by_name[name]
-
-
 def population(name: str, folder: Path) -> Population:
     """Return a population from `folder`. If it is not there, it is made and kept.
 
     Raises
     ------
     DataError
-        If the name is unknown or a package cannot be fetched.
-    ImportError
-        If the population must be made with scikit-learn, and it is not installed.
+        If a package cannot be fetched.
 
     Warns
     -----
-    DataWarning
+    UserWarning
         The versions of Debian packages differ from those in the datasheet.
     """
-    chosen = recipe(name, folder)
     file = folder / f"{name}.npz"
     if not file.exists():
         packages = Packages(folder / "packages")
-        made = chosen.make(packages)
-        _compare_versions(chosen, packages)
-        unfinished = folder / f"{name}.{uuid4().hex}.part.npz"  # another process may make it too
+        recipe = recipes()[name]
+        made = recipe.make(packages)
+        _compare_versions(recipe, packages)
+        unfinished = folder / f"{name}.part.npz"
         made.save(unfinished)
         unfinished.replace(file)
     return Population.load(file)
@@ -94,8 +72,8 @@ def _compare_versions(made: Recipe, packages: Packages) -> None:
             if not re.match(rf"{re.escape(version)}(?![\d.])", fetched):
                 others.append(f"{package} {fetched} instead of {version}")
     if others:
-        warn(
+        warnings.warn(
             f"{made.name} was made of {', '.join(others)}; its figures may differ from those of "
             "docs/corpus.md",
-            DataWarning,
+            stacklevel=3,
         )

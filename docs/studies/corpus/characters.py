@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.drawings import FontFamily, fitted, kept_back
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.projections import Projection, discriminant_axes, hidden_layer
 from studies.corpus.shared_data import DEJAVU, FREEFONT
-from classex_bayes.typing import FloatArray
 
 Feature = Callable[[FloatArray], FloatArray]
 
@@ -235,6 +235,5 @@ RECIPES: tuple[Recipe, ...] = (
         ),
         packages=("fonts-symbola 2.60 (Debian, free for any use)", _NOTO, _UNIFONT, *_OUTLINES),
         make=_symbols,
-        scikit_learn=True,
     ),
 )

@@ -1,19 +1,17 @@
-"""Writes the tables of docs/corpus.md and docs/scores.md on real populations, and draws the figure.
+"""Tables of corpus.md, scores.md and README.md on real populations, and the figure of their curves.
 
-From the root of the repository, after `classex-bayes study corpus --out FOLDER`:
-`python docs/figures/draw_corpus.py FOLDER`.
+They come from the tables that the command wrote into its folder.
 """
 
-import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from studies.pages import DOCS, markdown, version, write_parts
 from scipy.special import ndtri
 
 from studies.corpus.catalogue import recipes
+from studies.pages import FIGURES, markdown, version
 
 OURS, WITH_SCORES = "BayesianExtrapolator", "ScoreInformedExtrapolator"
 # Names of populations stand at this number of classes, at least so far apart.
@@ -21,7 +19,7 @@ _NAMES, _LINE = 45_000, 0.09
 SHOWN = ["10", "100", "1000", "10000", "all"]
 
 
-def population_table(facts):
+def population_table(facts: pd.DataFrame) -> str:
     """Kind, size and accuracies of every population."""
     table = facts.reset_index()
     table["instances a class"] = table.pop("instances") / table["classes"]
@@ -30,14 +28,14 @@ def population_table(facts):
     return markdown(table, formats)
 
 
-def with_errors(table, name, spec):
+def with_errors(table: pd.DataFrame, name: str, spec: str) -> list[str]:
     """Values with standard errors in brackets, as text, each where there is one."""
     pairs = zip(table[name], table[f"{name}_se"], strict=True)
     shown = [(f"{a:{spec}}", "" if np.isnan(b) else f" ({b:{spec}})") for a, b in pairs]
     return ["" if text == "nan" else text + error for text, error in shown]
 
 
-def ranking_table(ranking):
+def ranking_table(ranking: pd.DataFrame) -> str:
     """Every estimator with its errors, their standard errors and the coverage."""
     table = ranking.reset_index()
     reference = ranking.loc["ClassExReg"]
@@ -65,7 +63,7 @@ def ranking_table(ranking):
     return markdown(table[[*columns, "interval score"]], formats)
 
 
-def summary(cells, by):
+def summary(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """What is to be expected of the posterior, by some of the cells' names."""
     groups = cells.groupby(by, sort=True)
     return pd.DataFrame(
@@ -81,8 +79,9 @@ def summary(cells, by):
     ).reset_index()
 
 
-def expectation_table(cells, by, names):
+def expectation_table(cells: pd.DataFrame, by: list[str]) -> str:
     """`summary` as Markdown, with the columns named as on the page."""
+    names = {"n_source": "pilot", "factor": "times as many classes"}
     table = summary(cells, by).rename(columns=names)
     if "population" in by or "kind" in by:
         table = table.drop(columns="populations")
@@ -92,7 +91,7 @@ def expectation_table(cells, by, names):
     return markdown(table, formats)
 
 
-def score_tables(cells):
+def score_tables(cells: pd.DataFrame) -> dict[str, str]:
     """Errors, coverage and widths from ranks and scores beside those from ranks."""
     index = ["population", "n_source", "factor"]
     ours, both = (
@@ -125,12 +124,12 @@ def score_tables(cells):
         )
     named = pd.DataFrame.from_dict(by_population, "index").rename_axis("population")
     return {
-        "by target": markdown(pd.DataFrame(by_target), {}),
-        "by population": markdown(named.reset_index(), {}),
+        "by target": markdown(pd.DataFrame(by_target)),
+        "by population": markdown(named.reset_index()),
     }
 
 
-def sentence(facts, ours, ranking):
+def sentence(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> str:
     """Paragraph of the README about the corpus."""
     covered = ours.groupby("population")["coverage"].mean()
     farthest = ranking.loc[OURS, "rmse_farthest"] / ranking.loc["ClassExReg", "rmse_farthest"]
@@ -144,7 +143,7 @@ def sentence(facts, ours, ranking):
     )
 
 
-def datasheets():
+def datasheets() -> str:
     """One paragraph for each population."""
     parts = []
     for name, recipe in recipes().items():
@@ -156,8 +155,14 @@ def datasheets():
     return "\n\n".join(parts)
 
 
-def draw_curves(facts):
+def read_facts(folder: Path) -> pd.DataFrame:
+    """Kind, size and accuracies of every population, as the command wrote them."""
+    return pd.read_csv(folder / "corpus-populations.csv", index_col="population")
+
+
+def draw_curves(folder: Path) -> None:
     """Accuracy against the number of classes, a line for each population, a colour for a kind."""
+    facts = read_facts(folder)
     figure, axes = plt.subplots(figsize=(9, 6))
     kinds = list(dict.fromkeys(facts["kind"]))
     colours = plt.get_cmap("tab10")(np.arange(len(kinds)) % 10)
@@ -178,33 +183,26 @@ def draw_curves(facts):
     axes.set_yticks(ndtri(levels), [f"{level:g}" for level in levels])
     axes.set(xscale="log", xlabel="classes", ylabel="accuracy (probit scale)", xlim=(8, 3e5))
     figure.tight_layout()
-    figure.savefig(DOCS / "figures" / "corpus.png", dpi=110)
+    figure.savefig(FIGURES / "corpus.png", dpi=110)
 
 
-def main(folder):
-    """Read the tables of the study and write the page."""
-    facts = pd.read_csv(folder / "corpus-populations.csv", index_col="population")
-    assert set(facts.index) == set(recipes()), "the pages tell of all populations"
+def page_parts(folder: Path) -> dict[str, dict[str, str]]:
+    """Parts of the pages."""
+    facts = read_facts(folder)
     cells = pd.read_csv(folder / "corpus-cells.csv")
     ranking = pd.read_csv(folder / "corpus-ranking.csv", index_col="estimator")
-    ours = cells[cells["estimator"] == OURS].assign(
-        kind=lambda table: table["population"].map(facts["kind"])
-    )
-    names = {"n_source": "pilot", "factor": "times as many classes"}
-    parts = {
-        "version": version(),
-        "populations": population_table(facts),
-        "ranking": ranking_table(ranking),
-        "cells": expectation_table(ours, ["n_source", "factor"], names),
-        "by kind": expectation_table(ours, ["kind"], names),
-        "by population": expectation_table(ours, ["population"], names),
-        "datasheets": datasheets(),
+    ours = cells[cells["estimator"] == OURS]
+    ours = ours.assign(kind=ours["population"].map(facts["kind"]))
+    return {
+        "corpus.md": {
+            "version": version(),
+            "populations": population_table(facts),
+            "ranking": ranking_table(ranking),
+            "cells": expectation_table(ours, ["n_source", "factor"]),
+            "by kind": expectation_table(ours, ["kind"]),
+            "by population": expectation_table(ours, ["population"]),
+            "datasheets": datasheets(),
+        },
+        "scores.md": score_tables(cells),
+        "../README.md": {"corpus": sentence(facts, ours, ranking)},
     }
-    write_parts("corpus.md", parts)
-    write_parts("scores.md", score_tables(cells))
-    write_parts("../README.md", {"corpus": sentence(facts, ours, ranking)})
-    draw_curves(facts)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, seed_sequence
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.corpus_laws import CorpusLaw
 from classex_bayes.evaluate.scoring import interval_score
-from classex_bayes.evaluate.trials import SAMPLER
-from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.catalogue import population
-from studies.papers.published import CI_PROB
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from studies.shared import CI_PROB
 
 N_SOURCE = (50, 100, 300, 1000)
 FACTORS = (3, 10, 30, 100)
@@ -29,45 +26,36 @@ def corpus_trials(
     names: Iterable[str],
     folder: Path,
     *,
-    n_source: ClassCounts = N_SOURCE,
-    factors: Sequence[int] = FACTORS,
-    n_pilots: int = 8,
-    random_seed: int = 0,
-    sampler: Mapping[str, Any] = SAMPLER,
-    n_jobs: int | None = None,
-    progressbar: bool = True,
+    n_source: Sequence[int] = N_SOURCE,
+    **options: Any,
 ) -> pd.DataFrame:
-    """Draw pilots from populations and predict the accuracy on `factors` times as many classes.
+    """Draw pilots from populations and predict the accuracy on `FACTORS` times as many classes.
 
     Populations and finished pilots are kept in `folder`, and the same call continues from there.
-    Targets larger than the population are left out. The other arguments are those of
+    Targets larger than the population are left out. The options are those of
     `classex_bayes.backtest`. The table has its columns and "population", "n_source" and "factor".
     """
     parts = []
-    sizes = class_counts(n_source)
+    sizes = np.array(n_source)
     for name in names:
         task = population(name, folder).task()
-        fitting = sizes[sizes * min(factors) <= task.n_classes]
-        k = np.unique(np.outer(fitting, factors))
+        fitting = sizes[sizes * min(FACTORS) <= task.n_classes]
         if not fitting.size:
             continue
+        k = np.unique(np.outer(fitting, FACTORS))
         table = backtest(
             estimators,
             task,
             fitting.tolist(),
             k[k <= task.n_classes],
-            n_pilots=n_pilots,
             ci_prob=CI_PROB,
-            random_seed=random_seed,
-            sampler=sampler,
-            n_jobs=n_jobs,
-            store=folder / f"{name}-seed{random_seed}.csv",
-            progressbar=progressbar,
+            store=folder / f"{name}-pilots.csv",
+            **options,
         ).trials
         parts.append(table.assign(population=name, n_source=table["cell"].astype(int)))
     trials = pd.concat(parts, ignore_index=True)
     trials["factor"] = trials["k"] / trials["n_source"]
-    return trials[trials["factor"].isin(factors)].astype({"factor": int}).reset_index(drop=True)
+    return trials[trials["factor"].isin(FACTORS)].astype({"factor": int}).reset_index(drop=True)
 
 
 def population_facts(laws: Iterable[CorpusLaw], folder: Path) -> pd.DataFrame:
@@ -112,7 +100,7 @@ def cell_scores(trials: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
+def ranking(trials: pd.DataFrame) -> pd.DataFrame:
     """Rank estimators by their errors, over all cells for which every estimator has a prediction.
 
     The table is indexed by estimator and sorted by "rmse". It has these columns:
@@ -122,25 +110,12 @@ def ranking(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
     - "bias", "coverage", "interval_score" and "width": means over the cells.
     - "rmse_se" and "coverage_se": standard errors from a bootstrap of the populations. They concern
       other populations of this kind, and are missing for a single population.
-
-    Raises
-    ------
-    DataError
-        If no cell has predictions of every estimator.
     """
     scores = cell_scores(trials)
     cells = scores.reset_index("estimator").groupby(level=[0, 1, 2])["estimator"].nunique()
-    estimators = trials["estimator"].unique()
-    common = cells.index[cells == len(estimators)]
-    if common.empty:
-        silent = [name for name in estimators if name not in scores.index.unique("estimator")]
-        raise DataError(
-            "trials: found no cell (population, n_source, factor) with predictions of every "
-            "estimator, expected at least one; leave out estimators that fail often (without any "
-            f"prediction: {', '.join(silent) or 'none'})"
-        )
+    common = cells.index[cells == trials["estimator"].nunique()]
     kept = scores[scores.index.droplevel("estimator").isin(common)].sort_index(level="factor")
-    rng = np.random.default_rng(seed_sequence(random_seed))
+    rng = np.random.default_rng(0)
     names = kept.index.unique("population")
     draws = rng.integers(names.size, size=(_N_BOOTSTRAP, names.size))
     rows = {}

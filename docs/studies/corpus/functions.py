@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.projections import principal_components
 from studies.corpus.text_features import LatentSemantics, hashed, ngrams, words
-from classex_bayes.typing import FloatArray
 
 # Versions and licences.
 _LIBRARIES = {

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.shared_data import PUBCHEM, pubchem
@@ -14,7 +15,6 @@ from studies.corpus.text_features import (
     character_ngrams,
     hashed,
 )
-from classex_bayes.typing import FloatArray
 
 _N_PLACES = 20_000
 _TYPING_ERRORS = 0.1

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.abc_notation import Tune, tunes
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.text_features import LatentSemantics, ngrams
-from classex_bayes.typing import FloatArray
 
 _MUSIC21 = "10.5.1"
 _BOOKS = ("essenFolksong", "oneills1850", "airdsAirs", "ryansMammoth", "miscFolk")

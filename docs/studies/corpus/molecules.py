@@ -6,11 +6,11 @@ from zlib import crc32
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.projections import discriminants, ridged
 from studies.corpus.shared_data import PUBCHEM, pubchem
-from classex_bayes.typing import FloatArray
 
 N_CLASSES = 12_000
 N_OTHERS = 3_000  # compounds that the discriminant analysis is trained on

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe
-from classex_bayes.typing import FloatArray
 
 N_PROBES = 2
 SEED = 1801

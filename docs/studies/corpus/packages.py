@@ -45,7 +45,7 @@ class Packages:
             (archive,) = scratch.glob("*.deb")
             unpacked = scratch / "unpacked"
             _run(["dpkg-deb", "--extract", str(archive), str(unpacked)], name, scratch)
-            return _kept(unpacked, folder / archive.stem)
+            return unpacked.rename(folder / archive.stem)
 
     def debian_version(self, name: str) -> str:
         """Return the version of a Debian package, without the epoch."""
@@ -69,18 +69,8 @@ class Packages:
                 (wheel,) = scratch.glob("*.whl")
                 unpacked = scratch / "unpacked"
                 zipfile.ZipFile(wheel).extractall(unpacked)
-                _kept(unpacked, target)
+                unpacked.rename(target)
         return target
-
-
-def _kept(unpacked: Path, target: Path) -> Path:
-    """Rename a finished folder, unless another process was faster."""
-    try:
-        return unpacked.rename(target)
-    except OSError:
-        if target.is_dir():
-            return target
-        raise
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.projections import (
     discriminant_axes,
     whitened_components,
 )
-from classex_bayes.typing import FloatArray, IntArray
 
 _SIDE = 48
 _TEMPLATES = "papirus-icon-theme/Papirus/64x64/apps"

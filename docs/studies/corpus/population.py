@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from classex_bayes.core.ranks.embeddings import EmbeddingMetric
-from classex_bayes.exceptions import DataError
-from studies.corpus.packages import Packages
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus.packages import Packages
 
 
 def shuffled[Item](items: Iterable[Item], rng: int | np.random.Generator) -> list[Item]:
@@ -63,15 +61,10 @@ class Population:
 
     @classmethod
     def load(cls, path: Path) -> "Population":
-        """Read a file that `save` wrote; raise `DataError` if it is another file."""
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                parts: dict[str, Any] = dict(arrays)
-            return cls(**{**parts, "metric": str(parts["metric"])})
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-            raise DataError(
-                f"{path} is not a population ({error}); remove it, and it is made again"
-            ) from None
+        """Read a file that `save` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            parts: dict[str, Any] = dict(arrays)
+        return cls(**{**parts, "metric": str(parts["metric"])})
 
 
 @dataclass(frozen=True)
@@ -94,8 +87,6 @@ class Recipe:
         Packages that hold the data, each as "name version (registry, licence)".
     make : callable
         Returns the `Population`. With these versions of the packages it is the same every time.
-    scikit_learn : bool
-        Whether `make` trains a network of scikit-learn.
     """
 
     name: str
@@ -104,4 +95,3 @@ class Recipe:
     classifier: str
     packages: tuple[str, ...]
     make: Callable[[Packages], Population]
-    scikit_learn: bool = False

@@ -6,6 +6,7 @@ import numpy as np
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.drawings import FontFamily
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
@@ -20,7 +21,6 @@ from studies.corpus.shared_data import (
     WAMERICAN,
     english_words,
 )
-from classex_bayes.typing import FloatArray, IntArray
 
 _WIDTH, _HEIGHT = 96, 24
 _N_TRAINING = 3_000

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe
-from classex_bayes.typing import FloatArray, IntArray
 
 LENGTH = 6  # letters of a word
 N_AXES = 128

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.cepstra import vector
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.projections import discriminant_axes, hidden_layer
 from studies.corpus.shared_data import ESPEAK, WAMERICAN, english_words
 from studies.corpus.voices import RATE, espeak, flite
-from classex_bayes.typing import FloatArray
 
 _N_CLASSES, _N_TRAINING = 4000, 1500
 
@@ -103,6 +103,5 @@ RECIPES: tuple[Recipe, ...] = (
             ESPEAK,
         ),
         make=_german,
-        scikit_learn=True,
     ),
 )

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.projections import discriminants, ridged
 from studies.corpus.text_features import character_ngrams, hashed
-from classex_bayes.typing import FloatArray
 
 _N_WORDS = 9_000
 _PROBES_PER_WORD = 3

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.spatial import cKDTree
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe
-from classex_bayes.typing import FloatArray
 
 FAINTEST = 6.5  # limiting magnitude of the tracker's catalogue
 RADIUS = 8.0  # degrees around a star that count as its neighbourhood

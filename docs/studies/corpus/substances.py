@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from classex_bayes.typing import FloatArray
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, Recipe
 from studies.corpus.projections import ridged
 from studies.corpus.shared_data import CHEMICALS, chemicals
-from classex_bayes.typing import FloatArray
 
 N_FITTED = 600  # other substances that the network is trained on
 N_ERRORS = 200  # other substances, for the covariance of the errors of the network
@@ -97,6 +97,5 @@ RECIPES: tuple[Recipe, ...] = (
             f"chemicals {CHEMICALS} (PyPI, MIT; tables of Yaws, predictions of the authors)",
         ),
         make=substances,
-        scikit_learn=True,
     ),
 )

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.signal import resample_poly
 
 from classex_bayes.exceptions import DataError
-from studies.corpus.packages import Packages
 from classex_bayes.typing import FloatArray
+from studies.corpus.packages import Packages
 
 RATE = 16_000
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"

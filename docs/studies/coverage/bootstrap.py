@@ -1,17 +1,13 @@
-"""Measures what bootstrap intervals of point estimates contain: the truth, or their own mean.
-
-From the root of the repository: `python docs/figures/study_bootstrap.py` writes the table of
-docs/estimators.md (about 20 minutes on two cores).
-"""
+"""Whether bootstrap intervals of point estimates hold the truth: docs/estimators.md."""
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
-from studies.pages import markdown, version, write_parts
-from studies.quiet import quiet
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
 K1, K, N_PILOTS, N_RESAMPLES = 100, [100, 1000], 40, 50
 LAW = cb.simulate.GaussianNearestNeighbor(dim=10, noise_variance=0.2)
@@ -45,7 +41,7 @@ def estimates(population, seed):
             resampled = cb.bootstrap(
                 estimator, task, K, n_resamples=N_RESAMPLES, random_seed=seed, progressbar=False
             )
-            limits = resampled.interval(0.9, "eti").to_numpy()
+            limits = resampled.interval(CI_PROB, "eti").to_numpy()
             rows += [
                 (population, estimator.name, k, *row)
                 for k, *row in zip(K, point, *limits.T, truth, strict=True)
@@ -53,25 +49,22 @@ def estimates(population, seed):
     return rows
 
 
-def main():
-    """Write the table."""
-    cases = [(population, seed) for population in POPULATIONS for seed in range(N_PILOTS)]
-    rows = Parallel(n_jobs=2)(delayed(estimates)(*case) for case in cases)
+def tables(options):
+    """A row for each population and estimator."""
+    cases = [(name, seed) for name in POPULATIONS for seed in range(options.repeats(N_PILOTS))]
     columns = ["population", "estimator", "k", "mean", "lower", "upper", "truth"]
-    trials = pd.DataFrame([row for rows_of_one in rows for row in rows_of_one], columns=columns)
-    groups = ["population", "estimator", "k"]
+    trials = options.kept(
+        "bootstrap",
+        lambda: pd.DataFrame(all_rows(estimates, cases, options.jobs), columns=columns),
+    )
+    groups = columns[:3]
     own = trials.groupby(groups)["mean"].transform("mean")
     for name, target in (("truth held", trials["truth"]), ("own mean held", own)):
-        trials[name] = (trials["lower"] <= target) & (target <= trials["upper"])
+        trials[name] = target.between(trials["lower"], trials["upper"])
     trials["bias"] = trials["mean"] - trials["truth"]
     named = ["truth held", "own mean held", "bias"]
     table = trials.groupby(groups, sort=False)[named].mean().unstack("k")
     table.columns = [f"{name}, k = {k}" for name, k in table.columns]
     formats = {name: "+.3f" if "bias" in name else ".2f" for name in table.columns}
-    write_parts(
-        "estimators.md", {"bootstrap": f"{version()}\n\n{markdown(table.reset_index(), formats)}"}
-    )
-
-
-if __name__ == "__main__":
-    main()
+    text = f"{version()}\n\n{markdown(table.reset_index(), formats)}"
+    return {"estimators.md": {"bootstrap": text}}

@@ -1,12 +1,7 @@
-"""Measures how often predictive checks raise an alarm, in sound tasks and in broken ones.
-
-From the root of the repository: `python docs/figures/study_checks.py` prints the tables of
-docs/calibration.md (about 10 minutes on one core).
-"""
-
-import warnings
+"""How often predictive checks raise an alarm, sound tasks and broken ones: docs/calibration.md."""
 
 import numpy as np
+import pandas as pd
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
@@ -18,6 +13,9 @@ from classex_bayes.simulate import (
     VonMisesFisher,
     zoo,
 )
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import quiet
 
 EMBEDDED = {
     "Gaussian, 8 dimensions": GaussianNearestNeighbor(dim=8, noise_variance=0.12),
@@ -42,6 +40,7 @@ KINDS = {
     "3 have the template of another": ("doubled", 3),
     "1 template near half of all instances": ("hub", 1),
 }
+N_CLASSES, REPEATS = 100, 4
 DRAWS = {"draws": 300, "tune": 400, "chains": 2, "random_seed": 1, "progressbar": False}
 
 
@@ -89,11 +88,11 @@ def broken_task(law, n_classes, repeats, kind, n_broken, seed):
     return cb.SourceTask.from_scores(matrix, y, random_seed=seed), set(broken.tolist())
 
 
-def report_of(task):
-    """Predictive checks of a fit to the task."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return cb.posterior_checks(cb.BayesianExtrapolator().fit(task, **DRAWS))
+def raises_alarm(task):
+    """Whether the predictive checks of a fit to the task raise an alarm."""
+    with quiet():
+        model = cb.BayesianExtrapolator().fit(task, **DRAWS)
+        return not cb.posterior_checks(model).passed
 
 
 def share(alarms):
@@ -103,23 +102,27 @@ def share(alarms):
     return f"{sum(alarms)} of {len(alarms)} ({mean:.2f} ± {error:.2f})"
 
 
-def main(n_classes=100, repeats=4, n_sound=10, n_broken=5):
-    """Print how many tasks raise an alarm: each sound law, and each fault over four laws."""
-    print("| sound law | tasks with an alarm |\n|---|---|")
-    for law in SOUND:
-        reports = [report_of(sound_task(law, n_classes, repeats, 5000 + s)) for s in range(n_sound)]
-        print(
-            f"| {law} | {sum(not report.passed for report in reports)} of {n_sound} |", flush=True
-        )
-    print("\n| broken classes | tasks with an alarm |\n|---|---|")
-    for name, (kind, size) in KINDS.items():
-        reports = [
-            report_of(broken_task(law, n_classes, repeats, kind, size, 6000 + seed)[0])
-            for law in BROKEN_LAWS
-            for seed in range(n_broken)
-        ]
-        print(f"| {name} | {share([not report.passed for report in reports])} |", flush=True)
+def sound(law, seed):
+    """Alarm of a sound task."""
+    return [(law, raises_alarm(sound_task(law, N_CLASSES, REPEATS, 5000 + seed)))]
 
 
-if __name__ == "__main__":
-    main()
+def broken(name, law, seed):
+    """Alarm of a task with broken classes."""
+    task, _ = broken_task(law, N_CLASSES, REPEATS, *KINDS[name], 6000 + seed)
+    return [(name, raises_alarm(task))]
+
+
+def tables(options):
+    """How many tasks raise an alarm: of each sound law, and of each fault over four laws."""
+    seeds = range(options.repeats(10)), range(options.repeats(5))
+    intact = [(law, seed) for law in SOUND for seed in seeds[0]]
+    faulty = [(name, law, seed) for name in KINDS for law in BROKEN_LAWS for seed in seeds[1]]
+    parts = {}
+    for part, function, cases in (("sound law", sound, intact), ("broken classes", broken, faulty)):
+        trials = pd.DataFrame(all_rows(function, cases, options.jobs), columns=[part, "alarm"])
+        alarms = trials.groupby(part, sort=False)["alarm"].agg(list)
+        text = share if function is broken else lambda alarms: f"{sum(alarms)} of {len(alarms)}"
+        parts[part] = markdown(alarms.map(text).rename("tasks with an alarm").reset_index())
+    parts["broken classes"] += f"\n\n{version()}"
+    return {"calibration.md": parts}

@@ -1,18 +1,13 @@
-"""Ten laws that the default prior does not contain: which fits converge, which intervals hold.
-
-From the root of the repository: `python docs/figures/study_hard_laws.py` prints every fit and
-writes the table of docs/calibration.md (about 10 minutes on one core).
-"""
-
-import warnings
-from itertools import product
+"""Fits to ten laws that the default prior does not contain: docs/calibration.md."""
 
 import numpy as np
 import pandas as pd
-from studies.pages import markdown, write_parts
 
 import classex_bayes as cb
 from classex_bayes.simulate import FavorabilityLaw, HierarchicalNormal, zoo
+from studies.coverage.trials import all_rows
+from studies.pages import markdown
+from studies.shared import CI_PROB, quiet
 
 
 def uniform(*intervals):
@@ -59,24 +54,26 @@ def task_of(law, seed):
     return cb.SourceTask.from_ranks(ranks, y, n_classes=n_classes)
 
 
-def main():
-    """Print every fit, and write shares."""
-    warnings.simplefilter("ignore")
-    rows = []
-    for (prior_name, prior), (name, law) in product(PRIORS.items(), LAWS.items()):
-        for seed in SEEDS[prior_name]:
-            model = cb.BayesianExtrapolator(prior)
-            model.fit(task_of(law, seed), random_seed=seed, progressbar=False)
-            predicted, truth = model.predict(ASKED), law.accuracy(ASKED)
-            lower, upper = predicted.interval(0.9, "eti").to_numpy().T
-            held = dict(zip(HELD, (lower <= truth) & (truth <= upper), strict=True))
-            row = {"prior": prior_name, "converged": not model.diagnosis_.problems} | held
-            print(name, row, (predicted.mean.to_numpy() - truth).round(3), flush=True)
-            rows.append(row)
-    groups = pd.DataFrame(rows).groupby("prior", sort=False)
-    shown = groups.sum().astype(str) + " of " + groups.count().astype(str)
-    write_parts("calibration.md", {"hard laws": markdown(shown.reset_index(), {})})
+def fitted(prior, law, seed):
+    """Whether a fit converged, and whether its intervals hold the truth."""
+    with quiet():
+        model = cb.BayesianExtrapolator(PRIORS[prior])
+        model.fit(task_of(LAWS[law], seed), random_seed=seed, progressbar=False)
+        lower, upper = model.predict(ASKED).interval(CI_PROB, "eti").to_numpy().T
+    truth = LAWS[law].accuracy(ASKED)
+    held = (lower <= truth) & (truth <= upper)
+    return [(prior, not model.diagnosis_.problems, *held)]
 
 
-if __name__ == "__main__":
-    main()
+def tables(options):
+    """A row for each prior."""
+    cases = [
+        (prior, law, seed)
+        for prior in PRIORS
+        for law in list(LAWS)[: 1 if options.small else None]
+        for seed in SEEDS[prior]
+    ]
+    rows = all_rows(fitted, cases, options.jobs)
+    groups = pd.DataFrame(rows, columns=["prior", "converged", *HELD]).groupby("prior", sort=False)
+    table = groups.sum().astype(str) + " of " + groups.count().astype(str)
+    return {"calibration.md": {"hard laws": markdown(table.reset_index())}}

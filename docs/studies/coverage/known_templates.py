@@ -1,27 +1,22 @@
-"""What templates of classes without test instances gain, as a table.
+"""What templates of classes without test instances gain: docs/sampling.md.
 
-    python docs/figures/known_templates.py FOLDER [--pilots 40] [--jobs -1]
-
-It writes known_templates.csv into the folder: 100 characters are tested, and templates of more of
-the 2,965 are known.
+100 characters are tested, and templates of more of the 2,965 are known.
 """
-
-import argparse
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
-from studies.quiet import quiet
 
 import classex_bayes as cb
+from studies.coverage.sampling_designs import SAMPLER
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
-TESTED, TEMPLATES, LEVEL = 100, (100, 300, 1000, 2965), 0.9
-SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1, "progressbar": False}
+TESTED, TEMPLATES = 100, (100, 300, 1000, 2965)
 
 
 def pilot(seed, truth):
-    """Rows of one pilot: errors and limits with each number of templates."""
+    """Rows of one pilot: the prediction with each number of templates."""
     glyphs = cb.load_glyphs()
     place = {name: j for j, name in enumerate(glyphs.classes)}
     labels = np.array([place[name] for name in glyphs.y])
@@ -39,33 +34,25 @@ def pilot(seed, truth):
         with quiet():
             model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **SAMPLER)
             prediction = model.predict(len(order))
-        lower, upper = prediction.interval(LEVEL, "eti").to_numpy()[0]
-        error = float(prediction.mean.iloc[0]) - truth
-        found.append((n_templates, error, lower <= truth <= upper, upper - lower))
+        limits = prediction.interval(CI_PROB, "eti").to_numpy()[0]
+        found.append((n_templates, truth, prediction.mean.item(), *limits))
     return found
 
 
-def main():
-    """Run all pilots and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--pilots", type=int, default=40)
-    parser.add_argument("--jobs", type=int, default=-1)
-    options = parser.parse_args()
+def tables(options):
+    """A row for each number of templates."""
     everything = cb.load_glyphs().task()
-    truth = float(everything.accuracy(everything.n_classes)[0])
-    work = (delayed(pilot)(seed, truth) for seed in range(options.pilots))
-    found = [row for rows in Parallel(n_jobs=options.jobs)(work) for row in rows]
-    table = pd.DataFrame(found, columns=["templates", "error", "held", "width"])
-    cells = table.groupby("templates").agg(
-        pilots=("held", "size"),
-        rmse=("error", lambda error: float(np.sqrt((error**2).mean()))),
-        bias=("error", "mean"),
-        held=("held", "mean"),
-        width=("width", "mean"),
+    truth = everything.accuracy(everything.n_classes).item()
+    cases = [(seed, truth) for seed in range(options.repeats(40))]
+    columns = ["templates", "truth", "mean", "lower", "upper"]
+    trials = options.kept(
+        "known_templates",
+        lambda: pd.DataFrame(all_rows(pilot, cases, options.jobs), columns=columns),
     )
-    cells.round(4).to_csv(options.folder / "known_templates.csv")
-
-
-if __name__ == "__main__":
-    main()
+    cells = summary(trials, ["templates"])
+    shown = cells.rename(columns={"rmse": "error", "held": "90% held"})
+    formats = {"templates": ",d", "error": ".3f", "90% held": ".2f", "width": ".3f"}
+    text = (
+        f"{markdown(shown[list(formats)], formats)}\n\n{cells['pilots'].max()} pilots. {version()}"
+    )
+    return {"sampling.md": {"templates": text}}

@@ -1,24 +1,16 @@
-"""How far predicted metrics of retrieval err: pilots of populations whose values are known.
+"""How far predicted metrics of retrieval err: docs/questions.md."""
 
-    python docs/figures/metric_coverage.py FOLDER [--pilots 100] [--jobs -1]
-
-It writes metric_coverage.csv into the folder.
-"""
-
-import argparse
-import warnings
-from pathlib import Path
-
-import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 import classex_bayes as cb
 from classex_bayes.simulate import GaussianNearestNeighbor
+from studies.coverage.trials import all_rows, mean_over_cells, summary
+from studies.pages import version
+from studies.shared import CI_PROB, quiet
 
-METRICS = "accuracy", "recall@10", "mrr", "ndcg@10", "mean_rank"
-FACTORS = 3, 10, 30
-LEVEL = 0.9
+METRICS = "mrr", "ndcg@10", "recall@10"
+POPULATIONS = "Gaussian, 10 dimensions", "characters"
+SIZES, FACTORS = (100, 300), (3, 10, 30)
 SAMPLER = {"draws": 250, "tune": 250, "chains": 4, "cores": 1, "progressbar": False}
 MODELS = {"ranks": cb.BayesianExtrapolator, "scores": cb.ScoreInformedExtrapolator}
 
@@ -34,53 +26,39 @@ def population(name):
 def pilot(name, task, seed, truth):
     """Rows of one pilot: every model, metric and k."""
     rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         for kind, model in MODELS.items():
             fitted = model().fit(task, random_seed=seed, **SAMPLER)
             for metric, values in truth.items():
                 found = fitted.predict(list(values), metric=metric)
-                bounds = found.interval(LEVEL, "eti")
+                bounds = found.interval(CI_PROB, "eti")
                 for k, true in values.items():
-                    lower, upper = bounds.loc[k, ["lower", "upper"]]
-                    mean = found.mean[k]
-                    rows.append((name, task.n_classes, kind, metric, k, true, mean, lower, upper))
+                    limits = bounds.loc[k, ["lower", "upper"]]
+                    cell = name, task.n_classes, kind, metric, k
+                    rows.append((*cell, true, found.mean[k], *limits))
     return rows
 
 
-def main():
-    """Run all pilots and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--pilots", type=int, default=100)
-    parser.add_argument("--jobs", type=int, default=-1)
-    options = parser.parse_args()
-    rows = []
-    for name in ("characters", "Gaussian, 10 dimensions"):
+def cases(options):
+    """Arguments of all pilots."""
+    for name in POPULATIONS:
         everything = population(name)
-        for n_source in (100, 300):
+        for n_source in SIZES:
             k = sorted({min(factor * n_source, everything.n_classes) for factor in FACTORS})
             truth = {m: dict(zip(k, everything.metric(m, k), strict=True)) for m in METRICS}
-            tasks = (
-                everything.subsample(n_source, random_seed=seed) for seed in range(options.pilots)
-            )
-            work = (delayed(pilot)(name, task, seed, truth) for seed, task in enumerate(tasks))
-            rows += [row for part in Parallel(n_jobs=options.jobs)(work) for row in part]
-    columns = "population", "pilot", "model", "metric", "k", "truth", "mean", "lower", "upper"
-    table = pd.DataFrame(rows, columns=columns)
-    table["held"] = table["truth"].between(table["lower"], table["upper"])
-    table["error"] = table["mean"] - table["truth"]
-    table["width"] = table["upper"] - table["lower"]
-    cells = table.groupby(["population", "pilot", "model", "metric", "k"])
-    summary = cells.agg(
-        truth=("truth", "first"),
-        held=("held", "mean"),
-        bias=("error", "mean"),
-        rmse=("error", lambda error: float(np.sqrt((error**2).mean()))),
-        width=("width", "mean"),
+            for seed in range(options.repeats(20)):
+                yield name, everything.subsample(n_source, random_seed=seed), seed, truth
+
+
+def tables(options):
+    """A row for each population, pilot and metric, from ranks and from scores."""
+    columns = ["population", "pilot", "model", "metric", "k", "truth", "mean", "lower", "upper"]
+    trials = options.kept(
+        "metrics",
+        lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
     )
-    summary.round(4).to_csv(options.folder / "metric_coverage.csv")
-
-
-if __name__ == "__main__":
-    main()
+    parts = [
+        f"From {model}:\n\n{mean_over_cells(part, 'metric')}"
+        for model, part in summary(trials, columns[:5]).groupby("model")
+    ]
+    return {"questions.md": {"metric errors": "\n\n".join([version(), *parts])}}

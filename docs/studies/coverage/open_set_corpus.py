@@ -1,35 +1,20 @@
-"""How far open-set rates err on real populations that set no prior, as a table.
-
-    python docs/figures/open_set_corpus.py FOLDER [--pilots 8] [--jobs -1]
-
-FOLDER keeps the populations, as that of `classex-bayes study corpus`, and gets open_set_corpus.csv.
-"""
-
-import argparse
-from pathlib import Path
+"""How far open-set rates err on real populations that set no prior: docs/open_set.md."""
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
-from studies.quiet import quiet
 
 import classex_bayes as cb
 from studies.corpus.catalogue import population
+from studies.coverage.metrics import FACTORS, SIZES
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
 POPULATIONS = (
-    "airports",
-    "emoji",
-    "functions-docstrings",
-    "icons",
-    "minor-planets",
-    "misspellings",
-    "places-typed",
-    "pronunciations",
-    "star-tracker",
-    "symbols",
-)
-SIZES, FACTORS = (100, 300), (3, 10, 30)
-FPIR, LIMIT, LEVEL = (0.01, 0.1, 0.3, 0.6), 0.05, 0.9
+    "airports", "emoji", "functions-docstrings", "icons", "minor-planets", "misspellings",
+    "places-typed", "pronunciations", "star-tracker", "symbols",
+)  # fmt: skip
+FPIR, LIMIT = (0.01, 0.1, 0.3, 0.6), 0.05
 
 
 def thresholds(everything, k):
@@ -44,8 +29,8 @@ def thresholds(everything, k):
     return np.interp(FPIR, known[order], candidates[order])
 
 
-def pilot(everything, n_source, seed, k, chosen, truth):
-    """Which intervals of FNIR and FPIR held, and whether the promise was kept."""
+def pilot(name, everything, n_source, seed, k, chosen, truth):
+    """Shares of intervals of FNIR and FPIR that held, and whether the promise was kept."""
     ten_times = min(10 * n_source, everything.n_classes - 1)
     with quiet():
         task = everything.subsample(n_source, random_seed=seed)
@@ -54,43 +39,38 @@ def pilot(everything, n_source, seed, k, chosen, truth):
             rates = model.predict(k, threshold=chosen)
             threshold = float(model.predict(ten_times, fpir=LIMIT).threshold[0])
         except cb.DataError:  # a threshold beyond all scores of the pilot
-            return None
+            return []
     held = []
     for rate in ("fnir", "fpir"):
-        bounds = rates.interval(rate, LEVEL, "eti")
+        bounds = rates.interval(rate, CI_PROB, "eti")
         lower, upper = (bounds.sel(ci_bound=end).values for end in ("lower", "upper"))
         held.append(((lower <= truth[rate].values) & (truth[rate].values <= upper)).mean())
     reached = float(cb.open_set_rates(everything, ten_times, threshold)["fpir"][0, 0])
-    return *held, reached <= LIMIT
+    return [(name, n_source, *held, float(reached <= LIMIT))]
 
 
-def main():
-    """Run all pilots and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--pilots", type=int, default=8)
-    parser.add_argument("--jobs", type=int, default=-1)
-    options = parser.parse_args()
-    rows = []
-    for name in POPULATIONS:
-        everything = population(name, options.folder).task()
+def cases(options):
+    """Arguments of all pilots."""
+    for name in POPULATIONS[: 1 if options.small else None]:
+        everything = population(name, options.out).task()
         for n_source in SIZES:
             largest = everything.n_classes - 1
             k = sorted({min(factor * n_source, largest) for factor in FACTORS})
             chosen = thresholds(everything, min(10 * n_source, largest))
-            setting = k, chosen, cb.open_set_rates(everything, k, chosen)
-            work = (
-                delayed(pilot)(everything, n_source, seed, *setting)
-                for seed in range(options.pilots)
-            )
-            found = [row for row in Parallel(n_jobs=options.jobs)(work) if row is not None]
-            if found:
-                rows.append((name, n_source, len(found), *np.mean(found, axis=0)))
-            print(rows[-1], flush=True)
-    columns = ["population", "pilot", "pilots", "FNIR held", "FPIR held", "kept"]
-    table = pd.DataFrame(rows, columns=columns)
-    table.round(4).to_csv(options.folder / "open_set_corpus.csv", index=False)
+            truth = cb.open_set_rates(everything, k, chosen)
+            for seed in range(options.repeats(8)):
+                yield name, everything, n_source, seed, k, chosen, truth
 
 
-if __name__ == "__main__":
-    main()
+def tables(options):
+    """A row for each population and size of pilots."""
+    columns = ["population", "pilot", "FNIR held", "FPIR held", "kept"]
+    trials = options.kept(
+        "open_set_corpus",
+        lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
+    )
+    groups = trials.groupby(columns[:2], sort=False)
+    table = groups[columns[2:]].mean()
+    table.insert(0, "pilots", groups.size())
+    text = markdown(table.reset_index(), dict.fromkeys(columns[2:], ".2f"))
+    return {"open_set.md": {"open-set corpus": f"{version()}\n\n{text}"}}

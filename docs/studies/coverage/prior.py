@@ -1,29 +1,25 @@
-"""Compares scales of the default prior on the corpus, whole kinds of populations left out.
+"""Scales of the default prior on the corpus, each kind left out in turn: docs/calibration.md.
 
-From the root of the repository: `python docs/figures/study_prior.py FOLDER` writes a table of
-docs/calibration.md and prints the best settings (20 minutes on two cores, if the folder holds the
-populations). Pilots are fitted once, with a wide prior. Another prior of the same form has the same
-draws with other weights, the ratios of the densities, so hundreds of settings are compared in
-minutes. (The deviation is orthogonal to a quadratic weighted about the location. Weights leave
-that at the wide prior's.)
+Pilots are fitted once, with a wide prior. Another prior of the same form has the same draws with
+other weights, the ratios of the densities, so hundreds of settings are compared in minutes. (The
+deviation is orthogonal to a quadratic weighted about the location. Weights leave that at the wide
+prior's.)
 """
 
-import sys
-import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from studies.pages import markdown, write_parts
 from scipy.stats import halfnorm, norm, t
 
 import classex_bayes as cb
 from classex_bayes.evaluate.scoring import interval_score
 from studies.corpus.catalogue import population, recipes
 from studies.corpus.corpus_ranking import FACTORS, N_SOURCE
-from studies.papers.published import CI_PROB
+from studies.coverage.trials import all_rows
+from studies.pages import markdown
+from studies.shared import CI_PROB, quiet
 
 WIDE = cb.MixturePrior(
     location=3.0, location_sd=2.5, scale=1.0, scale_log_sd=0.6, tail=0.2, tail_sd=0.7,
@@ -39,6 +35,7 @@ RANGES = {
     "deviation": (0.3, 1.4),
 }  # fmt: skip
 N_PILOTS, N_SETTINGS = 4, 400
+SMALL = "airports", "misspellings"  # populations of a run that only has to run
 SAMPLER = {"draws": 1000, "tune": 500, "chains": 2, "progressbar": False}
 PARAMETERS = ("mu", "tau", "tail", "separation", "imbalance", "sigma")
 CELL = ["size", "factor"]
@@ -75,29 +72,26 @@ def weighted_crps(values, truth, weight):
     return np.sum(np.diff(ends[order]) * (cdf[:-1] - (ends[order][:-1] >= truth)) ** 2)
 
 
-def fitted_pilot(task, size, seed):
+def fitted_pilot(name, kind, task, size, seed):
     """Draws under the wide prior, and predictions and truth at every target."""
-    warnings.simplefilter("ignore")
     k = [size * factor for factor in FACTORS if size * factor <= task.n_classes]
     model = cb.BayesianExtrapolator(WIDE)
-    model.fit(task.subsample(size, random_seed=seed), random_seed=seed, **SAMPLER)
+    with quiet():
+        model.fit(task.subsample(size, random_seed=seed), random_seed=seed, **SAMPLER)
+        accuracy = model.predict(k).accuracy.values.reshape(-1, len(k))
     posterior = model.idata["posterior"].to_dataset()
     draws = {parameter: posterior[parameter].values.ravel() for parameter in PARAMETERS}
-    accuracy = model.predict(k).accuracy.values.reshape(-1, len(k))
-    return size, k, draws, accuracy, task.accuracy(k)
+    return [(name, kind, size, k, draws, accuracy, task.accuracy(k))]
 
 
-def pilots(folder):
-    """`fitted_pilot` of every population, with its name and kind."""
-    fitted = []
-    for name, recipe in recipes().items():
-        task = population(name, folder).task()
-        sizes = [size for size in N_SOURCE if size * min(FACTORS) <= task.n_classes]
-        jobs = [(size, seed) for size in sizes for seed in range(N_PILOTS)]
-        found = Parallel(n_jobs=2)(delayed(fitted_pilot)(task, *job) for job in jobs)
-        fitted += [(name, recipe.kind, *pilot) for pilot in found]
-        print(name, flush=True)
-    return fitted
+def cases(options):
+    """Arguments of all pilots."""
+    named = recipes()
+    for name in SMALL if options.small else named:
+        task = population(name, options.out).task()
+        for size in (size for size in N_SOURCE if size * min(FACTORS) <= task.n_classes):
+            for seed in range(options.repeats(N_PILOTS)):
+                yield name, named[name].kind, task, size, seed
 
 
 def scored(fitted, prior):
@@ -143,38 +137,33 @@ def summary(table, scale):
     }
 
 
-def main(folder):
-    """Write the scores of every prior of interest, and of the choice without each kind."""
-    warnings.simplefilter("ignore")
-    fitted = pilots(folder)
+def tables(options):
+    """Scores of every prior of interest, and of the choice without each kind."""
+    fitted = all_rows(fitted_pilot, cases(options), options.jobs)
     wide = scored(fitted, WIDE)
     scale = wide.groupby(CELL)[["crps", "interval"]].mean()
     rng = np.random.default_rng(0)
     settings = [
         replace(WIDE, **{name: rng.uniform(*ends) for name, ends in RANGES.items()})
-        for _ in range(N_SETTINGS)
+        for _ in range(options.repeats(N_SETTINGS))
     ]
-    tables = Parallel(n_jobs=2)(delayed(scored)(fitted, prior) for prior in settings)
-    tried = pd.DataFrame([by_population(table, scale) for table in tables])
+    found = Parallel(n_jobs=options.jobs)(delayed(scored)(fitted, prior) for prior in settings)
+    tried = pd.DataFrame([by_population(table, scale) for table in found])
     left_out = []
     for kind in tried.columns.unique("kind"):
         best = tried.drop(columns=kind, level="kind").mean(axis="columns").idxmin()
-        left_out.append(tables[best][tables[best]["kind"] == kind])
+        left_out.append(found[best][found[best]["kind"] == kind])
     best = tried.mean(axis="columns").nsmallest(10).index
     priors = {
         "wide": wide,
         "chosen on simulations, without tail": scored(fitted, SIMULATED),
         "**default**": scored(fitted, cb.MixturePrior()),
-        "best of all settings": tables[best[0]],
+        "best of all settings": found[best[0]],
         "best on the other kinds": pd.concat(left_out),
     }
     rows = [{"prior": name} | summary(table, scale) for name, table in priors.items()]
     formats = {"score": ".3f", "RMSE": ".4f", "interval score": ".3f"}
     formats |= dict.fromkeys(["held", "held, worst cell", "held, worst population"], ".2f")
-    write_parts("calibration.md", {"priors": markdown(pd.DataFrame(rows), formats)})
-    print(f"{len(fitted)} pilots, {N_SETTINGS} settings; the best:")
+    print(f"{len(fitted)} pilots, {len(settings)} settings; the best:")
     print(pd.DataFrame([{name: getattr(settings[i], name) for name in RANGES} for i in best]))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    return {"calibration.md": {"priors": markdown(pd.DataFrame(rows), formats)}}

@@ -1,19 +1,15 @@
-"""Measures how often the intervals of docs/questions.md contain the truth, over many pilots.
+"""How often intervals contain the truth, by question: docs/questions.md."""
 
-From the root of the repository: `python docs/figures/study_questions.py` writes its tables (about
-20 minutes on one core); names of tables, such as `pooled`, choose some of them.
-"""
-
-import sys
 import unicodedata
 
 import numpy as np
 import pandas as pd
-from studies.pages import markdown, version, write_parts
-from studies.quiet import quiet
+from joblib import Parallel, delayed
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
 FEW = {"draws": 300, "tune": 300, "chains": 2, "cores": 1, "progressbar": False}
 LAW = cb.simulate.GaussianNearestNeighbor(dim=10, noise_variance=0.2)
@@ -29,7 +25,7 @@ LAWS = {
 
 def limits(prediction):
     """Lower and upper limits (2, number of k) of 90% intervals."""
-    return prediction.interval(0.9, "eti").to_numpy().T
+    return prediction.interval(CI_PROB, "eti").to_numpy().T
 
 
 def contains(prediction, truth):
@@ -45,7 +41,7 @@ def fitted(tasks, seed, **settings):
     return model.fit(tasks, random_seed=seed, **FEW, **settings)
 
 
-def one_test(n_pilots=60):
+def one_test(n_pilots):
     """Pilots of 100 classes; the accuracy measured on 400 new classes, or on 300 more."""
     rows = []
     for name, law in LAWS.items():
@@ -68,7 +64,7 @@ def one_test(n_pilots=60):
     return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[1:], ".2f"))
 
 
-def finite(n_pilots=40, size=400):
+def finite(n_pilots, size=400):
     """Pilots of a population of 400 classes: coverage and width for all of these classes."""
     cells = {(k1, r): [] for k1 in (100, 200, 320) for r in (1, 5)}
     for seed in range(n_pilots):
@@ -88,7 +84,7 @@ def finite(n_pilots=40, size=400):
     return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[2:], ".2f"))
 
 
-def costs(n_pilots=24):
+def costs(n_pilots):
     """Pilots of 100 classes: the mean cost on 1,000, if classes of one group cost 0.3."""
     glyphs = cb.load_glyphs()
     radicals = [ord(unicodedata.normalize("NFKC", chr(0x2F00 + j))) for j in range(214)]
@@ -122,7 +118,7 @@ def costs(n_pilots=24):
     return markdown(pd.DataFrame(rows, columns=columns), formats)
 
 
-def pooled(n_pilots=60):
+def pooled(n_pilots):
     """Two pilots, of 100 and of 50 classes, against the larger alone; targets 400 and 2,000."""
     k, rows = [400, 2000], []
     truth = LAW.accuracy(k)
@@ -152,11 +148,22 @@ def pooled(n_pilots=60):
     return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[2:], ".2f"))
 
 
-STUDIES = {"one test": one_test, "finite": finite, "costs": costs, "pooled": pooled}
+QUESTIONS = {
+    "one test": (one_test, 60),
+    "finite": (finite, 40),
+    "costs": (costs, 24),
+    "pooled": (pooled, 60),
+}
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or STUDIES:
-        with quiet():
-            table = STUDIES[name]()
-        write_parts("questions.md", {name: f"{table}\n\n{version()}"})
-        print(name, table, sep="\n", flush=True)
+
+def table(name, options):
+    """The table of a question."""
+    study, n_pilots = QUESTIONS[name]
+    with quiet():
+        return f"{study(options.repeats(n_pilots))}\n\n{version()}"
+
+
+def tables(options):
+    """A table for each question."""
+    found = Parallel(n_jobs=options.jobs)(delayed(table)(name, options) for name in QUESTIONS)
+    return {"questions.md": dict(zip(QUESTIONS, found, strict=True))}

@@ -1,23 +1,22 @@
-"""How far predictions err if classes are drawn with unequal probabilities or in groups, as a table.
+"""Errors if classes are drawn with unequal probabilities or in groups: docs/sampling.md.
 
-    python docs/figures/design_coverage.py FOLDER [--pilots 100] [--jobs -1] [--only TEXT]
-
-It writes design_coverage.csv into the folder: every population, with the design told and without.
+Every pilot is fitted with its sampling design and without.
 """
-
-import argparse
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
-from studies.quiet import quiet
+from scipy.spatial import cKDTree
+from scipy.stats import norm, rankdata
 
 import classex_bayes as cb
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
-LEVEL, RATIO, TIED = 0.9, 30, 0.7
+RATIO, TIED = 30, 0.7
 SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1, "progressbar": False}
 CHANCES = "crowded classes rare", "crowded classes frequent"
+SIZES = 100, 300
 
 
 def characters(font):
@@ -58,17 +57,12 @@ POPULATIONS = {
 
 def crowding(gallery):
     """Normal scores of the distance from each template to its tenth neighbour, near ones high."""
-    from scipy.spatial import cKDTree
-    from scipy.stats import norm, rankdata
-
     distance = cKDTree(gallery).query(gallery, k=11)[0][:, 10]
     return norm.ppf((rankdata(-distance) - 0.5) / distance.size)
 
 
 def chances(gallery, kind):
     """Chances from 1 to 30, tied to how crowded the surroundings of a class are."""
-    from scipy.stats import norm
-
     own = np.random.default_rng(11).standard_normal(len(gallery))
     sign = -1 if kind == CHANCES[0] else 1
     return RATIO ** norm.cdf(sign * TIED * crowding(gallery) + np.sqrt(1 - TIED**2) * own)
@@ -116,7 +110,7 @@ def truths(data, kind, counts):
 
 
 def pilot(name, kind, n_source, seed, counts, truth):
-    """Rows of one pilot, with the design told and without."""
+    """Rows of one pilot, without the design and with it."""
     data = POPULATIONS[name]()
     rng = np.random.default_rng(seed)
     if kind == "groups":
@@ -126,57 +120,54 @@ def pilot(name, kind, n_source, seed, counts, truth):
         kept, inclusion = by_chance(chances(data[0], kind), n_source, rng)
         design = {"inclusion": inclusion}
     rows = []
-    for told in (False, True):
+    for with_design in (False, True):
         with quiet():
-            task = task_of(data, kept, **(design if told else {}))
+            task = task_of(data, kept, **(design if with_design else {}))
             model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **SAMPLER)
             posterior = model.predict(counts)
-        bounds = posterior.interval(LEVEL, "eti").to_numpy()
+        bounds = posterior.interval(CI_PROB, "eti").to_numpy()
         for k, true, mean, limits in zip(counts, truth, posterior.mean, bounds, strict=True):
-            row = name, kind, n_source, "told" if told else "not told", int(k)
-            rows.append((*row, true, mean, *limits, task.design_effect()))
+            rows.append((name, kind, n_source, with_design, int(k), true, mean, *limits))
     return rows
 
 
-def main():
-    """Run all pilots and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--pilots", type=int, default=100)
-    parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    done = []
+def cases(options):
+    """Arguments of all pilots."""
     for name, population in POPULATIONS.items():
         data = population()
         kinds = ("groups",) if name == "hierarchical" else ("groups", *CHANCES)
         for kind in kinds[name == "Gaussian" :]:
-            for n_source in (100, 300):
-                if options.only not in f"{name}, {kind}, {n_source}":
-                    continue
+            for n_source in SIZES:
                 counts = np.array([n_source, min(10 * n_source, len(data[0]))])
-                setting = counts, truths(data, kind, counts)
-                work = (
-                    delayed(pilot)(name, kind, n_source, seed, *setting)
-                    for seed in range(options.pilots)
-                )
-                done += [row for rows in Parallel(n_jobs=options.jobs)(work) for row in rows]
-    columns = ["population", "drawn", "pilot", "design", "k"]
-    table = pd.DataFrame(done, columns=[*columns, "truth", "mean", "lower", "upper", "effect"])
-    table["held"] = table["truth"].between(table["lower"], table["upper"])
-    table["error"] = table["mean"] - table["truth"]
-    table["width"] = table["upper"] - table["lower"]
-    cells = table.groupby(columns, sort=False).agg(
-        pilots=("held", "size"),
-        truth=("truth", "first"),
-        held=("held", "mean"),
-        bias=("error", "mean"),
-        rmse=("error", lambda error: float(np.sqrt((error**2).mean()))),
-        width=("width", "mean"),
-        design_effect=("effect", "mean"),
+                truth = truths(data, kind, counts)
+                for seed in range(options.repeats(40)):
+                    yield name, kind, n_source, seed, counts, truth
+
+
+def tables(options):
+    """A row for each population and way of drawing, without the design and with it."""
+    columns = ["population", "drawn", "k1", "design", "k", "truth", "mean", "lower", "upper"]
+    trials = options.kept(
+        "sampling_designs",
+        lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
     )
-    cells.round(4).to_csv(options.folder / "design_coverage.csv")
-
-
-if __name__ == "__main__":
-    main()
+    cells = summary(trials, columns[:5])
+    rows = []
+    for cell, part in cells.groupby(columns[:3], sort=False):
+        row = dict(zip(columns[:3], cell, strict=True))
+        for with_design, name in ((False, "without"), (True, "with")):
+            near, far = (
+                at for _, at in part[part["design"] == with_design].sort_values("k").iterrows()
+            )
+            row |= {
+                f"held {name}": f"{near['held']:.2f}, {far['held']:.2f}",
+                f"error {name}": f"{far['rmse']:.3f}",
+            }
+        rows.append(row)
+    held = cells.groupby("design")["held"].mean()
+    text = (
+        f"{markdown(pd.DataFrame(rows))}\n\nAll cells together: intervals held {held[True]:.2f} "
+        f"with the design, {held[False]:.2f} without. {cells['pilots'].max()} pilots in each cell. "
+        f"{version()}"
+    )
+    return {"sampling.md": {"designs": text}}

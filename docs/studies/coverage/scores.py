@@ -1,52 +1,45 @@
-"""Compares predictions from scores and from ranks on the packaged characters, for docs/scores.md.
+"""Predictions from scores beside those from ranks, on the packaged characters: docs/scores.md."""
 
-From the root of the repository: `python docs/figures/study_scores.py` (about 10 minutes on
-one core).
-"""
-
-import numpy as np
 import pandas as pd
-from studies.pages import markdown, version, write_parts
-from studies.quiet import quiet
 
 import classex_bayes as cb
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
-N_PILOTS = 20
+FONTS, SIZES = ("rounded", "handwriting", "brush"), (50, 100, 300)
 
 
-def predictions(font, n_classes):
-    """Errors, and whether 90% intervals contain the truth: arrays (pilots, ranks and scores)."""
+def pilot(font, n_classes, seed):
+    """Predictions of one pilot for all characters of a font, from ranks and from scores."""
     whole = cb.load_glyphs().task(font)
-    truth = whole.accuracy(whole.n_classes)
-    errors, held = [], []
-    for seed in range(N_PILOTS):
-        pilot = whole.subsample(n_classes, random_seed=seed)
-        made = [
-            cb.BayesianExtrapolator()
-            .fit(pilot, random_seed=seed, progressbar=False, cores=1)
-            .predict(whole.n_classes),
-            cb.ScoreInformedExtrapolator().fit(pilot, random_seed=seed).predict(whole.n_classes),
-        ]
-        errors.append([(p.mean - truth).item() for p in made])
-        limits = [p.interval(0.9, "eti").to_numpy().ravel() for p in made]
-        held.append([bool(low <= truth.item() <= high) for low, high in limits])
-    return np.array(errors), np.array(held)
-
-
-def characters():
-    """A row for each font and size of pilot."""
+    truth = whole.accuracy(whole.n_classes).item()
+    task = whole.subsample(n_classes, random_seed=seed)
+    models = {"ranks": cb.BayesianExtrapolator(), "scores": cb.ScoreInformedExtrapolator()}
     rows = []
-    for font in ("rounded", "handwriting", "brush"):
-        for n_classes in (50, 100, 300):
-            errors, held = predictions(font, n_classes)
-            rmse = np.sqrt(np.mean(errors**2, axis=0))
-            rows.append((font, n_classes, *rmse, *held.mean(axis=0)))
-    columns = ["font", "classes", "RMSE, ranks", "RMSE, scores", "held, ranks", "held, scores"]
-    table = pd.DataFrame(rows, columns=columns)
-    formats = dict.fromkeys(columns[2:4], ".3f") | dict.fromkeys(columns[4:], ".2f")
-    return f"{markdown(table, formats)}\n\n{N_PILOTS} pilots in each row. {version()}"
-
-
-if __name__ == "__main__":
     with quiet():
-        write_parts("scores.md", {"packaged characters": characters()})
+        models["ranks"].fit(task, random_seed=seed, progressbar=False, cores=1)
+        models["scores"].fit(task, random_seed=seed)
+        for name, model in models.items():
+            predicted = model.predict(whole.n_classes)
+            limits = predicted.interval(CI_PROB, "eti").to_numpy()[0]
+            rows.append((font, n_classes, name, truth, predicted.mean.item(), *limits))
+    return rows
+
+
+def tables(options):
+    """A row for each font and size of pilot."""
+    n_pilots = options.repeats(20)
+    cases = [(font, size, seed) for font in FONTS for size in SIZES for seed in range(n_pilots)]
+    columns = ["font", "classes", "evidence", "truth", "mean", "lower", "upper"]
+    trials = options.kept(
+        "scores", lambda: pd.DataFrame(all_rows(pilot, cases, options.jobs), columns=columns)
+    )
+    cells = summary(trials, columns[:3])
+    table = cells.pivot(index=["font", "classes"], columns="evidence", values=["rmse", "held"])
+    table = table.loc[list(FONTS)].reset_index()
+    names = {"rmse": "RMSE", "held": "held"}
+    table.columns = [f"{names[a]}, {b}" if b else a for a, b in table.columns]
+    formats = dict.fromkeys(table.columns[2:4], ".3f") | dict.fromkeys(table.columns[4:], ".2f")
+    text = f"{markdown(table, formats)}\n\n{n_pilots} pilots in each row. {version()}"
+    return {"scores.md": {"packaged characters": text}}

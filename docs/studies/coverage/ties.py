@@ -1,16 +1,11 @@
-"""Coverage of intervals from decisions, cut lists and tied scores, against all ranks.
+"""What decisions, cut lists and tied scores cost, compared with all ranks: docs/ties.md.
 
-    python docs/figures/measure_intervals.py trials.csv
-
-Each trial is a pilot of 100 classes with 2 instances each, and asks for 1,000 classes. The table
-that it prints is that of docs/ties.md. Posteriors are draws of the default prior, weighted by the
-likelihood, which takes a hundredth of the time of sampling each.
+Each trial is a pilot of 100 classes with 2 instances each, and asks for 1,000 classes. Posteriors
+are draws of the default prior, weighted by the likelihood, which takes a hundredth of the time of
+sampling each.
 """
 
-import argparse
-import warnings
-from datetime import date
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -19,10 +14,13 @@ import classex_bayes as cb
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, VonMisesFisher
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
 
 PRIOR = cb.MixturePrior()
-N_DRAWS = 40_000
-K1, REPEATS, ASKED, CI_PROB = 100, 2, 1000, 0.9
+N_DRAWS, SEED = 40_000, 16
+K1, REPEATS, ASKED = 100, 2, 1000
 LAWS = {
     "Gaussian, noise 0.1": GaussianNearestNeighbor(10, 0.1),
     "Gaussian, noise 0.2": GaussianNearestNeighbor(10, 0.2),
@@ -76,73 +74,60 @@ def posterior_of(task, weights, accuracy):
     return float(share @ accuracy), *accuracy[order][ends], 1 / (share**2).sum()
 
 
-def trials(n_tasks, seed):
-    """One row for each law, task and way of knowing it."""
+@cache
+def prior_sample():
+    """Draws of the prior: weights of the mixture (n, m), and the accuracies asked for (n,)."""
     some = cb.SourceTask.from_ranks(np.arange(1, K1 + 1), range(K1), n_classes=K1)
     drawn = prior_draws(
-        PRIOR, BernsteinData.of(some, PRIOR.basis), N_DRAWS, np.random.default_rng(seed)
+        PRIOR, BernsteinData.of(some, PRIOR.basis), N_DRAWS, np.random.default_rng(SEED)
     )
     weights = drawn["weights"].values[0]
-    accuracy = weights @ PRIOR.basis.accuracy(np.array([ASKED]))[0]
-    for law_name, law in LAWS.items():
-        truth = float(law.accuracy(ASKED)[0])
-        for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_tasks)):
-            sample = law.sample(K1, repeats=REPEATS, random_seed=child)
+    return weights, weights @ PRIOR.basis.accuracy(np.array([ASKED]))[0]
+
+
+def law_rows(law_name, n_tasks):
+    """A row for each task of a law and way of knowing it."""
+    weights, accuracy = prior_sample()
+    truth = LAWS[law_name].accuracy(ASKED).item()
+    rows = []
+    for seed in np.random.SeedSequence(SEED).spawn(n_tasks):
+        sample = LAWS[law_name].sample(K1, repeats=REPEATS, random_seed=seed)
+        with quiet():
             for known, task in tasks_of(scores_of(sample), sample.y).items():
                 touched = task.n_touched / task.n_test
-                yield (
-                    law_name,
-                    number,
-                    known,
-                    touched,
-                    truth,
-                    *posterior_of(task, weights, accuracy),
+                rows.append(
+                    (known, law_name, touched, truth, *posterior_of(task, weights, accuracy))
                 )
+    return rows
 
 
-COLUMNS = ["law", "task", "known", "touched", "truth", "mean", "lower", "upper", "ess"]
-
-
-def table(data):
+def tables(options):
     """Coverage, width and error by what is known, over all laws."""
-    held = (data.lower <= data.truth) & (data.truth <= data.upper)
-    error = data["mean"] - data.truth
-    data = data.assign(held=held, width=data.upper - data.lower, error=error, square=error**2)
-    grouped = data.groupby("known", sort=False)
-    result = grouped[["touched", "held", "width", "error"]].mean()
-    result["RMSE"] = np.sqrt(grouped["square"].mean())
-    by_law = data.groupby(["known", "law"])["held"].mean().groupby("known").min()
-    # So few draws carry the weight in the worst twentieth of the posteriors.
-    return result.assign(lowest=by_law, ess=grouped["ess"].quantile(0.05), n=grouped.size())
-
-
-def as_markdown(result):
-    """The table of the page."""
-    lines = [
-        "| what is known | instances with ties | 90% intervals that held | worst law | mean width "
-        "| mean error | RMSE | effective draws |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name, row in result.iterrows():
-        se = np.sqrt(row.held * (1 - row.held) / row.n)
-        touched = f"{100 * row.touched:.0f}%"
-        lines.append(
-            f"| {name} | {touched} | {row.held:.2f} (se {se:.2f}) | {row.lowest:.2f} | "
-            f"{row.width:.2f} | {row.error:+.3f} | {row.RMSE:.3f} | {row.ess:.0f} |"
-        )
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="CSV of the trials; read if it is there")
-    parser.add_argument("--tasks", type=int, default=20, help="of each law")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if not options.file.exists():
-        pd.DataFrame(trials(options.tasks, seed=16), columns=COLUMNS).to_csv(
-            options.file, index=False
-        )
-    trial_table = pd.read_csv(options.file)
-    print(f"Version {cb.__version__}, {date.today()}, {len(trial_table)} posteriors.\n")
-    print(as_markdown(table(trial_table)))
+    cases = [(law_name, options.repeats(20)) for law_name in LAWS]
+    columns = ["known", "law", "touched", "truth", "mean", "lower", "upper", "ess"]
+    trials = options.kept(
+        "ties", lambda: pd.DataFrame(all_rows(law_rows, cases, options.jobs), columns=columns)
+    )
+    cells = summary(trials, ["known"]).set_index("known")
+    groups = trials.groupby("known", sort=False)
+    error = np.sqrt(cells["held"] * (1 - cells["held"]) / cells["pilots"])
+    by_law = summary(trials, ["known", "law"]).groupby("known")["held"].min()
+    table = pd.DataFrame(
+        {
+            "instances with ties": groups["touched"].mean().map("{:.0%}".format),
+            "90% intervals that held": [
+                f"{held:.2f} (se {se:.2f})" for held, se in zip(cells["held"], error, strict=True)
+            ],
+            "worst law": by_law,
+            "mean width": cells["width"],
+            "mean error": cells["bias"],
+            "RMSE": cells["rmse"],
+            # So few draws carry the weight in the worst twentieth of the posteriors.
+            "effective draws": groups["ess"].quantile(0.05),
+        },
+        index=cells.index,
+    )
+    formats = dict.fromkeys(["worst law", "mean width"], ".2f")
+    formats |= {"mean error": "+.3f", "RMSE": ".3f", "effective draws": ".0f"}
+    text = markdown(table.rename_axis("what is known").reset_index(), formats)
+    return {"ties.md": {"incomplete ranks": f"{version()} {len(trials)} posteriors.\n\n{text}"}}

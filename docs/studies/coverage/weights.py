@@ -1,15 +1,13 @@
-"""Measures how often intervals hold the accuracy if the classes of the pilot weigh differently.
-
-From the root of the repository: `python docs/figures/study_weights.py` prints the table of
-docs/calibration.md (about 20 minutes on one core).
-"""
-
-import warnings
+"""How often intervals hold the truth if classes weigh differently: docs/calibration.md."""
 
 import numpy as np
+import pandas as pd
 
 import classex_bayes as cb
 from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import quiet
 
 EASY, HARD = GaussianNearestNeighbor(10, 0.2), GaussianNearestNeighbor(10, 0.4)
 HIERARCHY = HierarchicalNormal(noise_variance=0.25)
@@ -81,19 +79,22 @@ def held(kind, law, n_classes, repeats, made_from, n_tasks=N_TASKS):
     return np.mean(inside, axis=0), np.mean(width, axis=0)
 
 
-def row(name, kind, law, n_classes, repeats, made_from):
+def row(name, law, n_classes, repeats, made_from, kind, n_tasks):
     """One line of the table."""
-    shares, widths = held(kind, law, n_classes, repeats, made_from)
+    with quiet():
+        shares, widths = held(kind, law, n_classes, repeats, made_from, n_tasks)
     cells = [f"{share:.2f} ({width:.2f})" for share, width in zip(shares, widths, strict=True)]
-    return " | ".join(["", name, str(n_classes), str(repeats), made_from, kind, *cells, ""]).strip()
+    return [(name, n_classes, repeats, made_from, kind, *cells)]
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    print("| law | k1 | r | from | weights | k1 | 5 k1 | 20 k1 |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, *design in DESIGNS:
-        for kind in WEIGHTS:
-            print(row(name, kind, *design), flush=True)
-    for tie in TIED:
-        print(row("Gaussian, noise 0.4", f"heavy classes {tie}", HARD, 50, 1, "scores"), flush=True)
+def tables(options):
+    """A row for each design and kind of weights."""
+    cases = [(*design, kind) for design in DESIGNS for kind in WEIGHTS]
+    cases += [(*DESIGNS[0], f"heavy classes {tie}") for tie in TIED]
+    if options.small:
+        cases = cases[:2]
+    cases = [(*case, options.repeats(N_TASKS)) for case in cases]
+    rows = all_rows(row, cases, options.jobs)
+    columns = ["law", "k1", "r", "from", "weights", "k1", "5 k1", "20 k1"]
+    table = markdown(pd.DataFrame(rows, columns=columns))
+    return {"calibration.md": {"class weights": f"{table}\n\n{version()}"}}

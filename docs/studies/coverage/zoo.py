@@ -1,22 +1,23 @@
-"""The zoo of favorability laws: coverage and error of the estimators under each law."""
+"""Ten laws of the favorability from easy to hostile, the zoo: docs/calibration.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts
-from classex_bayes.estimators.estimator import Estimator
+import classex_bayes as cb
 from classex_bayes.evaluate.scoring import score_trials
-from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
+from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.simulate import identifiable, zoo
-from studies.papers.published import CI_PROB, FACTORS
-from classex_bayes.task.source_task import SourceTask
+from studies.pages import markdown
+from studies.shared import CI_PROB, Options
 
+OURS, OTHER = "BayesianExtrapolator", "ClassExReg"
+FACTORS = (2, 4, 10, 20)
 REPEATS_PER_CLASS = 3
+N_TASKS = {50: 20, 200: 20, 1000: 10}  # of each law, by the classes of a pilot
 
 
 @dataclass(frozen=True)
@@ -35,43 +36,22 @@ class ZooTrials:
         ranks, y, n_classes = drawn.sample(
             self.n_classes, n_test=REPEATS_PER_CLASS * self.n_classes, random_seed=seed
         )
-        task = SourceTask.from_ranks(ranks, y, n_classes=n_classes)
+        task = cb.SourceTask.from_ranks(ranks, y, n_classes=n_classes)
         return Trial(task, drawn.accuracy(self.k))
 
 
 def zoo_trials(
-    estimators: Sequence[Estimator] | Mapping[str, Estimator],
-    *,
-    n_classes: int = 200,
-    factors: Sequence[int] = FACTORS,
-    laws: Sequence[str] | None = None,
-    n_simulations: int = 20,
-    random_seed: int = 0,
-    sampler: Mapping[str, Any] = SAMPLER,
-    n_jobs: int | None = None,
-    store: str | Path | None = None,
-    progressbar: bool = True,
+    estimators: Sequence[Any], n_classes: int, laws: Sequence[str] | None = None, **options: Any
 ) -> pd.DataFrame:
-    """Extrapolate from `n_simulations` tasks of every law of `classex_bayes.simulate.zoo`.
+    """Extrapolate from tasks of laws of `classex_bayes.simulate.zoo`, all by default.
 
-    Each of the k1 classes has three test instances. Predictions are on `factors` times k1 classes.
-    Other arguments and the returned table are those of `classex_bayes.evaluate.trials.run_trials`.
-    A cell is a law.
+    Each of the k1 classes has three test instances. Predictions are on `FACTORS` times k1 classes.
+    Options and the returned table are those of `classex_bayes.evaluate.trials.run_trials`. A cell
+    is a law.
     """
-    k = class_counts([n_classes * factor for factor in factors]).tolist()
-    return run_trials(
-        estimators,
-        ZooTrials(int(n_classes), tuple(k)),
-        list(zoo()) if laws is None else list(laws),
-        k,
-        n_simulations=n_simulations,
-        ci_prob=CI_PROB,
-        random_seed=random_seed,
-        sampler=sampler,
-        n_jobs=n_jobs,
-        store=store,
-        progressbar=progressbar,
-    )
+    k = tuple(n_classes * factor for factor in FACTORS)
+    draw = ZooTrials(n_classes, k)
+    return run_trials(estimators, draw, list(laws or zoo()), k, ci_prob=CI_PROB, **options)
 
 
 def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
@@ -85,3 +65,39 @@ def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
     table["factor"] = table.pop("k") // n_classes
     table["identifiable"] = table["cell"].isin(identifiable(n_classes))
     return table.rename(columns={"cell": "law"}).set_index(["law", "estimator", "factor"])
+
+
+def _shown(row: Any) -> str:
+    """Share held and two errors as text."""
+    return f"{row.coverage90:.2f} / {row.rmse:.3f} / {row.rmse_other:.3f}"
+
+
+def _page_table(table: pd.DataFrame) -> str:
+    """Held, RMSE and ClassExReg's RMSE of every law and factor, and their means."""
+    flat = table.reset_index()
+    ours, other = (flat[flat["estimator"] == name] for name in (OURS, OTHER))
+    cells = ours[["law", "factor", "identifiable", "coverage90", "rmse"]].merge(
+        other[["law", "factor", "rmse"]], on=["law", "factor"], suffixes=("", "_other")
+    )
+    rows = []
+    for law, of_it in cells.groupby("law", sort=False):
+        mark = "" if of_it["identifiable"].all() else " (*)"
+        rows.append([f"{law}{mark}", *map(_shown, of_it.itertuples())])
+    means = cells[cells["identifiable"]].groupby("factor")[["coverage90", "rmse", "rmse_other"]]
+    mean = [f"**{_shown(row)}**" for row in means.mean().itertuples()]
+    rows.append(["**mean over the identifiable**", *mean])
+    names = [f"x{factor}: held / RMSE / ClassExReg" for factor in cells["factor"].unique()]
+    return markdown(pd.DataFrame(rows, columns=["law", *names]))
+
+
+def tables(options: Options) -> dict[str, dict[str, str]]:
+    """A table for each size of pilots."""
+    parts = {}
+    for k1, n_tasks in N_TASKS.items():
+        trials = zoo_trials(
+            [cb.BayesianExtrapolator(), cb.ClassExReg()], k1,
+            n_simulations=options.repeats(n_tasks), n_jobs=options.jobs,
+            store=options.out / f"zoo-{k1}.csv",
+        )  # fmt: skip
+        parts[f"zoo {k1}"] = _page_table(zoo_table(trials, k1))
+    return {"calibration.md": parts}

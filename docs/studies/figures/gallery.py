@@ -1,18 +1,16 @@
-"""Runs the code of docs/gallery.md and draws its pictures: each block makes the picture above it.
-
-Run from the root of the repository: `python docs/figures/draw_gallery.py`.
-"""
+"""Runs the code of docs/gallery.md and draws its pictures: each block makes the one above it."""
 
 import ast
 import re
-from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 from PIL import Image
-from studies.quiet import quiet
 
-PAGE = Path(__file__).parents[1] / "gallery.md"
+from studies.pages import DOCS
+from studies.shared import quiet
+
+PAGE = DOCS / "gallery.md"
 _COLOURS, _DPI = 48, 75  # pictures are small files
 
 
@@ -47,7 +45,3 @@ def main() -> None:
             figure.savefig(path, facecolor="white")
             Image.open(path).convert("RGB").quantize(_COLOURS).save(path, optimize=True)
             plt.close("all")
-
-
-if __name__ == "__main__":
-    main()

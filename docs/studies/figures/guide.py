@@ -1,16 +1,11 @@
-"""Draws the figures of docs/guide.md from the packaged characters and simulated classes.
-
-Run from the root of the repository: `python docs/figures/draw_guide.py`.
-"""
-
-from pathlib import Path
+"""Draws the figures of docs/guide.md from the packaged characters and simulated classes."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import classex_bayes as cb
+from studies.pages import FIGURES
 
-HERE = Path(__file__).parent
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#555555"
 
 
@@ -45,7 +40,7 @@ def favorability(glyphs) -> None:
     ):
         axes[2].text(*place, text, color=color)
     axes[2].set(xscale="log", title="recognised among k: U*^(k-1)", xlabel="number of classes, k")
-    figure.savefig(HERE / "guide_favorability.png", dpi=110)
+    figure.savefig(FIGURES / "guide_favorability.png", dpi=110)
 
 
 def random_classes(glyphs) -> None:
@@ -72,7 +67,7 @@ def random_classes(glyphs) -> None:
         axis.set(xscale="log", title=name, xlabel="number of classes")
         axis.legend(frameon=False, loc="lower left")
     axes[0].set_ylabel("accuracy")
-    figure.savefig(HERE / "guide_random.png", dpi=110)
+    figure.savefig(FIGURES / "guide_random.png", dpi=110)
 
 
 def class_mean_scores(train, train_y, test):
@@ -110,7 +105,7 @@ def marginal() -> None:
         axis.set(title=name, xlabel="number of classes")
         axis.legend(frameon=False)
     axes[0].set_ylabel("accuracy")
-    figure.savefig(HERE / "guide_marginal.png", dpi=110)
+    figure.savefig(FIGURES / "guide_marginal.png", dpi=110)
 
 
 def expected(glyphs) -> None:
@@ -130,10 +125,11 @@ def expected(glyphs) -> None:
     axis.plot(k, everything.accuracy(k), color="black", label="expectation over sets: AGA")
     axis.set(xscale="log", xlabel="number of classes", ylabel="accuracy")
     axis.legend(frameon=False)
-    figure.savefig(HERE / "guide_expected.png", dpi=110)
+    figure.savefig(FIGURES / "guide_expected.png", dpi=110)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Draw all four."""
     characters = cb.load_glyphs()
     favorability(characters)
     random_classes(characters)

@@ -1,14 +1,10 @@
-"""Draws the figure of docs/map.md: the way of the data through the rooms of the package.
-
-Run from the root of the repository: `python docs/figures/draw_map.py`.
-"""
-
-from pathlib import Path
+"""Draws the figure of docs/map.md: the way of the data through the rooms of the package."""
 
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
-HERE = Path(__file__).parent
+from studies.pages import FIGURES
+
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#555555"
 TRUNK = {  # room: place, and what it hands on
     "core": ((0, 0), "ranks, influence,\nmetrics, law of U*"),
@@ -69,15 +65,11 @@ def main() -> None:
         -1.55,
         -1.75,
         "Beside the trunk: simulate (populations with known accuracy), io (files),\n"
-        "evaluate (compare, back-test, plan), studies (the papers' tables),\n"
-        "benchmarks; arguments, formatting, exceptions, typing at the ground.",
+        "evaluate (compare, back-test, plan); arguments, formatting, exceptions,\n"
+        "typing at the ground.",
         va="center",
         color=GREY,
     )
     axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-2.1, 2.95))
     axis.set_axis_off()
-    figure.savefig(HERE / "map.png", dpi=110)
-
-
-if __name__ == "__main__":
-    main()
+    figure.savefig(FIGURES / "map.png", dpi=110)

@@ -1,13 +1,8 @@
-"""Draws the figures of docs/open_set.md and prints the numbers of its tables.
-
-Run from the root of the repository: `python docs/figures/draw_open_set.py`.
-"""
-
-from pathlib import Path
+"""Draws the figures of docs/open_set.md and prints the numbers of its tables."""
 
 import classex_bayes as cb
+from studies.pages import FIGURES
 
-HERE = Path(__file__).parent
 K = [300, 2964, 100_000]
 
 
@@ -21,8 +16,8 @@ def main() -> None:
     for k in K[:2]:
         exact = cb.open_set_rates(everything, k, rates.threshold.sel(k=k).item())
         print(k, exact["fnir"].item(), exact["fpir"].item())
-    cb.plots.plot_det(model, K, truth=everything).savefig(HERE / "det.png")
-    cb.plots.plot_threshold(model, K, truth=everything).savefig(HERE / "thresholds.png")
+    cb.plots.plot_det(model, K, truth=everything).savefig(FIGURES / "det.png")
+    cb.plots.plot_threshold(model, K, truth=everything).savefig(FIGURES / "thresholds.png")
 
     # What all probes alike would give: the false match rate is half of FPIR at 2.
     loose = model.predict(K[1], threshold=0.7)
@@ -35,7 +30,3 @@ def main() -> None:
     for k in K[:2]:
         exact = cb.open_set_rates(everything, k, selective.threshold.sel(k=k).item())
         print(k, exact["accuracy"].item(), exact["answered"].item())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,17 +1,12 @@
-"""Draws the figures of docs/questions.md and prints the numbers of its tables.
-
-Run from the root of the repository: `python docs/figures/draw_questions.py`.
-"""
+"""Draws the figures of docs/questions.md and prints the numbers of its tables."""
 
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-
-HERE = Path(__file__).parent
+from studies.pages import FIGURES
 
 
 def main() -> None:
@@ -25,14 +20,14 @@ def main() -> None:
     for metric in ("accuracy", "accuracy@5", "recall@10", "mrr@10", "mean_rank"):
         print(model.predict(k, metric=metric), everything.metric(metric, k).round(3))
     shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
-    shown.savefig(HERE / "mean_rank.png")
+    shown.savefig(FIGURES / "mean_rank.png")
     print(model.predict(k).prob_at_least(0.7))
 
     until = model.classes_until(0.75)
     print(until)
-    cb.plots.plot_classes_until(until).savefig(HERE / "classes_until.png")
+    cb.plots.plot_classes_until(until).savefig(FIGURES / "classes_until.png")
     curve = model.predict(np.unique(np.geomspace(2, 10_000, 60).astype(int)))
-    cb.plots.plot_prob_at_least(curve, [0.6, 0.7, 0.8]).savefig(HERE / "prob_at_least.png")
+    cb.plots.plot_prob_at_least(curve, [0.6, 0.7, 0.8]).savefig(FIGURES / "prob_at_least.png")
     print(model.predict(1000, kind="observed", repeats=3, random_seed=1), model.predict(1000))
 
     inside = np.isin(glyphs.y, np.array(glyphs.classes)[chosen])
@@ -45,12 +40,12 @@ def main() -> None:
     }
     comparison = cb.compare_classifiers(tasks, [200, 1000, 2965], random_seed=1)
     print(comparison)
-    cb.plots.plot_classifiers(comparison).savefig(HERE / "classifiers.png")
+    cb.plots.plot_classifiers(comparison).savefig(FIGURES / "classifiers.png")
 
     mix = {"rounded": 0.8, "brush": 0.2}
     fonts = cb.extrapolate_groups(task, glyphs.font[inside], k, mix=mix, random_seed=1)
     print(fonts, {font: glyphs.task(font).accuracy(k).round(3) for font in set(glyphs.font)})
-    cb.plots.plot_groups(fonts).savefig(HERE / "groups.png")
+    cb.plots.plot_groups(fonts).savefig(FIGURES / "groups.png")
 
     radicals = [ord(unicodedata.normalize("NFKC", chr(0x2F00 + j))) for j in range(214)]
     radical = np.searchsorted(radicals, [ord(c) for c in glyphs.classes], side="right")
@@ -64,7 +59,7 @@ def main() -> None:
         ci_prob=0.9, n_pilots=8, random_seed=1,
     )  # fmt: skip
     print(plan)
-    cb.plots.plot_plan(plan).savefig(HERE / "plan.png")
+    cb.plots.plot_plan(plan).savefig(FIGURES / "plan.png")
     names = [glyphs.classes[c] for c in chosen[:50]]
     parts = np.isin(glyphs.y, names)
     two = [
@@ -81,13 +76,9 @@ def main() -> None:
         random_seed=1,
     )  # fmt: skip
     print(apart)
-    cb.plots.plot_plan(apart).savefig(HERE / "plan_power.png")
+    cb.plots.plot_plan(apart).savefig(FIGURES / "plan_power.png")
 
     scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000, 1_000_000])
     print(scaling)
-    cb.plots.plot_sensitivity(scaling).savefig(HERE / "sensitivity.png")
-    cb.plot_ppc(model, random_seed=1).savefig(HERE / "ppc.png")
-
-
-if __name__ == "__main__":
-    main()
+    cb.plots.plot_sensitivity(scaling).savefig(FIGURES / "sensitivity.png")
+    cb.plot_ppc(model, random_seed=1).savefig(FIGURES / "ppc.png")

@@ -1,4 +1,4 @@
-"""Draw the picture of the report: `python docs/figures/draw_report.py`, which needs Chromium."""
+"""Draws the picture of the report in docs/command_line.md; it needs Chromium."""
 
 import shutil
 import subprocess
@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 import classex_bayes as cb
+from studies.pages import FIGURES
 
-PICTURE = Path("docs/figures/report.png")
+PICTURE = FIGURES / "report.png"
 SIZE = 1010, 1195
 
 
-def draw():
+def main():
     """Write a page on 200 of the packaged characters, and photograph its beginning."""
     task = cb.load_glyphs().task().subsample(200, random_seed=1)
     model = cb.BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
@@ -27,14 +28,10 @@ def draw():
             [
                 shutil.which("chromium") or "google-chrome", "--headless", "--no-sandbox",
                 "--hide-scrollbars", "--window-size={},{}".format(*SIZE),
-                f"--screenshot={PICTURE.absolute()}", path.absolute().as_uri(),
+                f"--screenshot={PICTURE}", path.absolute().as_uri(),
             ],
             check=True,
         )  # fmt: skip
     # A palette shows no less, at a third of the bytes; this one keeps the colours of thin lines.
     palette = Image.open(PICTURE).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
     palette.save(PICTURE, optimize=True)
-
-
-if __name__ == "__main__":
-    draw()

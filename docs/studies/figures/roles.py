@@ -1,15 +1,15 @@
-"""Run the code of the pages by role and write what it prints below it.
+"""Runs the code of the pages by role and writes what it prints below it.
 
-`python docs/roles/print_outputs.py`, from the root of the repository. The tests run the same code
-with fewer draws.
+The tests run the same code with fewer draws.
 """
 
 import io
 import re
 from contextlib import redirect_stdout
-from pathlib import Path
 
-PAGES = sorted(Path(__file__).parent.glob("*.md"))
+from studies.pages import DOCS
+
+PAGES = sorted((DOCS / "roles").glob("*.md"))
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -27,6 +27,7 @@ def with_outputs(text: str) -> str:
     return _BLOCK.sub(run, text)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write all pages."""
     for page in PAGES:
         page.write_text(with_outputs(page.read_text("utf-8")), "utf-8")

@@ -1,8 +1,6 @@
-"""Prints the tables of docs/scale.md: what a pass of any size costs on assumed machines.
+"""Prints the tables of docs/scale.md: what a pass of any size costs on assumed machines."""
 
-Run from the root of the repository: `python docs/figures/plan_scale.py`.
-"""
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -147,7 +145,7 @@ def enough_probes(accuracy: float, design_effect: float) -> int:
     return ceil(ndtri(0.975) ** 2 * accuracy * (1 - accuracy) * design_effect / 0.001**2)
 
 
-def table(columns: list[str], rows: list[list[object]]) -> str:
+def table(columns: list[str], rows: Sequence[Sequence[object]]) -> str:
     """Table in Markdown, all columns but the first ranged right."""
     head, *lines = (f"| {' | '.join(map(str, row))} |" for row in (columns, *rows))
     return "\n".join([head, "|---" + "|---:" * (len(columns) - 1) + "|", *lines])
@@ -174,5 +172,6 @@ def tables() -> list[str]:
     return [*parts, table(["h = 0.1%", *(f"A = {a:g}" for a in accuracies)], counts)]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print all tables."""
     print("\n\n".join(tables()))

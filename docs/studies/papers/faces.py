@@ -1,88 +1,59 @@
-"""Face recognition from the user's embeddings: Table 2 and Figure 10 of jmlr2018."""
+"""Face recognition from embeddings: Table 2 and Figure 10 of jmlr2018."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_vector, class_counts, finite_matrix, seed_sequence
-from classex_bayes.estimators.estimator import Estimator
+import classex_bayes as cb
 from classex_bayes.evaluate.backtest import Pilots
 from classex_bayes.evaluate.scoring import score_trials
-from classex_bayes.evaluate.trials import SAMPLER, run_trials
-from classex_bayes.exceptions import DataError
-from classex_bayes.io.arrays import read_npy, read_npz
-from studies.papers.published import CI_PROB
-from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES
-from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+from classex_bayes.evaluate.trials import run_trials
+from classex_bayes.typing import FloatArray
+from studies.shared import CI_PROB
 
 _PRINTED_SIZES = (100, 200, 400)
 _SHARES = (16, 8, 4)  # about 1672, the classes of the paper, divided by its sizes
+_FEWEST_CLASSES = 3
 _N_CURVE = 16
+_N_STAND_IN = 1672
 
 
-def read_faces(path: str | Path, labels: str | Path | None = None) -> tuple[FloatArray, Any]:
+def read_faces(path: Path) -> tuple[FloatArray, Any]:
     """Read the embeddings (n, d) and the persons (n,) of pictures.
 
-    The file is an .npz with the arrays ``embeddings`` and ``labels``. It may also be an .npy of
-    embeddings; then `labels` is an .npy of labels. Another file raises `DataError`.
+    The file is an .npz with the arrays ``embeddings`` and ``labels``.
     """
-    file = Path(path)
-    if labels is not None:
-        return finite_matrix(read_npy(file, False), "embeddings"), read_npy(Path(labels), False)
-    arrays = read_npz(file, {"embeddings", "labels"})
-    missing = [name for name in ("embeddings", "labels") if name not in arrays]
-    if missing:
-        raise DataError(
-            f"embeddings: {file} has no array {' and '.join(missing)}, only "
-            f"{', '.join(sorted(arrays))}; write np.savez(path, embeddings=X, labels=y)"
-        )
-    return finite_matrix(arrays["embeddings"], "embeddings"), arrays["labels"]
+    with np.load(path) as arrays:
+        return arrays["embeddings"], arrays["labels"]
 
 
-def face_task(embeddings: Any, labels: Any, random_seed: RandomSeed = 0) -> SourceTask:
+def stand_in() -> tuple[FloatArray, Any]:
+    """Return 1,672 of the packaged characters in four fonts, in place of the paper's faces."""
+    glyphs = cb.load_glyphs()
+    some = np.random.default_rng(0).choice(glyphs.classes, _N_STAND_IN, replace=False)
+    pictures = np.concatenate([glyphs.gallery, glyphs.probes]).astype(float)
+    names = np.concatenate([glyphs.classes, glyphs.y])
+    kept = np.isin(names, some)
+    return pictures[kept], names[kept]
+
+
+def face_task(embeddings: FloatArray, labels: Any, random_seed: int = 0) -> cb.SourceTask:
     """Make a recognition task with one template and one probe for every class.
 
     Two pictures of each person are drawn at random, as in jmlr2018, section 5. One is the template,
-    the other is the probe. The score of a class is minus the squared Euclidean distance.
-
-    Parameters
-    ----------
-    embeddings : array-like of shape (n, d)
-        One row for each picture.
-    labels : array-like of shape (n,)
-        Class of each picture. Classes with a single picture are left out.
-    random_seed : int, SeedSequence or None
-        Seed of the draw.
-
-    Returns
-    -------
-    SourceTask
-
-    Raises
-    ------
-    DataError
-        If fewer than four classes have two pictures, or `labels` has another length.
+    the other is the probe. The score of a class is minus the squared Euclidean distance. Classes
+    with a single picture are left out.
     """
-    points, names = finite_matrix(embeddings, "embeddings"), as_vector(labels, "labels")
-    if len(names) != len(points):
-        raise DataError(
-            f"labels: found {len(names)}, expected one for each of {len(points)} embeddings"
-        )
-    rng = np.random.default_rng(seed_sequence(random_seed))
+    points, names = np.asarray(embeddings), np.asarray(labels)
+    rng = np.random.default_rng(random_seed)
     order = rng.permutation(len(points))
     by_class = order[np.argsort(names[order], kind="stable")]
     classes, first, n = np.unique(names[by_class], return_index=True, return_counts=True)
-    if (n > 1).sum() <= FEWEST_CLASSES:
-        raise DataError(
-            f"labels: found {(n > 1).sum()} classes with two embeddings or more, expected at "
-            f"least {FEWEST_CLASSES + 1}: one is the template, another the probe"
-        )
     templates, kept = first[n > 1], classes[n > 1]
-    return SourceTask.from_embeddings(
+    return cb.SourceTask.from_embeddings(
         points[by_class[templates + 1]],
         points[by_class[templates]],
         np.arange(kept.size),
@@ -91,48 +62,25 @@ def face_task(embeddings: Any, labels: Any, random_seed: RandomSeed = 0) -> Sour
     )
 
 
-def pilot_sizes(n_classes: int) -> tuple[int, ...]:
+def pilot_sizes(n_classes: int) -> list[int]:
     """Return 100, 200 and 400 for 800 classes or more, else 1/16, 1/8 and 1/4 of the classes."""
     if n_classes >= 2 * max(_PRINTED_SIZES):
-        return _PRINTED_SIZES
-    return tuple(sorted({max(n_classes // share, FEWEST_CLASSES) for share in _SHARES}))
+        return list(_PRINTED_SIZES)
+    return sorted({max(n_classes // share, _FEWEST_CLASSES) for share in _SHARES})
 
 
 def face_trials(
-    estimators: Sequence[Estimator] | Mapping[str, Estimator],
-    task: SourceTask,
-    k1: ClassCounts | None = None,
-    *,
-    n_pilots: int = 100,
-    random_seed: int = 0,
-    sampler: Mapping[str, Any] = SAMPLER,
-    n_jobs: int | None = None,
-    store: str | Path | None = None,
-    progressbar: bool = True,
+    estimators: Sequence[Any], task: cb.SourceTask, k1: Sequence[int], **options: Any
 ) -> pd.DataFrame:
-    """Extrapolate from `n_pilots` pilots of each size to all classes of a task.
+    """Extrapolate from pilots of each size `k1` to all classes of a task.
 
-    Predictions are on log-spaced numbers of classes from 2 to all, the same for all sizes. `k1` are
-    the sizes, by default `pilot_sizes`. The truth is the average test accuracy of the whole task.
-    Other arguments and the returned table are those of `classex_bayes.evaluate.trials.run_trials`.
-    A cell is the size of the pilots.
+    Predictions are on log-spaced numbers of classes from 2 to all, the same for all sizes. The
+    truth is the average test accuracy of the whole task. Options and the returned table are those
+    of `classex_bayes.evaluate.trials.run_trials`. A cell is the size of the pilots.
     """
-    many = task.n_classes
-    sizes = class_counts(pilot_sizes(many) if k1 is None else k1, "k1", many - 1, FEWEST_CLASSES)
-    k = np.unique(np.rint(np.geomspace(2, many, _N_CURVE)).astype(int)).tolist()
-    return run_trials(
-        estimators,
-        Pilots(task, tuple(k)),
-        sizes.tolist(),
-        k,
-        n_simulations=n_pilots,
-        ci_prob=CI_PROB,
-        random_seed=random_seed,
-        sampler=sampler,
-        n_jobs=n_jobs,
-        store=store,
-        progressbar=progressbar,
-    )
+    k = np.unique(np.rint(np.geomspace(2, task.n_classes, _N_CURVE)).astype(int)).tolist()
+    draw = Pilots(task, tuple(k))
+    return run_trials(estimators, draw, list(k1), k, ci_prob=CI_PROB, **options)
 
 
 def face_table(trials: pd.DataFrame) -> pd.DataFrame:

@@ -1,21 +1,19 @@
 """The Gaussian simulation of jmlr2018, section 4: Table 1 and Figures 7 and 8."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import cdist
 
-from classex_bayes.arguments import class_count, seed_sequence
-from classex_bayes.estimators.estimator import Estimator
-from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
+from classex_bayes import SourceTask
+from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.simulate import GaussianNearestNeighbor
-from studies.papers.published import CI_PROB, FACTORS
-from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, RandomSeed
+from classex_bayes.typing import FloatArray
+from studies.papers.published import FACTORS
+from studies.shared import CI_PROB
 
 NOISE_VARIANCES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46, 0.5)
 _N_BOOTSTRAP = 500
@@ -45,41 +43,22 @@ class NearestNeighborTrials:
 
 
 def gaussian_trials(
-    estimators: Sequence[Estimator] | Mapping[str, Estimator],
-    *,
-    n_classes: int = 500,
-    factors: Sequence[int] = FACTORS,
+    estimators: Sequence[Any],
+    n_classes: int,
     noise_variances: Sequence[float] = NOISE_VARIANCES,
-    n_simulations: int = 20,
-    random_seed: int = 0,
-    sampler: Mapping[str, Any] = SAMPLER,
-    n_jobs: int | None = None,
-    store: str | Path | None = None,
-    progressbar: bool = True,
+    **options: Any,
 ) -> pd.DataFrame:
-    """Extrapolate from `n_simulations` tasks for each noise variance of the paper's Table 1.
+    """Extrapolate from tasks of each noise variance of the paper's Table 1.
 
     Class centres are N(0, I) in 10 dimensions. Each class has one template and one probe, both
     N(centre, s2 I), and the nearest template wins (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
     section 4). The paper has 500 and 5000 classes and 50 values of s2 up to 0.5. Predictions are on
-    `factors` times k1 classes. Other arguments and the returned table are those of
+    `FACTORS` times k1 classes. Options and the returned table are those of
     `classex_bayes.evaluate.trials.run_trials`. A cell is a noise variance.
     """
-    many = class_count(n_classes, "n_classes", smallest=3)
-    k = tuple(many * factor for factor in factors)
-    return run_trials(
-        estimators,
-        NearestNeighborTrials(many, k),
-        noise_variances,
-        k,
-        n_simulations=n_simulations,
-        ci_prob=CI_PROB,
-        random_seed=random_seed,
-        sampler=sampler,
-        n_jobs=n_jobs,
-        store=store,
-        progressbar=progressbar,
-    )
+    k = tuple(n_classes * factor for factor in FACTORS)
+    draw = NearestNeighborTrials(n_classes, k)
+    return run_trials(estimators, draw, noise_variances, k, ci_prob=CI_PROB, **options)
 
 
 def rmse_by_cell(trials: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +80,7 @@ def rmse_by_cell(trials: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def rmse_table(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFrame:
+def rmse_table(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the largest root mean square error over the cells, as in Table 1 of jmlr2018.
 
     The table is indexed by (estimator, k) and has these columns:
@@ -113,7 +92,7 @@ def rmse_table(trials: pd.DataFrame, random_seed: RandomSeed = 0) -> pd.DataFram
     - "seconds": the median time of fit and prediction.
     - "failed": the share of trials that the estimator failed on. Errors and coverage exclude them.
     """
-    rng = np.random.default_rng(seed_sequence(random_seed))
+    rng = np.random.default_rng(0)
     rows = {}
     for place, group in trials.groupby(["estimator", "k"], sort=False):
         fitted = group.dropna(subset="mean")

@@ -3,7 +3,6 @@
 import pandas as pd
 
 FACTORS = (2, 4, 10, 20)
-CI_PROB = 0.9  # of the intervals beside the published tables
 
 
 def table1() -> pd.DataFrame:

@@ -4,19 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes.exceptions import DataError
-from studies.papers import paper_figures as papers
 from classex_bayes.simulate import BivariateNormal
+from studies.papers import paper_figures as papers
 from studies.papers.gaussian_simulation import rmse_by_cell
 
 
 def test_figure4_the_means_of_label_sets_lie_on_the_line():
-    axes = papers.figure4(n_sets=4000, random_seed=1).axes[0]
+    axes = papers.figure4(n_sets=4000).axes[0]
     exact, means = (line.get_ydata() for line in axes.lines[-2:])
     np.testing.assert_allclose(exact, BivariateNormal(0.7).accuracy(np.arange(2, 11)))
     np.testing.assert_allclose(means, exact, atol=4 * 0.15 / np.sqrt(4000))
-    with pytest.raises(DataError, match="n_sets"):
-        papers.figure4(n_sets=1)
 
 
 def test_figures_5_and_6():
@@ -51,20 +48,6 @@ def test_figures_7_and_8(figure, column):
         assert x.tolist() == [0.6, 0.9]
         expected = cells.loc[(line.get_label(), 20)].loc[["0.2", "0.1"]]
         np.testing.assert_allclose(y, expected)
-    with pytest.raises(DataError, match="no estimator was fitted"):
-        figure(trials().assign(mean=np.nan))
-
-
-def test_figures_show_tasks_that_every_estimator_met():
-    table = trials()
-    missing = (table["estimator"] == "b") & (table["simulation"] == 1)
-    drawn, alone = papers.figure7(table[~missing]), papers.figure7(table[table["simulation"] == 0])
-    for panel, other in zip(drawn.axes, alone.axes, strict=True):
-        for line, expected in zip(panel.lines, other.lines, strict=True):
-            np.testing.assert_array_equal(line.get_ydata(), expected.get_ydata())
-    never_together = table[(table["estimator"] == "a") == (table["simulation"] == 0)]
-    with pytest.raises(DataError, match="no task"):
-        papers.figure7(never_together)
 
 
 def test_figure3_the_bar_is_the_bayes_rule():
@@ -99,12 +82,8 @@ def test_figure10_one_curve_for_each_pilot():
     assert len(pilots) == 3 and size.get_xdata() == [10, 10]
     k, values = truth.get_data()
     np.testing.assert_allclose(values, 1 / np.asarray(k))
-    assert truth.get_color() == "#000000"
+    assert truth.get_color() == "black"
     drawn = sorted(line.get_ydata()[-1] for line in pilots)
     np.testing.assert_allclose(drawn, 1 / 40 + np.array([-0.2, 0.1, 0.3]))
     rmse = np.sqrt(np.mean(np.square([0.1, 0.2, 0.3])))
     assert panels[3].texts[0].get_text() == f"RMSE {rmse:.3f}"
-    others = papers.figure10(table.assign(estimator=table["estimator"] + "?")).axes
-    assert len(others) == 4
-    with pytest.raises(DataError, match="no estimator was fitted"):
-        papers.figure10(table.assign(mean=np.nan))

@@ -12,9 +12,9 @@ import pytest
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.evaluate.backtest import backtest
+from classex_bayes.task.glyphs import load_glyphs
 from studies.coverage.sbc import sbc
 from studies.coverage.zoo import zoo_table, zoo_trials
-from classex_bayes.task.glyphs import load_glyphs
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
