@@ -1,8 +1,6 @@
 """The page on any size: its counts on a small pass of the same structure, and its tables."""
 
-import runpy
 from collections import Counter
-from pathlib import Path
 
 import dask
 import dask.array as da
@@ -13,17 +11,14 @@ from dask.utils import key_split
 
 from classex_bayes.task import dask_blocks as blocks
 from classex_bayes.task.source_task import SourceTask
-
-DOCS = Path(__file__).parents[1] / "docs"
-SCRIPT = runpy.run_path(str(DOCS / "figures" / "plan_scale.py"))
+from studies.figures import scale
+from studies.pages import DOCS
 
 
 @pytest.mark.parametrize("classes", [240, 100, 64])
 @pytest.mark.parametrize(("rows", "repeats"), [(480, 2), (50, 1), (30, 3)])
 def test_a_pass_counts_what_the_plan_says(monkeypatch, classes, rows, repeats):
-    layout = SCRIPT["Layout"](
-        n_test=240 * repeats, n_classes=240, dim=7, rows=rows, classes=classes
-    )
+    layout = scale.Layout(n_test=240 * repeats, n_classes=240, dim=7, rows=rows, classes=classes)
     rng = np.random.default_rng(rows)
     probes = rng.normal(size=(layout.n_test, layout.dim)).astype(np.float32)
     gallery = rng.normal(size=(layout.n_classes, layout.dim)).astype(np.float32)
@@ -64,11 +59,11 @@ def test_a_pass_counts_what_the_plan_says(monkeypatch, classes, rows, repeats):
 
 def test_the_page_holds_the_tables():
     text = (DOCS / "scale.md").read_text(encoding="utf-8")
-    assert [table for table in SCRIPT["tables"]() if table not in text] == []
+    assert [table for table in scale.tables() if table not in text] == []
 
 
 def test_hours_by_hand():
-    full, nodes, hours = (SCRIPT[name] for name in ("FULL", "NODES", "hours"))
+    full, nodes, hours = scale.FULL, scale.NODES, scale.hours
     busy = hours(full, nodes[0], 4)
     assert busy["products"] == pytest.approx(2 * 1e9 * 1e8 * 128 / (32 * 350e12 * 0.7) / 3600)
     # The gallery fits: 51.2 GB in 8 x 40 GB, and the probes pass once.

@@ -1,4 +1,4 @@
-"""Slow studies behind the figures in README.md: `pytest -m slow -s tests/slow_studies`.
+"""Slow studies behind the figures in README.md: `pytest -m slow -s tests/studies`.
 
 Each prints its table. The number of repetitions can be lowered by STUDY_REPETITIONS.
 """

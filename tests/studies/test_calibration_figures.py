@@ -1,11 +1,9 @@
 """The tables of docs/calibration.md as checks: what makes them worse fails.
 
-`pytest -m slow tests/slow_studies/test_calibration_figures.py` takes a few minutes on two
+`pytest -m slow tests/studies/test_calibration_figures.py` takes a few minutes on two
 processors. Figures may be worse than the tables by three Monte Carlo standard errors, of the tables
 and of this run together.
 """
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +13,11 @@ from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.task.glyphs import load_glyphs
 from studies.coverage.sbc import sbc
 from studies.coverage.zoo import zoo_table, zoo_trials
+from studies.pages import DOCS
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+PAGE = DOCS / "calibration.md"
 N_PILOTS, N_TASKS = 30, 6
 
 
@@ -67,7 +66,7 @@ def test_characters():
 @pytest.mark.parametrize("k1", [50, 200])
 def test_zoo(k1):
     trials = zoo_trials(
-        [BayesianExtrapolator()], n_classes=k1, n_simulations=N_TASKS, random_seed=77, n_jobs=2
+        [BayesianExtrapolator()], k1, n_simulations=N_TASKS, random_seed=77, n_jobs=2
     )
     table = zoo_table(trials, k1)
     for factor, (held, rmse) in zoo_means(k1):

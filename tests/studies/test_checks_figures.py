@@ -1,11 +1,8 @@
 """Power and false alarms of the predictive checks over data sets, on laws other than the page's.
 
-`pytest -m slow tests/slow_studies/test_checks_figures.py` takes about ten minutes on two
+`pytest -m slow tests/studies/test_checks_figures.py` takes about ten minutes on two
 processors.
 """
-
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +10,9 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 
 from classex_bayes.simulate import BivariateNormal, GaussianClasses, GaussianNearestNeighbor
+from studies.coverage import checks
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
-STUDY = runpy.run_path(
-    str(Path(__file__).parents[2] / "docs" / "figures" / "study_checks.py")
-)  # fmt: skip
 LAWS = {
     "20 dimensions": GaussianNearestNeighbor(dim=20, noise_variance=0.4),
     "5 dimensions": GaussianNearestNeighbor(dim=5, noise_variance=0.05),
@@ -29,19 +24,18 @@ MOST_ALARMS = int(binom.isf(0.001, N_TASKS, 0.02))
 
 
 @pytest.fixture(autouse=True)
-def own_laws():
-    STUDY["EMBEDDED"].clear()
-    STUDY["EMBEDDED"].update(LAWS)
+def own_laws(monkeypatch):
+    monkeypatch.setattr(checks, "EMBEDDED", LAWS)
 
 
 def alarms(tasks):
-    return sum(not STUDY["report_of"](task).passed for task in tasks)
+    return sum(checks.raises_alarm(task) for task in tasks)
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("n_classes", "repeats"), [(100, 4), (60, 8)])
 def test_sound_tasks_pass(law, n_classes, repeats):
-    tasks = (STUDY["sound_task"](law, n_classes, repeats, 77 + seed) for seed in range(N_TASKS))
+    tasks = (checks.sound_task(law, n_classes, repeats, 77 + seed) for seed in range(N_TASKS))
     assert alarms(tasks) <= MOST_ALARMS
 
 
@@ -59,11 +53,11 @@ def test_classes_of_very_unequal_covariances_pass():
 
 @pytest.mark.parametrize("law", LAWS)
 def test_six_classes_at_random_raise_an_alarm(law):
-    tasks = (STUDY["broken_task"](law, 100, 4, "random", 6, 77 + s)[0] for s in range(N_TASKS))
+    tasks = (checks.broken_task(law, 100, 4, "random", 6, 77 + s)[0] for s in range(N_TASKS))
     assert alarms(tasks) >= 18
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_six_swapped_labels_raise_an_alarm(law):
-    tasks = (STUDY["broken_task"](law, 100, 4, "swapped", 6, 77 + s)[0] for s in range(N_TASKS))
+    tasks = (checks.broken_task(law, 100, 4, "swapped", 6, 77 + s)[0] for s in range(N_TASKS))
     assert alarms(tasks) >= 15

@@ -26,6 +26,7 @@ WINGS = {
     "assumptions": "diagnosis, drift",
     "identification": "brain decoding",
     "information": "bits, bounds",
+    "open_set": "FNIR, FPIR",
 }
 WIDTH, HEIGHT, STEP = 1.42, 0.86, 1.78
 
