@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from classex_bayes import KDE, ClassExReg
+from classex_bayes.simulate import zoo
 from studies import pages
 from studies.coverage import command
 from studies.coverage.trials import mean_over_cells, summary
+from studies.coverage.zoo import zoo_table, zoo_trials
 from studies.pages import DOCS, markdown, write_parts
 from studies.shared import read_options
 
@@ -32,6 +35,23 @@ def test_errors_by_cell():
     assert "| p | 5 | r | 0.75 | 0.50 to 1.00 | +0.050 | 0.212 | 0.300 |" in mean_over_cells(
         cells, "rate"
     )
+
+
+def test_the_zoo_from_pilots_of_few_and_many_classes():
+    """KDE cannot be fitted to ranks; few classes hold no near-duplicates."""
+    laws = "normal", "near-duplicates"
+    trials = zoo_trials([ClassExReg(0.5), KDE("ucv")], 20, laws, n_simulations=2)
+    table = zoo_table(trials, 20)
+    ours = table.xs("ClassExReg(0.5)", level="estimator")
+    assert "KDE(ucv)" not in table.index.unique("estimator")
+    assert ours.loc["normal"].index.tolist() == [2, 4, 10, 20] and (ours["n"] == 2).all()
+    np.testing.assert_allclose(
+        ours.loc["normal", "truth"], zoo()["normal"].accuracy([40, 80, 200, 400])
+    )
+    assert ours.groupby("law")["identifiable"].all().to_dict() == {
+        "normal": True, "near-duplicates": False,
+    }  # fmt: skip
+    assert zoo_table(trials.assign(k=trials["k"] * 50), 1000)["identifiable"].all()
 
 
 def test_parts_of_a_page_are_replaced(tmp_path, monkeypatch):
