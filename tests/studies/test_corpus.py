@@ -5,12 +5,13 @@ import re
 import sys
 import zipfile
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes import BayesianExtrapolator, ClassExReg, TwoParameter
+from classex_bayes import ClassExReg, TwoParameter
 from classex_bayes.evaluate.corpus_laws import read_laws
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -23,6 +24,7 @@ from studies.pages import DOCS
 from studies.shared import Options
 
 SIZE = 400
+FEW = {"draws": 50, "tune": 100, "chains": 1}
 
 
 def gaussian(packages):
@@ -54,13 +56,11 @@ def test_a_population_is_made_once_and_kept(made, tmp_path):
 
 
 def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeypatch, capsys):
-    """From one population and few estimators, of which one stands for another."""
-    named = {
-        "BayesianExtrapolator": BayesianExtrapolator(),
-        "ScoreInformedExtrapolator": TwoParameter(),
-        "ClassExReg": ClassExReg(0.5),
-    }
+    """From one population, and fast estimators under the names that the pages have."""
+    names = "BayesianExtrapolator", "ScoreInformedExtrapolator", "ClassExReg"
+    named = dict(zip(names, [TwoParameter(), TwoParameter(), ClassExReg(0.5)], strict=True))
     monkeypatch.setattr(command, "study_estimators", lambda: named)
+    monkeypatch.setattr(command, "population_laws", partial(population_laws, sampler=FEW))
     published = {}
     monkeypatch.setattr(command, "publish", lambda pages, write: published.update(pages))
     monkeypatch.setattr("studies.corpus.corpus_page.FIGURES", tmp_path)
@@ -77,8 +77,8 @@ def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeyp
         assert {mark for mark in marks if mark not in (DOCS / page).read_text()} == set()
     cells = pd.read_csv(tmp_path / "corpus-cells.csv")
     ours = cells[(cells["estimator"] == "BayesianExtrapolator") & (cells["n_source"] == 50)]
-    held = ours.loc[ours["factor"] == 3, "coverage"].item()
-    assert f"| 50 | 3 | 1 | {held:.2f} |" in published["corpus.md"]["cells"]
+    bias = ours.loc[ours["factor"] == 3, "bias"].item()
+    assert f"| 50 | 3 | 1 |  | {bias:+.3f} |" in published["corpus.md"]["cells"]
 
 
 def test_templates_and_probes_are_pooled_with_their_classes():
@@ -173,8 +173,7 @@ def test_targets_lie_within_the_population(made, tmp_path):
 
 
 def test_laws_of_populations(made, tmp_path):
-    few = {"draws": 50, "tune": 100, "chains": 1}
-    (law,) = population_laws(["gaussian"], tmp_path, few)
+    (law,) = population_laws(["gaussian"], tmp_path, FEW)
     assert (law.name, law.kind, law.n_classes) == ("gaussian", "simulated", SIZE)
     assert law.k.tolist() == [2, 3, 10, 30, 100, 300, SIZE]
     drawn = gaussian(None)
