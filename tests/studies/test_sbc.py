@@ -12,6 +12,7 @@ FEW = {"draws": 100, "tune": 200, "chains": 2}
 SMALL = {"n_classes": 50, "n_test": 60, "sampler": FEW, "random_seed": 3}
 
 
+@pytest.mark.slow
 def test_quantities_and_shares():
     ranks = sbc(n_simulations=2, **SMALL)
     data = ranks["prior_sbc"].to_dataset()
