@@ -33,10 +33,9 @@ TRUNK = (
         "score_informed",
     },
     {"evaluate"},
-    {"studies"},
     {"plots"},
     {"report"},
-    {"cli", "benchmarks"},
+    {"cli"},
     {"__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(TRUNK) for room in rooms}
@@ -76,10 +75,8 @@ def violations(file):
         else:
             allowed = {"numpy", "scipy", "numba", "threadpoolctl", "array_api_compat"}
             allowed |= {"jax", "torch", *sys.stdlib_module_names}
-            samples = top in SAMPLING and (room, top) != ("benchmarks", "jax")
-            bad = (
-                top not in allowed if room == "core" else samples and room not in {"bayes", *WINGS}
-            )
+            samples = top in SAMPLING and room not in {"bayes", *WINGS}
+            bad = top not in allowed if room == "core" else samples
         if bad:
             yield f"{file.relative_to(PACKAGE)}:{line} imports {name}"
 

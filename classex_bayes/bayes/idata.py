@@ -99,12 +99,6 @@ def basis_of(tree: xr.DataTree) -> RadialBasis:
     return RadialBasis(group["knot"].values, float(group.attrs["bandwidth"]))
 
 
-def parameters_and_weights(tree: xr.DataTree) -> xr.Dataset:
-    """Draws of the posterior: parameters and weights in one dataset."""
-    weights = tree[MIXTURE["posterior"]].to_dataset()
-    return tree["posterior"].to_dataset().assign(weights=weights["weights"])
-
-
 def task_groups(
     task: SourceTask, basis: RadialBasis, likelihood: str
 ) -> tuple[BernsteinData | PowerData, xr.DataTree]:

@@ -16,12 +16,13 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take settings of a verb that are not on the command line from a file.
 
     Keys at the top hold for every verb that knows them; those in the table of a verb
-    (``[extrapolate]``, ``[study.zoo]``) for this one, and go before. Lists are written as lists.
+    (``[extrapolate]``) for this one, and go before. Lists are written as lists.
     """
     if path is None or context.resilient_parsing:
         return path
-    settings_of = dict(_verbs(context.find_root().command))
-    options = settings_of[verb_name(context)]
+    verbs: Any = context.find_root().command
+    settings_of = {name: dict(_settings(verb)) for name, verb in verbs.commands.items()}
+    options = settings_of[str(context.info_name)]
     chosen: dict[str, Any] = {}
     for table, settings in _tables(_read(path)):
         if table and table not in settings_of:
@@ -40,14 +41,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def verb_name(context: Any) -> str:
-    """Name of a verb below the program's own: "study.zoo"."""
-    above = context.parent
-    if above is None:
-        return ""
-    return ".".join(filter(None, [verb_name(above), context.info_name]))
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
@@ -58,25 +51,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise DataError(f"--config: {path} is no TOML ({error})") from None
 
 
-def _tables(content: dict[str, Any], name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Settings of the top and of each table, the top first; none of tables of tables alone."""
+def _tables(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Settings of the top, without a name, and of each table."""
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    # Underscores are what the same settings have in Python.
-    settings = {key.replace("_", "-"): value for key, value in content.items() if key not in tables}
-    if settings or not tables:
-        yield name, settings
-    for key, table in tables.items():
-        yield from _tables(table, f"{name}.{key}" if name else key)
-
-
-def _verbs(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Verbs with their settings, by their names on the command line."""
-    below = getattr(command, "commands", None)
-    if below is None:
-        yield name, dict(_settings(command))
-        return
-    for key, verb in below.items():
-        yield from _verbs(verb, f"{name}.{key}" if name else key)
+    top = {key: value for key, value in content.items() if key not in tables}
+    for name, settings in {"": top, **tables}.items():
+        # Underscores are what the same settings have in Python.
+        yield name, {key.replace("_", "-"): value for key, value in settings.items()}
 
 
 def _settings(verb: Any) -> Iterator[tuple[str, Any]]:

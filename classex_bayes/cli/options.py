@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from classex_bayes.cli.config import read_config, verb_name
+from classex_bayes.cli.config import read_config
 from classex_bayes.cli.console import Terminal
 
 _INPUT, _MODEL, _OUTPUT = "Input", "Model", "Output"
@@ -43,8 +43,8 @@ def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[...,
                 options = {field.name: values.pop(field.name) for field in fields(group)}
                 values[name] = type(group)(**options)
             shown = values["terminal"]
-            name = verb_name(context).replace(".", " ")
-            values["terminal"] = terminal = Terminal(shown.quiet, shown.as_json, name)
+            terminal = Terminal(shown.quiet, shown.as_json, str(context.info_name))
+            values["terminal"] = terminal
             with terminal.warnings_as_notes():
                 verb(**values)
 

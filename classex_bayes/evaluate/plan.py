@@ -312,9 +312,8 @@ def plan(
 
     If `task` is None, `Plan.accuracy` and "width_sd" also contain the differences between
     populations. Kinds alternate, and so do the populations of a kind, both in random order. Their
-    laws are packaged. ``classex-bayes study corpus`` makes the populations and writes the laws.
-    Beyond the number of classes of a population its law is an extrapolation, and `Plan.notes` says
-    so.
+    laws are packaged; docs/corpus.md describes the populations. Beyond the number of classes of a
+    population its law is an extrapolation, and `Plan.notes` says so.
 
     References
     ----------

@@ -15,7 +15,6 @@ from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.evaluate.calibration import posterior_sbc
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
 from classex_bayes.plots.ppc_plot import plot_prior_predictive
 from classex_bayes.simulate import FavorabilityLaw
@@ -227,7 +226,6 @@ def test_report(model, tmp_path):
         lambda model: cb.plot_ppc(model, group="prior"),
         lambda model: cb.plot_ppc(model, kind="classes", group="prior"),
         plot_prior_predictive,
-        posterior_sbc,
     ],
 )
 def test_questions_to_a_prior(model, ask):

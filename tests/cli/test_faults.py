@@ -70,10 +70,3 @@ def test_a_first_answer_in_a_read_only_home_and_another_locale(run, strict, tmp_
     assert {"a.nc", "a.png"} <= {path.name for path in tmp_path.iterdir()}
     code, out, _ = run(*options)
     assert code == found.returncode == 3 and strict(out) == strict(found.stdout)
-
-
-def test_populations_that_do_not_exist_are_refused_at_once(run, tmp_path):
-    code, out, err = run("study", "corpus", "--populations", "airports,nosuch")
-    assert code == 2 and out == "" and "Traceback" not in err
-    assert "found 'nosuch', expected names among airports, " in err
-    assert not list(tmp_path.iterdir())

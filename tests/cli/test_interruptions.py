@@ -125,23 +125,6 @@ def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
         assert interruption.value.partial is None
 
 
-def test_calibration_keeps_the_simulations_so_far(monkeypatch):
-    from classex_bayes.evaluate import calibration
-
-    rank, begun = calibration._rank, []
-
-    def counted(*arguments):
-        begun.append(arguments)
-        if len(begun) > 3:
-            raise KeyboardInterrupt
-        return rank(*arguments)
-
-    monkeypatch.setattr(calibration, "_rank", counted)
-    with pytest.raises(Interrupted, match="after 3 of 5 simulations") as interruption:
-        calibration.sbc(n_simulations=5, sampler={"draws": 100, "tune": 100, "chains": 1})
-    assert interruption.value.partial["prior_sbc"].sizes["draw"] == 3
-
-
 def test_a_command_without_draws_says_so(run, stopped, embeddings, tmp_path):
     stopped(0, 0)
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--chains", "2")

@@ -93,9 +93,6 @@ json = true
 
 [backtest]
 n-source = 50
-
-[study.zoo]
-n-simulations = 2
 """
 
 

@@ -21,7 +21,6 @@ from classex_bayes.evaluate.plan import Plan
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import MUTED
 from classex_bayes.plots.libraries import LIBRARIES, PALETTE
-from classex_bayes.plots.sbc_plot import plot_sbc
 from classex_bayes.results import ClassesUntil, Extrapolation, interval_label
 
 DRAWN = ["matplotlib", "plotly", "bokeh"]
@@ -44,7 +43,6 @@ def inputs(fitted, pilot):
     table = table.assign(width_sd=0.01, reached=0.5, error=0.1)
     plan = Plan(table, 1000, 0.08, None, 0.9, "eti", 5, (0.8, 0.1))
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
-    ranks = xr.Dataset({"mu": (("chain", "draw"), np.random.default_rng(2).uniform(size=(1, 50)))})
     few = pilot.task.subsample(60, random_seed=1)
     open_set = cb.OpenSetExtrapolator().fit(pilot.task, draws=50, chains=2, random_seed=1)
     tails = cb.ScoreInformedExtrapolator().fit(few, draws=100, chains=2, random_seed=1)
@@ -57,7 +55,6 @@ def inputs(fitted, pilot):
         "groups": GroupedExtrapolation(predictions, mix, mix, mix, None),
         "plan": plan,
         "until": ClassesUntil(0.8, until, 10**12, 10**10),
-        "ranks": xr.DataTree.from_dict({"prior_sbc": ranks}),
         "drift": measure_drift(pilot.task, {20: 0.9, 50: 0.8}),
         "backtest": backtest([cb.ClassExReg(0.5)], few, 20, n_pilots=2, progressbar=False),
         "sensitivity": cb.sensitivity(fitted, k),
@@ -150,7 +147,6 @@ PLOTS = {
             "best wrong score of the pilot",
         ],
     ),
-    plot_sbc: (lambda i: (i["ranks"],), {}, None),
 }  # fmt: skip
 
 
@@ -207,7 +203,7 @@ def test_no_plot_is_left_out():
 TAIL = {"visuals": None, "plot_collection": None, "ax": None, "backend": None}
 WITHOUT_K = {  # whose axis is no number of classes, or that of a pilot
     "plot_ppc", "plot_diagnosis", "plot_discriminability", "plot_plan", "plot_classes_until",
-    "plot_tail_checks", "plot_sbc",
+    "plot_tail_checks",
 }  # fmt: skip
 PANELS = {cb.plots.plot_classifiers: 2, cb.plots.plot_threshold: 2}
 every_plot = pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
@@ -267,7 +263,7 @@ def test_every_plot_on_axes_of_its_own(inputs, plot):
     drawn = drawn_by(inputs, plot, ax=axes[1:] if axes.size > 2 else axes[1])
     assert drawn.get_viz("figure") is figure and figure.axes == list(axes)
     assert axes[1].lines and not axes[0].lines and not figure.legends
-    assert plot is plot_sbc or axes[1].get_legend()
+    assert axes[1].get_legend()
     figure.draw_without_rendering()
 
 
@@ -545,8 +541,7 @@ def test_themes_of_bokeh_are_respected(inputs):
     assert own["line ClassExReg(0.5)"]["panel"].item().glyph.line_color == "#010203"
 
 
-@pytest.mark.parametrize("plot", [cb.plots.plot_plan, plot_sbc])
-def test_a_library_that_is_missing_is_told(inputs, plot, monkeypatch):
+def test_a_library_that_is_missing_is_told(inputs, monkeypatch):
     import builtins
     import sys
 
@@ -561,7 +556,7 @@ def test_a_library_that_is_missing_is_told(inputs, plot, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"needs bokeh.*classex-bayes\[plots\]"):
-        plot(*PLOTS[plot][0](inputs), backend="bokeh")
+        cb.plots.plot_plan(*PLOTS[cb.plots.plot_plan][0](inputs), backend="bokeh")
 
 
 # Colours and words

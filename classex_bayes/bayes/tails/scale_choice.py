@@ -14,7 +14,7 @@ from classex_bayes.typing import FloatArray, IntArray
 # are too unequal) the variance between classes is unknown.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
 LARGEST_TIED_SHARE = 0.05
-# All but one of the populations of `classex_bayes.studies.corpus` have a smaller slope. For that
+# All but one of the populations of docs/corpus.md have a smaller slope. For that
 # one tails predict worse than ranks.
 LARGEST_SLOPE = 1.25
 
