@@ -31,18 +31,18 @@ class Population:
         Test instances.
     y : int array of shape (n,)
         Row of `gallery` that is the true class of each probe. Every class has a probe.
-    metric : str
+    distance : str
         Metric of `SourceTask.from_embeddings`.
     """
 
     gallery: FloatArray
     probes: FloatArray
     y: IntArray
-    metric: Distance = "sqeuclidean"
+    distance: Distance = "sqeuclidean"
 
     def task(self) -> SourceTask:
         """Return the task on all classes. Its accuracies are exact; `subsample` draws pilots."""
-        return SourceTask.from_embeddings(self.probes, self.gallery, self.y, distance=self.metric)
+        return SourceTask.from_embeddings(self.probes, self.gallery, self.y, distance=self.distance)
 
     def pooled(self) -> tuple[FloatArray, IntArray]:
         """Return all templates and test instances with their classes, as training data."""
@@ -56,7 +56,7 @@ class Population:
             gallery=np.asarray(self.gallery, np.float32),
             probes=np.asarray(self.probes, np.float32),
             y=self.y,
-            metric=self.metric,
+            distance=self.distance,
         )
 
     @classmethod
@@ -64,7 +64,7 @@ class Population:
         """Read a file that `save` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
             parts: dict[str, Any] = dict(arrays)
-        return cls(**{**parts, "metric": str(parts["metric"])})
+        return cls(**{**parts, "distance": str(parts["distance"])})
 
 
 @dataclass(frozen=True)
