@@ -14,8 +14,6 @@ from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.model.priors import DirichletPrior as DirichletPrior
 from .bayes.model.priors import MixturePrior as MixturePrior
 from .bayes.model.priors import Prior as Prior
-from .bayes.stacking import StackedExtrapolator as StackedExtrapolator
-from .bayes.stacking import stack as stack
 from .bayes.storage import load as load
 from .bayes.storage import save as save
 from .estimators.bootstrap import bootstrap as bootstrap

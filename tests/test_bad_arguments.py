@@ -1,6 +1,5 @@
 """Arguments beyond tasks that are of another kind: one DataError that names them."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,12 +115,7 @@ def test_too_few_draws_to_weigh(short, name):
     model = getattr(short, name)
     with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few for importance"):
         cb.sensitivity(model, 9)
-    with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few for importance"):
-        cb.stack({"a": model, "b": model})
 
 
 def test_the_fewest_draws_that_are_weighed(short):
     assert np.isfinite(cb.sensitivity(short.enough, 9).table["prior"]).all()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        assert cb.stack({"a": short.enough, "b": short.enough}).weights.sum() == pytest.approx(1)

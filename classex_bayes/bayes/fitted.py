@@ -6,7 +6,7 @@ by writing this tree and loads it by reading the tree.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -63,14 +63,6 @@ def built(prior: Prior, data: Any, tree: xr.DataTree) -> "pm.Model":
     return build_model(prior, data, row_of(data, tree))
 
 
-def part_of(tree: xr.DataTree, place: str) -> xr.DataTree:
-    """The `idata` of a part of a model."""
-    part = tree[place]
-    if not isinstance(part, xr.DataTree):
-        raise KeyError(place)
-    return part.copy()
-
-
 class FittedModel(Parameters, ABC):
     """An estimator that draws from a posterior."""
 
@@ -111,10 +103,6 @@ class FittedModel(Parameters, ABC):
         """Text about the fit of the posterior to the data; empty if there is none."""
         return ""
 
-    def _parts(self) -> "dict[str, FittedModel]":
-        """Fitted models inside this one, by their place in `idata`."""
-        return {}
-
     def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
         """Keep a posterior from the sampler or from a file."""
         if tasks:
@@ -134,14 +122,7 @@ class FittedModel(Parameters, ABC):
     @property
     def idata(self) -> xr.DataTree:
         """All draws and data, as an ArviZ DataTree."""
-        tree = self._require("_tree")
-        parts = self._parts()
-        if not parts:
-            return tree
-        tree = tree.copy()
-        for place, part in parts.items():
-            tree[place] = part.idata
-        return tree
+        return self._require("_tree")
 
     @property
     def is_fitted(self) -> bool:
@@ -217,7 +198,6 @@ class FittedModel(Parameters, ABC):
         -------
         DataFrame
             Means, intervals and convergence diagnostics, as of `arviz_stats.summary(model.idata)`.
-            If the model contains other models, their rows follow under their names.
 
         Raises
         ------
@@ -231,14 +211,7 @@ class FittedModel(Parameters, ABC):
         the model therefore diagnoses only the predictions, which are the first rows of this table.
         """
         prob, kind = interval_settings(ci_prob, ci_kind)
-        table = arviz_summary(self._require("_tree"), ci_prob=prob, ci_kind=kind)
-        parts = self._parts()
-        if not parts:
-            return table
-        tables = {
-            place.rpartition("/")[2]: part.summary(prob, kind) for place, part in parts.items()
-        }
-        return pd.concat({self._fitted_name: table, **tables})
+        return arviz_summary(self.idata, ci_prob=prob, ci_kind=kind)
 
     def compute_log_likelihood(self) -> xr.DataTree:
         """Pointwise log-likelihood by class; `BayesianExtrapolator` has it.
@@ -281,8 +254,7 @@ class FittedModel(Parameters, ABC):
 
     def _refuse_unreadable(self) -> None:
         """Raise DataError if the model could not be made again from a file."""
-        for part in self._parts().values():
-            part._refuse_unreadable()
+        return
 
     def _title(self) -> str:
         changed = self.is_fitted and not self._is_current
@@ -456,11 +428,6 @@ class SampledModel(MixtureModel):
 
     @classmethod
     def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
-        if isinstance(prior, Mapping):
-            raise DataError(
-                "prior: found a mapping of priors, but the model in the file has one prior; pass "
-                "that prior"
-            )
         fitted_prior = prior_of(tree.attrs["prior"], prior)
         weights = tree["mixture"].to_dataset()["weights"]
         knots = fitted_prior.basis.knots

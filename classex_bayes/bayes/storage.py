@@ -1,6 +1,5 @@
 """Save and load fitted models: draws, data and provenance in one netCDF or zarr file."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,16 +52,16 @@ def save(model: FittedModel, path: str | Path) -> Path:
     return model.save(path)
 
 
-def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) -> Any:
+def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     """Read a model written by `save`.
 
     Parameters
     ----------
     path : str or Path
         A .nc or .zarr file.
-    prior : Prior or mapping from str to Prior, optional
+    prior : Prior, optional
         Your own prior, if the model was fitted with one. The file holds its name and fields, but
-        not its code. For a `StackedExtrapolator`: a mapping from names to your own priors.
+        not its code.
 
     Returns
     -------

@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.testing import assert_array_equal
 
 import classex_bayes as cb
-from classex_bayes.bayes import stacking
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
@@ -45,16 +44,14 @@ class LaplacePrior:
         return -abs(self.basis.knots - centre) / scale
 
 
-PRIORS = {"mixture": cb.MixturePrior(), "mine": LaplacePrior()}
 MODELS = {
     "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein"),
     "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
-    "stack": lambda: cb.StackedExtrapolator(PRIORS),
     "risk": lambda: cb.BayesianRisk(COST),
     "monotone risk": lambda: cb.BayesianRisk(COST, monotone=True),
     "scores": lambda: cb.ScoreInformedExtrapolator(0.05),
 }
-GIVEN = {"own prior": LaplacePrior(), "stack": {"mine": LaplacePrior()}}
+GIVEN = {"own prior": LaplacePrior()}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +123,7 @@ def test_what_is_fitted_is_compared_as_it_is(named, task, monkeypatch):
 
 
 def test_loaded_models_of_other_tasks_are_refused(models, tmp_path):
-    for name in ("ranks", "stack", "risk", "scores"):
+    for name in ("ranks", "risk", "scores"):
         loaded = cb.load(models[name].save(tmp_path / "model.nc"), prior=GIVEN.get(name))
         with pytest.raises(DataError, match="fitted to another task, of 60 classes and 60 inst"):
             cb.compare({name: loaded}, task_of(2), K, progressbar=False)
@@ -136,13 +133,11 @@ def test_summary_has_parameters_and_predictions(named):
     name, model = named
     table = model.summary(0.8, "eti")
     quantity = "risk" if "risk" in name else "accuracy"
-    rows = [row[-1] if isinstance(row, tuple) else row for row in table.index]
-    assert {f"{quantity}[{k}]" for k in (60, 600, 6000)} <= set(rows)
+    assert {f"{quantity}[{k}]" for k in (60, 600, 6000)} <= set(table.index)
     assert {"eti80_lb", "ess_bulk", "r_hat"} <= set(table.columns)
-    assert not any(row.startswith("weights") for row in rows) and len(rows) < 60
-    own = table.loc[model.name] if isinstance(table.index[0], tuple) else table
+    assert not any(row.startswith("weights") for row in table.index) and len(table) < 60
     expected = model.predict(600).mean[600]
-    assert float(own.loc[f"{quantity}[600]", "mean"]) == pytest.approx(expected, abs=0.02)
+    assert float(table.loc[f"{quantity}[600]", "mean"]) == pytest.approx(expected, abs=0.02)
 
 
 def test_defaults_of_arviz_can_be_read(models):
@@ -154,7 +149,7 @@ def test_defaults_of_arviz_can_be_read(models):
     assert len(arviz_stats.psense_summary(model.idata)) < 40
 
 
-@pytest.mark.parametrize("name", ["scores", "risk", "stack"])
+@pytest.mark.parametrize("name", ["scores", "risk"])
 def test_why_there_is_no_log_likelihood_by_class(models, name):
     with pytest.raises(DataError, match="has no log-likelihood by class; expected a Bayesian"):
         models[name].compute_log_likelihood()
@@ -198,8 +193,6 @@ def test_a_prior_of_ones_own_is_asked_for(models, tmp_path):
             cb.load(path, prior=other)
     with pytest.raises(DataError, match="prior: expected a MixturePrior"):
         cb.load(path, prior="Laplace")
-    with pytest.raises(DataError, match="prior: found a mapping"):
-        cb.load(path, prior={"mine": LaplacePrior()})
 
 
 def test_the_knots_are_compared_too(models, tmp_path, monkeypatch):
@@ -208,19 +201,6 @@ def test_the_knots_are_compared_too(models, tmp_path, monkeypatch):
     monkeypatch.setattr(LaplacePrior, "basis", fine)
     with pytest.raises(DataError, match="prior: its knots differ from those"):
         cb.load(path, prior=LaplacePrior())
-
-
-def test_priors_of_a_stack_go_by_name(models, tmp_path):
-    path = models["stack"].save(tmp_path / "model.nc")
-    with pytest.raises(DataError, match="load"):
-        cb.load(path)
-    for other in (LaplacePrior(), {"other": LaplacePrior()}):
-        with pytest.raises(DataError, match="from some of the names mixture, mine"):
-            cb.load(path, prior=other)
-    with pytest.raises(DataError, match="but the model was fitted with"):
-        cb.load(path, prior={"mine": LaplacePrior(1.0)})
-    again = cb.load(path, prior=PRIORS)
-    assert again.priors == PRIORS and again.stack_.weights.equals(models["stack"].stack_.weights)
 
 
 def test_a_prior_that_is_none(models, tmp_path):
@@ -302,39 +282,6 @@ def test_classes_of_ones_own_are_not_saved(models, tmp_path):
     model.__dict__.update(models["ranks"].__dict__)
     with pytest.raises(DataError, match="model: Mine is no class of this package"):
         cb.save(model, tmp_path / "model.nc")
-
-
-def test_names_of_priors_in_a_stack_are_names_of_groups(task):
-    for name in ("a/b", "..", 3):
-        with pytest.raises(DataError, match="without a slash"):
-            cb.StackedExtrapolator({name: PRIORS["mixture"], "mine": PRIORS["mine"]}).fit(task)
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "how"),
-    [
-        ("scores", "posterior/level", np.round),
-        ("stack", "stacking/weight", lambda w: np.roll(w, 1)),
-    ],
-)
-def test_plausible_edits_without_a_checksum_are_refused(models, tmp_path, name, place, how):
-    tree = models[name].idata.copy()
-    group, variable = place.split("/")
-    data = tree[group].to_dataset()
-    tree[group] = xr.DataTree(
-        data.assign({variable: (data[variable].dims, how(data[variable].values))})
-    )
-    tree.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
-    with pytest.raises(DataError, match="checksum is missing"):
-        cb.load(tmp_path / "model.nc", prior=GIVEN.get(name))
-
-
-def test_default_priors_of_another_version_are_no_defaults(models, constants):
-    tree = models["stack"].idata
-    tree.attrs["default_priors"] = "true"
-    assert cb.StackedExtrapolator.from_idata(tree, GIVEN["stack"]).priors == PRIORS
-    with constants(stacking, _default_priors=lambda: PRIORS):
-        assert cb.StackedExtrapolator.from_idata(tree, GIVEN["stack"]).priors is None
 
 
 def test_scores_whose_groups_do_not_agree(models):

@@ -223,7 +223,6 @@ def test_report(model, tmp_path):
     "ask",
     [
         lambda model: sensitivity(model, 9),
-        lambda model: cb.stack({"one": model, "two": model}),
         lambda model: cb.plot_ppc(model, group="prior"),
         lambda model: cb.plot_ppc(model, kind="classes", group="prior"),
         plot_prior_predictive,

@@ -12,7 +12,6 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.stacking import stack
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError, NotFittedError
 
@@ -98,8 +97,6 @@ def test_a_loaded_model_goes_on(complete, fit, small_task, tmp_path):
         again.compute_log_likelihood()["log_likelihood"].to_dataset(),
         complete.idata["log_likelihood"].to_dataset(),
     )
-    with pytest.raises(DataError, match="models: 'b' was read from a file"):
-        stack({"a": complete, "b": again})
     # In place of a file that it was itself read from.
     assert load(save(again, tmp_path / "model.nc")).idata.attrs == complete.idata.attrs
 
@@ -529,7 +526,6 @@ FULL = """
 import resource
 from pathlib import Path
 
-from classex_bayes.bayes.stacking import stack
 from classex_bayes.bayes.storage import load, save
 
 model = load({source!r})

@@ -108,14 +108,12 @@ def test_an_interruption_while_convergence_is_judged(pilot, monkeypatch):
 
 
 def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
-    from classex_bayes.bayes.stacking import StackedExtrapolator
     from classex_bayes.evaluate.classifiers import compare_classifiers
     from classex_bayes.evaluate.plan import plan
 
     stopped(150, 140)
     short = {"draws": 200, "tune": 200, "chains": 2}
     works = [
-        lambda: StackedExtrapolator().fit(pilot.task, **short, progressbar=False),
         lambda: compare_classifiers({"a": pilot.task, "b": pilot.task}, 500, sampler=short),
         lambda: plan(pilot.task, 1000, width=0.1, sampler=short, progressbar=False),
     ]
