@@ -117,14 +117,14 @@ def constants():
 
 @pytest.fixture
 def stopped(monkeypatch):
-    """Make the sampler answer as it does to an interruption, its chains having come so far."""
+    """Let the sampler return what it returns after an interruption: chains of these lengths."""
     from classex_bayes.bayes import sampling
 
     def stop(*lengths):
-        draw = sampling.draw_by_nutpie
+        draw = sampling.sample_by_nutpie
 
         def interrupted(*arguments):
-            tree, _ = draw(*arguments)
+            tree = draw(*arguments)
             for group in ("posterior", "sample_stats"):
                 data = tree[group].to_dataset().isel(draw=slice(max(lengths)))
                 for values in data.data_vars.values():
@@ -132,8 +132,8 @@ def stopped(monkeypatch):
                         for chain, length in enumerate(lengths):
                             values.values[chain, length:] = float("nan")
                 tree[group] = sampling.xr.DataTree(data)
-            return tree, True
+            return tree
 
-        monkeypatch.setattr(sampling, "draw_by_nutpie", interrupted)
+        monkeypatch.setattr(sampling, "sample_by_nutpie", interrupted)
 
     return stop

@@ -127,12 +127,9 @@ def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
 
 def conclude(model: Any, stop: Interrupted | None) -> None:
     """End a fit whose draws the model already has: raise its interruption, or warn of problems."""
-    try:
-        diagnosis = model.diagnosis_
-    except KeyboardInterrupt as late:
-        stop = stop or Interrupted("interrupted after the last draw", late)
     if stop is not None:
         raise Interrupted(f"{stop}, which the model keeps", model) from None
+    diagnosis = model.diagnosis_
     if diagnosis.problems:
         remedy = "" if diagnosis.independent else " and tune, or raise target_accept"
         warn(f"{'; '.join(diagnosis.problems)}; increase draws{remedy}", ConvergenceWarning)

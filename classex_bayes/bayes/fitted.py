@@ -25,13 +25,12 @@ from classex_bayes.bayes.convergence import (
     sampling_notes,
 )
 from classex_bayes.bayes.idata import EXPECTED_ACCURACY, row_of, with_predictions
-from classex_bayes.bayes.integrity import seal
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.provenance import describe_prior, prior_of, provenance
-from classex_bayes.bayes.sampling import SamplerSettings, sample_or_keep
+from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError, Interruptions
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
 from classex_bayes.plot_method import PlotMethod
@@ -250,7 +249,7 @@ class FittedModel(Parameters, ABC):
         """
         tree = self.idata
         self._refuse_unreadable()
-        return write_tree(tree, file_path(path, "path"), seal)
+        return write_tree(tree, file_path(path, "path"))
 
     def _refuse_unreadable(self) -> None:
         """Raise DataError if the model could not be made again from a file."""
@@ -412,13 +411,16 @@ class SampledModel(MixtureModel):
             tree.attrs["prior"] = describe_prior(prior)
         except DataError:  # `save` raises it; a fit needs no description
             tree.attrs["prior"] = json.dumps({"type": type(prior).__name__})
-        # Steps that can fail come before the sampling, so that no failure loses the draws.
-        seed = int(seeds.generate_state(1)[0])
-        with Interruptions("interrupted before: the draws so far are being kept, please wait"):
-            drawn, stop = sample_or_keep(prior, data, settings, seed)
-            tree.update(drawn.children)
-            tree.attrs.update(drawn.attrs)
-            self._keep(tree, tasks)
+        stop = None
+        try:
+            drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
+        except Interrupted as interruption:
+            if interruption.partial is None:
+                raise
+            drawn, stop = interruption.partial, interruption
+        tree.update(drawn.children)
+        tree.attrs.update(drawn.attrs)
+        self._keep(tree, tasks)
         conclude(self, stop)
         return self
 

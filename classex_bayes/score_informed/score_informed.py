@@ -28,7 +28,7 @@ from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS, 
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import ConvergenceWarning, interrupted_whole, warn
+from classex_bayes.exceptions import ConvergenceWarning, warn
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.notes import Note
 from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws
@@ -223,8 +223,7 @@ class ScoreInformedExtrapolator(LawModel):
         self, task: SourceTask, settings: SamplerSettings, seeds: np.random.SeedSequence, why: str
     ) -> Self:
         """Use the draws of the model of the ranks."""
-        with interrupted_whole("the fit"):
-            model = BayesianExtrapolator().fit(task, random_seed=seeds, **asdict(settings))
+        model = BayesianExtrapolator().fit(task, random_seed=seeds, **asdict(settings))
         tree = model.idata.copy()
         notes = [f"only ranks are used, because {why}", *sampling_notes(tree, model.diagnosis_)]
         tree.attrs["score_notes"] = json.dumps(notes)
