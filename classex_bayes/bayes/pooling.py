@@ -93,7 +93,7 @@ def pooled_groups(
         dependence=json.dumps(asdict(pooled_dependence(tasks))),
         n_tasks=len(tasks),
         shared=shared,
-        pool_notes=json.dumps(pool_notes(tasks, weight, shared)),
+        notes=json.dumps(pool_notes(tasks, weight, shared)),
     )
     return data, tree
 

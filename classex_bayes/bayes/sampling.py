@@ -13,7 +13,7 @@ import xarray as xr
 from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
-from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.likelihoods import Likelihood
 from classex_bayes.bayes.model.priors import Prior, descriptions_of
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
@@ -60,7 +60,7 @@ def sampler_settings(value: Any) -> dict[str, Any]:
 
 
 def sample_posterior(
-    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
 ) -> xr.DataTree:
     """Posterior draws: a tree with the groups posterior, mixture (the weights) and sample_stats.
 
@@ -72,7 +72,8 @@ def sample_posterior(
     sample = sample_by_nutpie if settings.nuts_sampler == "nutpie" else _sample_by_pymc
     tree = sample(prior, data, settings, seed)
     posterior = tree["posterior"].to_dataset()
-    groups = split_weights(posterior, {**descriptions_of(prior), **data.descriptions})
+    descriptions = {**descriptions_of(prior), **data.descriptions}
+    groups = split_weights(posterior, prior.basis, descriptions)
     drawn = xr.DataTree.from_dict({**groups, "sample_stats": tree["sample_stats"].to_dataset()})
     # Interrupted samplers return fewer chains, or pad the shorter ones with NaN.
     lengths = posterior["weights"].notnull().all("knot").sum("draw").values
@@ -81,8 +82,32 @@ def sample_posterior(
     return drawn
 
 
+def sample_into(
+    tree: xr.DataTree,
+    prior: Prior,
+    data: Likelihood,
+    settings: SamplerSettings,
+    seeds: np.random.SeedSequence,
+) -> Interrupted | None:
+    """Add the groups of posterior draws to those of the data.
+
+    If the sampler is interrupted, the draws so far are added, and the interruption is returned. It
+    is raised if there are too few draws.
+    """
+    stop = None
+    try:
+        drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
+    except Interrupted as interruption:
+        if interruption.partial is None:
+            raise
+        drawn, stop = interruption.partial, interruption
+    tree.update(drawn.children)
+    tree.attrs.update(drawn.attrs)
+    return stop
+
+
 def sample_by_nutpie(
-    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
 ) -> xr.DataTree:
     """Draws from the posterior; if the keyboard interrupts the sampler, the draws so far."""
     with _bar(settings) as progress:
@@ -100,7 +125,7 @@ def sample_by_nutpie(
 
 
 def _sample_by_pymc(
-    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
 ) -> xr.DataTree:
     """Draws of the samplers of `pymc.sample`, as `sample_by_nutpie`."""
     if settings.nuts_sampler != "pymc":
@@ -125,7 +150,7 @@ def _sample_by_pymc(
         )
 
 
-def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
+def _nutpie_model(prior: Prior, data: Likelihood) -> Any:
     """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
     model = _accelerated(prior, data)
     if model is not None:
@@ -139,7 +164,7 @@ def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
     return _COMPILED[key].with_data(**padded.arrays())
 
 
-def _accelerated(prior: Prior, data: LikelihoodData) -> Any | None:
+def _accelerated(prior: Prior, data: Likelihood) -> Any | None:
     try:
         from classex_bayes.bayes.model.accelerated import accelerated_model
     except ImportError:  # the folder is optional

@@ -33,8 +33,7 @@ def save(model: FittedModel, path: str | Path) -> Path:
     NotFittedError
         The model has no draws yet.
     DataError
-        The ending is unknown, or `load` could not make the model again because a file cannot
-        describe its prior or its class.
+        The ending is unknown, or a file cannot describe a parameter such as your own prior.
     OSError
         The file cannot be written. The model keeps its draws.
     """
@@ -42,11 +41,6 @@ def save(model: FittedModel, path: str | Path) -> Path:
         raise DataError(
             "model: expected an estimator that draws from a posterior, such as "
             f"BayesianExtrapolator, found {type(model).__name__}"
-        )
-    if model.is_fitted and _public_class(type(model).__name__) is not type(model):
-        raise DataError(
-            f"model: {type(model).__name__} is no class of this package, so `load` could not make "
-            "it again; save `model.idata` with its method `to_netcdf`"
         )
     return model.save(path)
 
@@ -91,11 +85,11 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     """
     tree = read_tree(file_path(path, "path"))
     name = tree.attrs.get("estimator")
-    kind = _public_class(name)
-    if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
+    kind = _model_class(name)
+    if kind is None:
         raise DataError(
             f"path: {path} holds a model of the class {name}, which this version does not have; "
-            "update classex_bayes"
+            "update classex_bayes, or import your own class first"
         )
     try:
         return kind.from_idata(tree, prior)
@@ -105,9 +99,13 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
         ) from error
 
 
-def _public_class(name: Any) -> Any:
-    """Public class of this name. A public name stays the same when modules move."""
+def _model_class(name: Any) -> type[FittedModel] | None:
+    """Class of models of this name: a public one, or one that was defined in this process."""
     package: Any = import_module(__name__.partition(".")[0])
-    if name not in package.__all__:
-        return None
-    return getattr(package, name)
+    public = getattr(package, name) if name in package.__all__ else None
+    if isinstance(public, type) and issubclass(public, FittedModel):
+        return public
+    kinds = [FittedModel]
+    for kind in kinds:  # grows
+        kinds += kind.__subclasses__()
+    return next((kind for kind in kinds if kind.__name__ == name), None)

@@ -85,7 +85,7 @@ def read_tree(path: Path) -> xr.DataTree:
         else:
             with xr.open_datatree(path, engine="zarr") as opened:
                 tree = _without_encodings(opened.load())
-        written, found = tree.attrs.pop(_CHECKSUM, None), _checksum(tree)
+        written, actual = tree.attrs.pop(_CHECKSUM, None), _checksum(tree)
     except Exception as error:  # damaged files fail in many ways
         reason = str(error).strip() or type(error).__name__
         raise DataError(
@@ -94,7 +94,7 @@ def read_tree(path: Path) -> xr.DataTree:
         ) from error
     if written is None:
         raise DataError(f"path: {path} was not written by classex_bayes.save: it has no checksum")
-    if written != found:
+    if written != actual:
         raise DataError(
             f"path: {path} was changed or damaged after it was saved (its checksum differs); use "
             "another copy, or fit again"

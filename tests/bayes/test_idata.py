@@ -48,8 +48,10 @@ def test_groups_and_attributes(fit, pilot):
     assert attributes["modeling_interface_version"] == classex_bayes.__version__
     assert (attributes["n_classes"], attributes["n_test"]) == (200, 400)
     assert attributes["design_effect"] == pilot.task.design_effect()
-    assert (attributes["task_kind"], attributes["likelihood"]) == ("embeddings", "auto")
-    fields = json.loads(attributes["prior"])
+    assert attributes["task_kind"] == "embeddings"
+    parameters = json.loads(attributes["parameters"])
+    assert parameters["likelihood"] == "auto"
+    fields = parameters["prior"]
     assert fields.pop("type") == "MixturePrior" and MixturePrior(**fields) == model.prior
     assert json.loads(attributes["sampler"])["nuts_sampler"] == "nutpie"
     assert "random_seed" in attributes

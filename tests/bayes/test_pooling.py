@@ -291,7 +291,7 @@ def test_refused(pooled, tasks):
 def test_names_that_occur_again_are_noted():
     named = [independent(5, 2, list("abcde")), independent(4, 1, list("bcyz"))]
     _, tree = pooled_groups(named, BASIS, "auto", "nothing")
-    assert "2 names of classes occur again" in tree.attrs["pool_notes"]
+    assert "2 names of classes occur again" in tree.attrs["notes"]
 
 
 @pytest.mark.slow

@@ -79,7 +79,8 @@ def test_fields_of_the_prior_may_be_numpy_numbers(fit, small_task):
         deviation=0, n_functions=np.int64(plain.n_functions), bandwidth=np.float32(0.25)
     )
     attributes = fit(small_task(), prior, draws=20, tune=50).idata.attrs
-    assert json.loads(attributes["prior"])["n_functions"] == plain.n_functions
+    prior = json.loads(attributes["parameters"])["prior"]
+    assert prior["n_functions"] == plain.n_functions
 
 
 def test_refits_do_not_compile(fit, fitted, monkeypatch, small_task):

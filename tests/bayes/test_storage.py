@@ -103,7 +103,7 @@ def test_the_file_is_plain_netcdf(saved):
     # Readable without this package, and none of it is code.
     with xr.open_datatree(saved, engine="h5netcdf") as tree:
         assert tree["mixture"]["weights"].dims == ("chain", "draw", "knot")
-        assert json.loads(tree.attrs["prior"])["type"] == "MixturePrior"
+        assert json.loads(tree.attrs["parameters"])["prior"]["type"] == "MixturePrior"
 
 
 # Completely or not at all
@@ -329,7 +329,7 @@ def test_the_checksum_is_of_the_content_and_not_of_the_format(saved, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("estimator", "KDE"), ("estimator", "NewExtrapolator"), ("n_classes", None)],
+    [("estimator", "KDE"), ("estimator", "NewExtrapolator"), ("parameters", None)],
 )
 def test_files_of_another_version(saved, tmp_path, name, value):
     model = load(saved)

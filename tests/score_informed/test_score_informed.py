@@ -255,7 +255,7 @@ def test_extreme_pilots_have_finite_answers():
 
 def test_uncertain_weights_are_told(monkeypatch):
     monkeypatch.setattr(importance_sample, "LARGEST_PARETO_K", -1.0)
-    with pytest.warns(ConvergenceWarning, match=r"Pareto k of .*, above -1\.0\. Use Bayes"):
+    with pytest.warns(ConvergenceWarning, match=r"Pareto k of .*, above -1\.0; use Bayes"):
         doubted = cb.ScoreInformedExtrapolator().fit(task_of(), **FEW)
     assert any("importance weights" in note for note in doubted.predict([500]).notes)
 
