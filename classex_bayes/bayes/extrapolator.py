@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
+from classex_bayes.arguments import class_counts, how_many, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
 from classex_bayes.bayes.fitted import checked_tasks
@@ -24,17 +24,11 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.model.likelihoods import (
-    BernsteinData,
-    LikelihoodData,
-    PooledData,
-    PowerData,
-)
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData, PowerData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
-from classex_bayes.bayes.pooling import SHARED, pooled_groups
+from classex_bayes.bayes.pooling import pooled_groups
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
-from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError, Interrupted
@@ -54,15 +48,6 @@ _MOST_STORED = 10**5  # tested classes; 400 bytes each
 _PRIOR_PREDICTIVE, _FIT_GAP = 1, 6
 
 
-def _data_and_groups(
-    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str = "nothing"
-) -> tuple[LikelihoodData, xr.DataTree]:
-    """Data of the likelihood, and the groups observed_data and constant_data."""
-    if len(tasks) == 1:
-        return task_groups(tasks[0], basis, likelihood)
-    return pooled_groups(tasks, basis, likelihood, shared)
-
-
 def sample_posterior_of_tasks(
     tasks: Sequence[SourceTask],
     prior: Prior,
@@ -75,7 +60,7 @@ def sample_posterior_of_tasks(
 
     Arguments are as for `BayesianExtrapolator` and its `fit`.
     """
-    data, tree = _data_and_groups(tasks, prior.basis, likelihood, shared)
+    data, tree = pooled_groups(tasks, prior.basis, likelihood, shared)
     most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
     if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
         tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
@@ -210,7 +195,6 @@ class BayesianExtrapolator(LawModel):
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
         seeds = seed_sequence(random_seed)
-        one_of(shared, SHARED, "shared")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         tree, stop = sample_posterior_of_tasks(
             tasks, prior, self.likelihood, shared, settings, seeds
@@ -251,13 +235,12 @@ class BayesianExtrapolator(LawModel):
         >>> dict(prior["prior_predictive"]["loss_histogram"].sizes)
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
-        one_of(shared, SHARED, "shared")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        return built(prior, *_data_and_groups(tasks, prior.basis, self.likelihood, shared))
+        return built(prior, *pooled_groups(tasks, prior.basis, self.likelihood, shared))
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         shared = self.idata.attrs.get("shared", "nothing")
-        return _data_and_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
+        return pooled_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
 
     @property
     def prior_(self) -> Prior:

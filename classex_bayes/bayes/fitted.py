@@ -239,14 +239,12 @@ class FittedModel(Parameters, ABC):
         return arviz_summary(self.idata, ci_prob=prob, ci_kind=kind)
 
     def save(self, path: str | Path) -> Path:
-        """Write the fitted model to a file.
+        """Write the fitted model to a file, as `classex_bayes.save` does.
 
         Parameters
         ----------
         path : str or Path
-            Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds
-            no scores. It does hold the names of the classes and the histogram of ranks of each
-            class. To leave these out, delete the group ``ranks_by_class`` of ``model.idata`` first.
+            Ends in .nc (netCDF) or .zarr.
 
         Returns
         -------
@@ -255,12 +253,8 @@ class FittedModel(Parameters, ABC):
 
         Raises
         ------
-        NotFittedError
-            The model has no draws yet.
-        DataError
-            The ending is unknown, or a file cannot describe a parameter such as your own prior.
-        OSError
-            The file cannot be written. The model keeps its draws.
+        NotFittedError, DataError, OSError
+            As for `classex_bayes.save`.
         """
         tree = self.idata
         described(self._text_parameters(), strict=True)

@@ -286,14 +286,12 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
 
 
 def _labels(names: list[Any]) -> NumberArray:
-    """Names of classes as numbers or text, which files can hold; of other names, the repr."""
-    if len({*map(type, names)}) == 1 and isinstance(names[0], int | float | np.generic):
+    """Names of classes as numbers or text, which files can hold."""
+    if all(isinstance(name, int | float | np.number) for name in names):
         numbers = np.array(names)
         if numbers.dtype.kind in "biuf":  # integers beyond 64 bits become objects
             return numbers
-    texts = [name if isinstance(name, str) else repr(name) for name in names]
-    texts = [text.encode(errors="backslashreplace").decode() for text in texts]
-    return np.array([text.replace("\0", r"\x00") for text in texts])  # HDF5 ends text at NUL
+    return np.array(list(map(str, names)))
 
 
 def log_likelihood_group(

@@ -13,6 +13,7 @@ import xarray as xr
 from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
+from classex_bayes.bayes.model.accelerated import accelerated_model
 from classex_bayes.bayes.model.likelihoods import Likelihood
 from classex_bayes.bayes.model.priors import Prior, descriptions_of
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
@@ -152,7 +153,7 @@ def _sample_by_pymc(
 
 def _nutpie_model(prior: Prior, data: Likelihood) -> Any:
     """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
-    model = _accelerated(prior, data)
+    model = accelerated_model(prior, data)
     if model is not None:
         return model
     from classex_bayes.bayes.model.graph import build_model
@@ -162,14 +163,6 @@ def _nutpie_model(prior: Prior, data: Likelihood) -> Any:
     if key not in _COMPILED:
         _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
     return _COMPILED[key].with_data(**padded.arrays())
-
-
-def _accelerated(prior: Prior, data: Likelihood) -> Any | None:
-    try:
-        from classex_bayes.bayes.model.accelerated import accelerated_model
-    except ImportError:  # the folder is optional
-        return None
-    return accelerated_model(prior, data)
 
 
 @contextmanager

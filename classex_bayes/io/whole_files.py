@@ -46,20 +46,24 @@ def _put(new: Path, path: Path, aside: Path) -> None:
 def write_tree(tree: xr.DataTree, path: Path) -> Path:
     """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete.
 
-    The attribute "checksum" of the root covers everything in the file.
+    The attribute "checksum" of the root covers everything that the file gives back.
     """
     _require_library(path)
-    if path.suffix == ".zarr":
-        require_hdf5("writing .zarr")
-    # A file changes the types of attributes and text. The checksum is of what it gives back.
-    tree = _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
-    tree.attrs[_CHECKSUM] = _checksum(tree)
     with _replacing(path) as new:
         if path.suffix == ".nc":
+            import h5netcdf
+
             # HDF5 crashes the process if a disk is full, so the file is made in memory first.
-            new.write_bytes(bytes(tree.to_netcdf(engine="h5netcdf")))
+            content = io.BytesIO(bytes(tree.to_netcdf(engine="h5netcdf")))
+            checksum = _checksum(_read_netcdf(content))
+            with h5netcdf.File(content, "a") as root:
+                root.attrs[_CHECKSUM] = checksum
+            new.write_bytes(content.getvalue())
         else:
-            tree.to_zarr(new, zarr_format=2)
+            import zarr
+
+            tree.to_zarr(new, zarr_format=2, consolidated=False)
+            zarr.open_group(new, mode="a").attrs[_CHECKSUM] = _checksum(_read_zarr(new))
     return path
 
 
@@ -81,10 +85,9 @@ def read_tree(path: Path) -> xr.DataTree:
     try:
         if path.suffix == ".nc":
             # From bytes, because names that are not UTF-8 would not reach the library.
-            tree = _read_netcdf(path.read_bytes())
+            tree = _read_netcdf(io.BytesIO(path.read_bytes()))
         else:
-            with xr.open_datatree(path, engine="zarr") as opened:
-                tree = _without_encodings(opened.load())
+            tree = _read_zarr(path)
         written, actual = tree.attrs.pop(_CHECKSUM, None), _checksum(tree)
     except Exception as error:  # damaged files fail in many ways
         reason = str(error).strip() or type(error).__name__
@@ -125,8 +128,13 @@ def _plain(attributes: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     return sorted((str(name), np.ravel(value).tolist()) for name, value in attributes.items())
 
 
-def _read_netcdf(content: bytes) -> xr.DataTree:
-    with xr.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
+def _read_netcdf(content: io.BytesIO) -> xr.DataTree:
+    with xr.open_datatree(content, engine="h5netcdf") as tree:
+        return _without_encodings(tree.load())
+
+
+def _read_zarr(path: Path) -> xr.DataTree:
+    with xr.open_datatree(path, engine="zarr", consolidated=False) as tree:
         return _without_encodings(tree.load())
 
 

@@ -1,7 +1,6 @@
 """Compiled log densities of this package's priors. With them a fit need not compile a PyMC model.
 
-This folder is optional: without it every fit compiles its PyMC model. Other modules use
-`accelerated_model` alone.
+Other modules use `accelerated_model` alone. If it returns None, a fit compiles its PyMC model.
 """
 
 import logging
