@@ -6,9 +6,14 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
 os.environ["MPLBACKEND"] = "agg"  # plots are drawn without a window
+# Threads of linear algebra wait for each other in loops. On small matrices, and beside other
+# processes, they take several times the work. Libraries read the variable when they are loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+threadpool_limits(1, user_api="blas")  # of libraries that a plugin has loaded before
 # Fixtures have no doctests, and folders may each have a file of them.
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 

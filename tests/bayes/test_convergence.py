@@ -89,8 +89,7 @@ def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
     assert diagnosis_of(tree) == expected
 
 
-@pytest.mark.parametrize("n_classes", [100, 1000])
-@pytest.mark.parametrize("errors", [0, 1])
+@pytest.mark.parametrize(("n_classes", "errors"), [(100, 0), (1000, 1)])
 def test_pilots_that_hardly_err_converge(n_classes, errors):
     # Nothing tells how narrow the groups are, so draws visit groups narrower than the knots' steps.
     ranks = np.ones(n_classes, int)
