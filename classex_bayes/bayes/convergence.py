@@ -67,8 +67,10 @@ class Diagnosis:
         agree on the law.
         """
         if self.independent:
-            weights = "" if self.pareto_k is None else f", Pareto k {self.pareto_k:.2f}"
-            return "; ".join(self.problems) or f"independent of each other{weights}"
+            text = "independent of each other"
+            if self.pareto_k is not None:
+                text = f"independent draws, Pareto k {self.pareto_k:.2f}"
+            return "; ".join(self.problems) or text
         verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
         numbers = {
             "r_hat": f"{self.r_hat:.3f}",
