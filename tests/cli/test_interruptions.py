@@ -25,9 +25,13 @@ LENGTHS = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole(pilot):
+    return BayesianExtrapolator().fit(pilot.task, **SHORT)
+
+
 @pytest.mark.parametrize(("lengths", "chains", "draws"), LENGTHS.values(), ids=LENGTHS)
-def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chains, draws):
-    whole = BayesianExtrapolator().fit(pilot.task, **SHORT)
+def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths, chains, draws):
     stopped(*lengths)
     model = BayesianExtrapolator()
     with pytest.raises(KeyboardInterrupt) as interruption:
