@@ -60,7 +60,8 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     -------
     estimator with a posterior
         It predicts like the saved model. Its `task` is None, because files hold no scores. Plots
-        and checks that compare the model with its pilot have an argument `task`.
+        and checks that compare the model with its pilot have an argument `task`. A model of your
+        own class (`LawModel`) is found if the class is defined or imported.
 
     Raises
     ------
