@@ -63,12 +63,8 @@ CASES |= {
         lambda: cb.backtest(FEW, TASK, 3, n_pilots=FAR),
         "n_pilots: expected at most",
     ),
-    "far knots": (lambda: cb.MixturePrior(lower=-(10**30)), "lower, upper: expected at most 100"),
-    "fine knots": (lambda: cb.MixturePrior(bandwidth=1e-30), "bandwidth: expected at most 10000"),
-    "many functions": (
-        lambda: cb.MixturePrior(n_functions=10**5),
-        "n_functions: expected at most 1000",
-    ),
+    "far knots": (lambda: cb.MixturePrior(lower=-(10**30)), "lower: expected"),
+    "fine knots": (lambda: cb.MixturePrior(bandwidth=1e-30), "bandwidth: expected"),
 }
 
 
