@@ -20,7 +20,6 @@ from classex_bayes.bayes.sampling import sampler_settings
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.estimator import fitted_copy
-from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
 from classex_bayes.task.joint_covariance import joint_covariance
@@ -112,11 +111,10 @@ def fit_jointly(
     """
     settings = {"progressbar": truth_value(progressbar, "progressbar"), **sampler_settings(sampler)}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
-    with interrupted_whole("the joint posterior"):
-        fitted: dict[Any, Any] = {
-            name: fitted_copy(model, task, seed, **settings)
-            for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
-        }
+    fitted: dict[Any, Any] = {
+        name: fitted_copy(model, task, seed, **settings)
+        for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
+    }
     several = list(tasks.values())
     correlation = sampling_correlation(several, metric) if paired else np.eye(len(tasks))
     return couple(fitted, correlation, np.random.default_rng(order_seed), metric)

@@ -15,7 +15,7 @@ from rich.table import Table
 from classex_bayes.cli.console import Terminal, bad_data, ready_folder
 from classex_bayes.cli.exit_codes import ExitCode
 from classex_bayes.cli.options import DataOptions, FileOptions, FitOptions, SamplerOptions
-from classex_bayes.exceptions import DataError, Interrupted, Interruptions
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.report.document import document, listed
 
 if TYPE_CHECKING:
@@ -264,13 +264,9 @@ def analyse(
     """
     files: dict[str, str] = {}
     failures: list[str] = []
-    with Interruptions("the posterior is being saved, please wait") as interruptions:
-        model, interruption = fitted(task, terminal, fit)
-        interruptions.held = True
-        if product is not None and product.posterior:
-            files, failures = save_beside(model, product.path, terminal)
-    if interruptions.late and not interruption:
-        interruption = "interrupted while the posterior was saved"
+    model, interruption = fitted(task, terminal, fit)
+    if product is not None and product.posterior:
+        files, failures = save_beside(model, product.path, terminal)
     from classex_bayes.report.findings import findings_of
 
     try:

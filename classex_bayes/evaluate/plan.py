@@ -43,7 +43,7 @@ from classex_bayes.evaluate.simulated_pilots import (
     posteriors,
     simulated_counts,
 )
-from classex_bayes.exceptions import ConvergenceWarning, DataError, interrupted_whole
+from classex_bayes.exceptions import ConvergenceWarning, DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.parallel import checked_jobs
 from classex_bayes.plot_method import PlotMethod
@@ -354,11 +354,10 @@ def plan(
     if prior is None and isinstance(guesses[0], BayesianExtrapolator):
         prior = guesses[0].prior
     law = checked_prior(MixturePrior() if prior is None else prior)
-    with interrupted_whole("the plan"):
-        populations = _populations(guesses, law, target, n_simulated, settings, seeds)
-        designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
-        pilots = list(populations.pilots(sizes, per_class, seeds))
-        drawn = posteriors(pilots, law, target, settings, jobs, show)
+    populations = _populations(guesses, law, target, n_simulated, settings, seeds)
+    designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
+    pilots = list(populations.pilots(sizes, per_class, seeds))
+    drawn = posteriors(pilots, law, target, settings, jobs, show)
     # Of each design, simulated pilot and classifier: accuracies at k1 and at k.
     drawn = drawn.reshape(-1, len(guesses), *drawn.shape[1:])
     rng = np.random.default_rng(_child(seeds, 2))

@@ -143,14 +143,14 @@ def _numbers(
     """The document of `--json`, and the further numbers of the page."""
     idata = findings.model.idata
     attributes: dict[Any, Any] = idata.attrs
-    sizes = idata["posterior"].sizes
+    parameters, sizes = json.loads(attributes["parameters"]), idata["posterior"].sizes
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
         **document(findings),
         "fit": {
-            "prior": json.loads(attributes.get("prior", "null")),
-            "likelihood": attributes.get("likelihood"),
+            "prior": parameters.get("prior"),
+            "likelihood": parameters.get("likelihood"),
             "sampler": json.loads(attributes.get("sampler", json.dumps(independent))),
             "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
             "fingerprint": fingerprint(findings.task),

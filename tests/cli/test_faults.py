@@ -14,12 +14,12 @@ from classex_bayes.bayes import sampling
 
 
 def test_a_sampler_that_diverges_is_told(run, embeddings, monkeypatch, strict):
-    draw = sampling.draw_by_nutpie
+    draw = sampling.sample_by_nutpie
 
     def wild(prior, data, settings, seed):
         return draw(prior, data, replace(settings, target_accept=1e-9), seed)
 
-    monkeypatch.setattr(sampling, "draw_by_nutpie", wild)
+    monkeypatch.setattr(sampling, "sample_by_nutpie", wild)
     options = ["--k", "500", "--draws", 100, "--chains", 2, "--json"]
     code, out, err = run("extrapolate", embeddings, *options)
     found = strict(out)

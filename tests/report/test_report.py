@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
-from classex_bayes.bayes.convergence import diagnosis_of_independent
+from classex_bayes.bayes.convergence import diagnosis_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
@@ -307,11 +307,13 @@ def test_convergence_in_a_sentence(small_task, fit):
 
 def test_independent_draws_in_a_sentence():
     draws = xr.Dataset({"x": (("chain", "draw"), np.zeros((1, 100)))})
-    few = diagnosis_of_independent(draws.isel(draw=slice(20)))
+    few, enough = (
+        diagnosis_of(xr.DataTree.from_dict({"posterior": draws.isel(draw=slice(n))}))
+        for n in (20, 100)
+    )
     assert convergence_sentence(few, {"chains": 1, "draws": 20}).endswith(
         "1 chain of 20 draws: 20 draws are fewer than 100; increase draws."
     )
-    enough = diagnosis_of_independent(draws)
     assert convergence_sentence(enough, {"chains": 1, "draws": 100}).endswith("of 100 draws.")
 
 

@@ -30,9 +30,6 @@ ESTIMATORS = {
     "point": lambda task: cb.ClassExReg(0.5).fit(task),
     "points of scores": lambda task: cb.KDE("nrd0").fit(task),
     "posterior": lambda task: cb.BayesianExtrapolator().fit(task, **FEW),
-    "stack": lambda task: cb.StackedExtrapolator(
-        {"two": cb.MixturePrior(deviation=0), "mixture": cb.MixturePrior()}
-    ).fit(task, **FEW),
     "scores": lambda task: cb.ScoreInformedExtrapolator().fit(task, **FEW),
 }
 

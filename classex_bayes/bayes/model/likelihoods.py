@@ -6,7 +6,7 @@ functions that build a graph import PyMC, because a fit can do without it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,16 @@ class Likelihood:
     kind: ClassVar[str]
     rows: ClassVar[str]  # dimension along which the data lie
     descriptions: ClassVar[Mapping[str, str]] = {}  # of parameters that the likelihood adds
+
+    if TYPE_CHECKING:  # a field of most subclasses
+
+        @property
+        def matrix(self) -> FloatArray:
+            """Its product with the weights is the expectation of the data."""
+
+        @staticmethod
+        def register(data: dict[str, Any], weights: Any) -> None:
+            """Register the observed data in the current PyMC model."""
 
     def padded(self) -> Self:
         """Return the same data in the shape of the compiled model."""
