@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -21,19 +20,37 @@ _WARN_AT, _REFUSE_AT = 2.0, 4.0
 
 @dataclass(frozen=True)
 class AccuracyCurve(Evidence):
-    """Accuracies measured at increasing numbers of classes on n_test instances.
+    """Accuracies measured at increasing numbers of classes on n instances.
 
     The events "instance i is correct among k classes" are nested, so
-    Cov(k <= k') = a_k' (1 - a_k) deff / n_test.
+    Cov(k <= k') = a_k' (1 - a_k) deff / n.
     """
 
-    n_classes: int
+    k1: int
     k: IntArray
     values: FloatArray
-    n_test: int
-    design_effect: float
+    n: int
+    deff: float
 
-    kind: ClassVar[MadeFrom] = "accuracies"
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, k1."""
+        return self.k1
+
+    @property
+    def n_test(self) -> int:
+        """Number n of test instances."""
+        return self.n
+
+    @property
+    def kind(self) -> MadeFrom:
+        """What the task is made from."""
+        return "accuracies"
+
+    @property
+    def design_effect(self) -> float:
+        """Ratio of the variance to the variance with independent instances, as the user said."""
+        return self.deff
 
     @classmethod
     def checked(
@@ -126,7 +143,7 @@ class AccuracyCurve(Evidence):
         nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))
         return nested * self.design_effect / self.n_test
 
-    @cached_property
+    @property
     def dependence(self) -> AnswerDependence:
         """Typical dependence of correct answers, because a curve does not determine it."""
         accuracy = float(self.values[-1]) if self.k[-1] == self.n_classes else None

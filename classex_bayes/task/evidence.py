@@ -36,27 +36,32 @@ KNOWN = 1e-6
 
 
 class Evidence(ABC):
-    """Accuracies on the k1 classes of a test, their covariance, and what they come from.
+    """Accuracies on the k1 classes of a test, their covariance, and what they come from."""
 
-    Attributes
-    ----------
-    n_classes : int
-        Number of classes, k1.
-    n_test : int
-        Number of test instances.
-    kind : str
-        What the task is made from.
-    design_effect : float
-        Inflation of the variance of ATA_k by the dependence between instances.
-    dependence : AnswerDependence
-        Dependence between correct answers at k1.
-    """
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Number of classes, k1."""
 
-    n_classes: int
-    n_test: int
-    kind: MadeFrom
-    design_effect: float
-    dependence: AnswerDependence
+    @property
+    @abstractmethod
+    def n_test(self) -> int:
+        """Number of test instances."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> MadeFrom:
+        """What the task is made from."""
+
+    @property
+    @abstractmethod
+    def design_effect(self) -> float:
+        """Inflation of the variance of ATA_k by the dependence between instances."""
+
+    @property
+    @abstractmethod
+    def dependence(self) -> AnswerDependence:
+        """Dependence between correct answers at k1."""
 
     @property
     def is_exact(self) -> bool:
