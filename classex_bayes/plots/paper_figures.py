@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import palette_place
-from classex_bayes.plots.libraries import LIBRARIES
+from classex_bayes.plots.backends import BACKENDS
+from classex_bayes.plots.drawing import palette_place
 from classex_bayes.simulate import BivariateNormal
 from classex_bayes.studies.gaussian_simulation import rmse_by_cell
 from classex_bayes.typing import RandomSeed
@@ -21,7 +21,8 @@ _LABELS = (-1.2, 0.2, 1.5)  # of the problem in Figure 3
 _POSTERIOR = "BayesianExtrapolator"
 _WITH_CURVES = ("ClassExReg", "KDE(bcv)", "KDE(ucv)", _POSTERIOR, "ScoreInformedExtrapolator")
 _DASHES = ("-", "--", ":", "-.")
-_LIBRARY = LIBRARIES["matplotlib"]
+_LIBRARY = BACKENDS["matplotlib"]
+_INK = "#000000"
 
 
 def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
@@ -32,7 +33,7 @@ def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, An
 
 def _style(place: int) -> dict[str, Any]:
     """Colour and line style of a series."""
-    color, dash = palette_place(place, _LIBRARY.palette())
+    color, dash = palette_place(place, _LIBRARY.palette)
     return {"color": color, "linestyle": _DASHES[dash]}
 
 
@@ -79,9 +80,9 @@ def figure4(n_sets: int = 2000, random_seed: RandomSeed = 0) -> Any:
     drawn = [law.generalization_accuracy(rng.normal(size=(n, size))) for size in k]
     figure, axes = _axes(1, 1, 7.0, 4.5)
     axes.violinplot(drawn, k, widths=0.8, showextrema=False)
-    axes.plot(k, law.accuracy(k), color=_LIBRARY.palette()[1], label="average, exact (AGA)")
+    axes.plot(k, law.accuracy(k), color=_LIBRARY.palette[1], label="average, exact (AGA)")
     means = [values.mean() for values in drawn]
-    axes.plot(k, means, "o", mfc="none", color=_LIBRARY.ink(), label="mean of the drawn label sets")
+    axes.plot(k, means, "o", mfc="none", color=_INK, label="mean of the drawn label sets")
     axes.set(xlabel="number of classes k", ylabel="generalization accuracy", ylim=(0, 1))
     axes.set_title(f"Accuracy of random label sets, bivariate normal, rho = {_RHO}")
     axes.legend(frameon=False)
@@ -155,7 +156,7 @@ def figure10(trials: pd.DataFrame) -> Any:
         of_size = fitted[fitted["cell"].astype(int) == size]
         for panel, name in zip(row, wanted, strict=True):
             _pilot_curves(panel, of_size[of_size["estimator"] == name], size)
-            panel.plot(truth.index, truth, color=_LIBRARY.ink(), linewidth=2.0)
+            panel.plot(truth.index, truth, color=_INK, linewidth=2.0)
         row[0].set_ylabel(f"from {size:,} classes\naccuracy")
     for panel, name in zip(axes[0], wanted, strict=True):
         panel.set_title(name, fontsize=10)
@@ -163,8 +164,8 @@ def figure10(trials: pd.DataFrame) -> Any:
         panel.set_xlabel("number of classes")
     lowest = np.floor(10 * min(fitted["mean"].min(), truth.min())) / 10
     ends = truth.index.min(), truth.index.max()
-    axes[0, 0].set(xscale="log", xlim=ends, ylim=(lowest, 1.02))
-    _LIBRARY.count_axis(axes[0, 0], "x", *ends)
+    axes[0, 0].set(xlim=ends, ylim=(lowest, 1.02))
+    _LIBRARY.log_axis(axes[0, 0], "x", np.array(ends))
     many = int(truth.index.max())
     figure.suptitle(
         f"Black: average accuracy of the test of {many:,} classes. Coloured: predictions from one "
@@ -175,7 +176,7 @@ def figure10(trials: pd.DataFrame) -> Any:
 
 def _pilot_curves(panel: Any, trials: pd.DataFrame, size: int) -> None:
     """One curve for each pilot of one size by one estimator, with their RMSE at all classes."""
-    palette = _LIBRARY.palette()
+    palette = _LIBRARY.palette
     curves = trials.pivot(index="k", columns="simulation", values="mean")
     opacity = max(0.15, min(0.8, 8 / max(curves.shape[1], 1)))
     panel.plot(curves.index, curves.to_numpy(), color=palette[1], linewidth=0.8, alpha=opacity)
@@ -207,7 +208,7 @@ def _against_truth(trials: pd.DataFrame, column: str, label: str) -> Any:
     for place, name in enumerate(cells["estimator"].unique()):
         style = _style(place)
         if name == _POSTERIOR:
-            style = {"color": _LIBRARY.ink(), "linewidth": 3.0}
+            style = {"color": _INK, "linewidth": 3.0}
         for panel, k in zip(panels, targets, strict=False):
             rows = cells[(cells["k"] == k) & (cells["estimator"] == name)].sort_values("truth")
             panel.plot(rows["truth"], rows[column], marker=".", label=name, **style)

@@ -1,5 +1,6 @@
 """Ranks of simulation-based calibration."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import xarray as xr
@@ -7,7 +8,8 @@ from arviz_plots import PlotCollection, plot_ecdf_pit
 
 from classex_bayes.arguments import probability
 from classex_bayes.evaluate.calibration import group_of_ranks
-from classex_bayes.plots.chart import Visuals, visual_styles
+from classex_bayes.plots.chart import Chart
+from classex_bayes.plots.drawing import BackendName, Visuals, visual_styles
 from classex_bayes.plots.plot_targets import plot_target
 
 _VISUALS = (
@@ -23,8 +25,9 @@ def plot_sbc(
     visuals: Visuals | None = None,
     plot_collection: PlotCollection | None = None,
     ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
+    backend: BackendName | None = None,
+    figure_kwargs: Mapping[str, Any] | None = None,
+    col_wrap: int | None = None,
 ) -> PlotCollection:
     """Draw the ECDF of the ranks less the uniform one, with a test of uniformity.
 
@@ -39,11 +42,8 @@ def plot_sbc(
     visuals : mapping, optional
         Removes (False) or styles (a mapping of arguments) what has this name: "ecdf_lines",
         "suspicious_points", "p_value_text", "title", "xlabel" or "ylabel".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, one for each parameter, and the plotting
-        library ("matplotlib", "plotly", "bokeh" or "none").
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
+    plot_collection, ax, backend, figure_kwargs, col_wrap : optional
+        As of every plot, with axes for each parameter.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def plot_sbc(
     group = group_of_ranks(ranks)
     probability(ci_prob, "ci_prob")
     styles = visual_styles(visuals, _VISUALS)
-    parameters = [str(name) for name in ranks[group].data_vars]
-    collection, _ = plot_target(parameters, plot_collection, ax, backend, pc_kwargs, log_x=False)
+    panels = Chart(panels=[str(name) for name in ranks[group].data_vars], log_x=False)
+    collection = plot_target(panels, plot_collection, ax, backend, figure_kwargs, col_wrap)
     return plot_ecdf_pit(
         ranks,
         group=group,
