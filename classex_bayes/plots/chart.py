@@ -39,7 +39,7 @@ def require_type(value: Any, expected: type, name: str, made_by: str = "") -> No
 
 
 def chosen_k(available: Any, k: ClassCounts | None) -> IntArray:
-    """Return the numbers of classes that are drawn, rising: those asked for, or all there are."""
+    """Return the numbers of classes that are drawn, rising: the requested ones, or all."""
     known = np.unique(np.asarray(available))
     if k is None:
         return known

@@ -91,8 +91,8 @@ def draw(
     looks, dodge = _looks(chart, library, targets[0]), _dodge(chart)
     legend, drawn = styles["legend"], set()
     for mark in chart.marks:
-        given = styles[mark.visual]
-        if given is None:
+        user_style = styles[mark.visual]
+        if user_style is None:
             continue
         shown = mark if collection.backend == "none" else mark.smoothed()
         x, *y = (np.asarray(axis, dtype=float) for axis in (shown.x, *shown.y))
@@ -104,7 +104,7 @@ def draw(
             _on_target(getattr(functions, function), x * dodge.get(mark.series, 1.0), *y),
             " ".join([mark.kind, *panel, mark.series]),
             data=xr.Dataset({mark.panel: 0.0}),
-            **{**style, **entry, **given},
+            **{**style, **entry, **user_style},
         )
         drawn.add(mark.series)
     _label(chart, targets, functions, library, styles)
@@ -219,9 +219,9 @@ def plot_function[**P](
 
     def decorate(fill_chart: Callable[P, Chart]) -> Callable[P, PlotCollection]:
         signature = inspect.signature(fill_chart)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         signature = signature.replace(
-            parameters=[*own, *_DRAWING.values()], return_annotation=PlotCollection
+            parameters=[*parameters, *_DRAWING.values()], return_annotation=PlotCollection
         )
 
         @wraps(fill_chart)

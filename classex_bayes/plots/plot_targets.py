@@ -59,11 +59,11 @@ def _with_panels(collection: Any, panels: Sequence[str]) -> PlotCollection:
     require_type(collection, PlotCollection, "plot_collection")
     viz = collection.viz
     single = "plot" in viz.data_vars and viz["plot"].size == 1 and len(panels) == 1
-    found = [] if "plot" not in viz.children else [str(name) for name in viz["plot"].data_vars]
-    if not (single or set(panels) <= set(found)):
+    plots = [] if "plot" not in viz.children else [str(name) for name in viz["plot"].data_vars]
+    if not (single or set(panels) <= set(plots)):
         raise DataError(
             f"plot_collection: expected one with the plots {', '.join(map(repr, panels))}, found "
-            f"{', '.join(map(repr, found)) or 'others'}; ax takes the axes of any of them"
+            f"{', '.join(map(repr, plots)) or 'others'}; ax takes the axes of any of them"
         )
     return collection
 
@@ -74,18 +74,19 @@ def _around_axes(ax: Any, panels: Sequence[str]) -> PlotCollection:
 
     axes = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(axes) != len(panels) or not all(isinstance(target, Axes) for target in axes):
+        number = "one axes" if len(panels) == 1 else f"{len(panels)} axes ({', '.join(panels)})"
         kinds = ", ".join(sorted({type(target).__name__ for target in axes})) or "none"
         raise DataError(
-            f"ax: expected axes of matplotlib for {len(panels)} panels, such as one of "
-            f"figure.axes for a single one, found {len(axes)} ({kinds})"
+            f"ax: expected {number} of matplotlib, such as one of figure.axes, found {len(axes)} "
+            f"({kinds})"
         )
-    figure = xr.Dataset({"figure": np.array(axes[0].get_figure(root=True), dtype=object)})
-    places = {"plot": axes, "row_index": [0] * len(axes), "col_index": [*range(len(axes))]}
-    children = {
-        group: xr.DataTree(
-            xr.Dataset({p: np.array(v, dtype=object) for p, v in zip(panels, values, strict=True)})
+    parts = {"plot": axes, "row_index": [0] * len(axes), "col_index": [*range(len(axes))]}
+    viz = {
+        part: xr.Dataset(
+            {panel: np.array(v, dtype=object) for panel, v in zip(panels, values, strict=True)}
         )
-        for group, values in places.items()
+        for part, values in parts.items()
     }
+    viz["/"] = xr.Dataset({"figure": np.array(axes[0].get_figure(root=True), dtype=object)})
     data = xr.Dataset(dict.fromkeys(panels, 0.0))
-    return PlotCollection(data, xr.DataTree(figure, children=children), backend="matplotlib")
+    return PlotCollection(data, xr.DataTree.from_dict(viz), backend="matplotlib")

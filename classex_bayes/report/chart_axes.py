@@ -49,7 +49,7 @@ class Axis:
         ticks = [(tick, written(tick)) for tick in numbers] + [(tick, "") for tick in small]
         return cls(title, low, high, sorted(ticks), is_log=True)
 
-    def places(self, values: NumberArray) -> FloatArray:
+    def places(self, values: NumberArray | float) -> FloatArray:
         """Positions of values in percent of the axis; 0 and 100 are its ends."""
         with np.errstate(divide="ignore"):  # 0 is below every logarithmic axis
             scaled = np.log10(values) if self.is_log else np.asarray(values, dtype=float)

@@ -97,7 +97,7 @@ class VerticalLine:
 
 @dataclass(frozen=True, eq=False)
 class PageChart:
-    """A drawing with its id in the page (`key`), its series in the order in which they are drawn.
+    """A drawing with its id in the page (`key`) and its series, in the order of drawing.
 
     `read_x` and `read_y` format values for the reader.
     """
@@ -116,26 +116,13 @@ class PageChart:
         first, *_ = self.readings
         ends = [f"{first['y'][place]} at {first['x'][place]}" for place in (0, -1)]
         axes = f"{capitalized(self.y.title)} against {self.x.title}"
-        return f"{axes}; {first['name']}: {' to '.join(ends)}"
+        return f"{axes}; {first['name']}: {', '.join(ends)}"
 
     @property
     def legend(self) -> list[LegendEntry]:
-        """Entries of the series, if there are several: lines and points before bands."""
+        """Entries of the series, if there are several."""
         entries = list(dict.fromkeys(series.entry for series in self.series))
         return sorted(entries, key=_rank) if len(entries) > 1 else []
-
-    @property
-    def grid(self) -> str:
-        """Path of the grid lines at the labels of both axes."""
-        across = (f"M{place:.2f} 0v100" for place, _ in self.x.numbers)
-        up = (f"M0 {100 - place:.2f}h100" for place, _ in self.y.numbers)
-        return "".join([*across, *up])
-
-    @property
-    def line_place(self) -> float:
-        """Position of the vertical line."""
-        assert self.line is not None
-        return float(self.x.places(np.array(self.line.x)))
 
     @property
     def readings(self) -> list[dict[str, Any]]:
@@ -153,13 +140,15 @@ class PageChart:
         ]
 
     @property
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Names, places and values of about a dozen points of each series."""
-        return [
-            (read["name"], read["x"][place], read["y"][place])
+    def tables(self) -> dict[str, list[tuple[str, str]]]:
+        """Places and values of about a dozen points of each series, by its name."""
+        return {
+            read["name"]: [
+                (read["x"][i], read["y"][i])
+                for i in np.unique(np.linspace(0, len(read["x"]) - 1, _N_ROWS).astype(int))
+            ]
             for read in self.readings
-            for place in np.unique(np.linspace(0, len(read["x"]) - 1, _N_ROWS).round().astype(int))
-        ]
+        }
 
 
 _POSTERIOR = LegendEntry("posterior", "posterior mean", "--posterior", width=_WIDE)

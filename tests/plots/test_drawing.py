@@ -340,7 +340,7 @@ def test_targets_that_do_not_fit():
     _, axes = plt.subplots(1, 2)
     plot = cb.plot_accuracy(curve("a"), backend="none")
     for given, message in (
-        ({"ax": axes}, r"ax: expected axes .* found 2 \(Axes\)"),
+        ({"ax": axes}, r"ax: expected one axes .* found 2 \(Axes\)"),
         ({"ax": 3}, r"ax: .* found 1 \(int\)"),
         ({"ax": axes[0].figure}, r"ax: .* found 1 \(Figure\)"),
         ({"ax": axes[0], "backend": "plotly"}, "backend: found 'plotly'"),

@@ -153,6 +153,8 @@ def test_values_under_the_pointer_are_those_of_the_curves(page, fitted):
         assert stated == pytest.approx(
             [100 * row[name] for name in ("mean", "lower", "upper")], abs=0.0501
         )
+    # The table has some of them.
+    assert f"{posterior['x'][0]} {posterior['y'][0]}" in page.visible_text
     (tail,) = readings["discriminability"]
     assert tail["x"][0] == "one in 2" and tail["x"][-1] == "one in 10,000"
 
