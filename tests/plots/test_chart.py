@@ -60,6 +60,9 @@ def test_curves_pass_through_what_is_known_and_are_monotone():
     assert shown.x.size >= 200 and straight.smoothed() is straight
     assert_allclose(np.interp(x, shown.x, shown.y[0]), y)
     assert np.all(np.diff(shown.y[0]) <= 0) and dots.kind == "points"
+    chart.curve("log", x, np.log(x))  # straight on the axis
+    straight = chart.mark("log", "line").smoothed()
+    assert_allclose(straight.y[0], np.log(straight.x))
     chart.curve("many", np.arange(1.0, 100), np.arange(1.0, 100))
     assert chart.marks[-1].kind == "line" and chart.marks[-1].smoothed() is chart.marks[-1]
 

@@ -89,6 +89,9 @@ def test_the_legend_has_the_marks_of_its_series(prediction, point):
         ["Rectangle", "PathCollection", "Line2D"], ["PathCollection", "Line2D"],
         ["PathCollection"], ["Line2D"],
     ]  # fmt: skip
+    plot = cb.plot_accuracy([prediction, point], None, {20: 0.8}, 0.7, backend="plotly")
+    shown = [trace.mode for trace in plot.get_viz("figure").data if trace.showlegend]
+    assert shown == ["lines", "lines", "markers", "lines"]
 
 
 @every_backend
@@ -142,28 +145,33 @@ def test_numbers_do_not_collide(k, width):
     assert all(a[1] < b[0] for a, b in itertools.pairwise(seen))
 
 
-@pytest.mark.parametrize("values", [[1e-5, 0.9], [0.2, 0.9], [2, 1000]])
+@pytest.mark.parametrize("values", [[1e-5, 0.9], [0.2, 0.9], [2, 60], [2, 1000]])
 @every_backend
 def test_numbers_on_logarithmic_axes(values, backend):
     chart = Chart(log_x=False, log_y=True)
     chart.line("a", np.array([0.0, 1.0]), np.array(values))
     target = draw(chart.labelled("t", "x", "y"), backend=backend).get_viz("plot")
     powers = values[0] < 1e-4
+    texts, step = {
+        1e-5: ({"$10^{-2}$"}, 1),
+        0.9: ({"0.3", "0.4"}, "D1"),
+        60: ({"2", "5", "10", "20", "50"}, "D2"),
+        1000: ({"10", "100", "1,000"}, 1),
+    }[values[0] if powers else values[1]]
     if backend == "matplotlib":
         target.figure.canvas.draw()
-        texts = {text.get_text() for text in target.get_yticklabels()}
+        assert texts <= {text.get_text() for text in target.get_yticklabels()}
         assert (target.get_xscale(), target.get_yscale()) == ("linear", "log")
-        some = {1e-5: {"$10^{-2}$"}, 0.2: {"0.3", "0.4"}, 2: {"10", "100", "1,000"}}
-        assert some[values[0]] <= texts
     elif backend == "plotly":
         axis = target.figure.layout.yaxis
         assert (axis.type, axis.tickformat) == ("log", None if powers else ",~r")
+        assert axis.dtick == step
         assert axis.exponentformat == ("power" if powers else None)
     else:
         (axis,) = target.yaxis
         assert type(target.y_scale).__name__ == "LogScale"
-        written = type(axis.formatter).__name__ == "NumeralTickFormatter"
-        assert written == (not powers)
+        written = None if powers else "0,0" if values[0] > 1 else "0.[000000]"
+        assert getattr(axis.formatter, "format", None) == written
 
 
 # Settings of the user
@@ -274,6 +282,10 @@ def test_everything_is_removed(prediction, backend):
         assert {axes.get_title(), axes.get_xlabel(), axes.get_ylabel()} == {""}
 
 
+def test_a_visual_that_is_not_there_can_be_removed():
+    assert cb.plot_accuracy(curve("a"), visuals={"observed": False}, backend="none")
+
+
 @pytest.mark.parametrize("wrong", [{"title": "no mapping"}, "title"])
 def test_wrong_visuals(wrong):
     with pytest.raises(DataError, match="visuals: expected"):
@@ -355,7 +367,7 @@ def test_targets_that_do_not_fit():
         draw(two, plot_collection=plot)
 
 
-def test_panels_below_one_another():
+def test_panels_share_a_legend_and_can_be_below_one_another():
     chart = Chart(panels=("left", "right"))
     for panel in chart.panels:
         chart.line("a", np.array([1.0, 2.0]), np.array([0.0, 1.0]), panel=panel)
@@ -363,6 +375,9 @@ def test_panels_below_one_another():
     for columns, rows in ((None, 1), (1, 2)):
         figure = draw(chart, backend="matplotlib", col_wrap=columns).get_viz("figure")
         assert figure.axes[0].get_subplotspec().get_gridspec().nrows == rows
+    left, right = (target.item() for target in draw(chart, backend="bokeh").viz["plot"].values())
+    assert left.legend[0].click_policy == "hide" and left.legend[0] in left.below
+    assert not right.legend[0].visible
 
 
 # Colours
