@@ -367,6 +367,12 @@ def test_targets_that_do_not_fit():
         draw(two, plot_collection=plot)
 
 
+def test_the_size_of_a_figure():
+    sized = {"backend": "matplotlib", "figure_kwargs": {"figsize": (3.3, 2.5)}}
+    figure = cb.plot_accuracy(curve("a"), **sized).get_viz("figure")
+    assert figure.get_size_inches().tolist() == [3.3, 2.5]
+
+
 def test_panels_share_a_legend_and_can_be_below_one_another():
     chart = Chart(panels=("left", "right"))
     for panel in chart.panels:
