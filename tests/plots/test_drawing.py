@@ -12,6 +12,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.plots.backends import PALETTE
 from classex_bayes.plots.chart import MUTED, Chart
 from classex_bayes.plots.drawing import chart_of, draw, palette_place
+from classex_bayes.plots.log_ticks import log_ticks
 from classex_bayes.results import Extrapolation
 
 DRAWN = ["matplotlib", "plotly", "bokeh"]
@@ -128,6 +129,22 @@ def test_formulas_are_readable(backend):
 
 
 # Numbers of the axes
+
+
+@pytest.mark.parametrize(
+    ("ends", "numbers"),
+    [
+        ((1.9, 5200), [10, 100, 1000]),
+        ((2, 60), [2, 5, 10, 20, 50]),
+        ((0.25, 1.1), [0.3, 0.4, 0.6, 0.8, 1]),
+        ((31, 39), [32, 34, 36, 38]),
+        ((18, 1.3e9), [100, 1e4, 1e6, 1e8]),
+        ((1.95, 3.05), [2, 3]),  # of classes, whose numbers are whole
+        ((6.9, 7.1), [6.9, 6.95, 7, 7.05, 7.1]),
+    ],
+)
+def test_round_numbers_of_an_axis(ends, numbers):
+    np.testing.assert_allclose(log_ticks(*ends), numbers)
 
 
 @pytest.mark.parametrize("k", [[2, 5], [300, 420], [2, 9], [200, 3000], [2, 10**5], [2, 10**9]])

@@ -39,7 +39,9 @@ def test_drift(task, prediction):
         band, limits = chart.mark(name, "band"), shown.interval(0.9, "eti").sort_index()
         assert_array_equal(band.x, [20, 100, 400])
         assert_allclose(band.y, limits[["lower", "upper"]].to_numpy().T)
-    assert chart.mark("source classes", "line").x.tolist() == [100, 100]
+    source = chart.mark("source classes", "line")
+    assert source.x.tolist() == [100, 100]
+    assert source.y[0].tolist() == [min(mark.y[0].min() for mark in chart.marks), 1]
     for name, column in zip(POINTS, ("subsampled", "measured"), strict=True):
         points = chart.mark(name, "points")
         assert_array_equal(points.x, [20, 50])
