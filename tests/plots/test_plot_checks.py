@@ -46,7 +46,7 @@ def test_ppc(fitted, pilot, kind):
 
 
 def test_ppc_draws_replicates_once_or_for_a_seed(fit, pilot):
-    model = fit(pilot.task, draws=20)
+    model = fit(pilot.task, draws=20, tune=200)
     assert "posterior_predictive" not in model.idata
     lines = [
         ppc_chart(model, **WORDS, random_seed=seed).mark(LABEL, "line").y[0]

@@ -16,7 +16,7 @@ K = [1000, 199]
 @pytest.fixture(scope="module")
 def model(fit, pilot):
     """Model fitted to some of the classes."""
-    return fit(pilot.task.subsample(60, random_seed=1), draws=100, tune=300)
+    return fit(pilot.task.subsample(60, random_seed=1), draws=50, tune=100)
 
 
 @pytest.fixture(scope="module")
