@@ -177,7 +177,7 @@ def test_everything_can_be_removed(charts, name):
 @pytest.mark.parametrize(
     ("name", "backend"),
     [(name, "matplotlib") for name in PLOTS]
-    + [(name, backend) for name in DIFFERENT for backend in ("plotly", "bokeh")],
+    + [(name, backend) for name in sorted(DIFFERENT) for backend in ("plotly", "bokeh")],
 )
 def test_charts_are_drawn(charts, name, backend):
     chart = charts[name]
