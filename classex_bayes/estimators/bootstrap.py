@@ -232,12 +232,12 @@ class _Resampling(NamedTuple):
 def _test_classes(
     task: SourceTask, redraw: Callable[[SourceTask, np.random.Generator], SourceTask]
 ) -> _Resampling:
-    k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
+    k, n_tested = task.grid(), np.count_nonzero(task.evidence.class_weight)
     total = np.diag(task.accuracy_cov(k))
     accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
-    clustered = clustered_covariance(accuracies, task.class_weight)
+    clustered = clustered_covariance(accuracies, task.evidence.class_weight)
     # Classes have equal weights in a resample.
-    effect = float(weight_effect(task.class_weight))
+    effect = float(weight_effect(task.evidence.class_weight))
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested / effect
     # Equal accuracies differ by rounding errors, whose ratios are meaningless.
     varies = of_resamples > _ROUNDING

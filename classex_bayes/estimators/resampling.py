@@ -68,7 +68,7 @@ def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
         losses[rows] + _earlier_copies(kept)[place] + 1,
         place,
         n_classes=kept.size,
-        class_weight=task.class_weight[kept],
+        class_weight=task.evidence.class_weight[kept],
         untested="competitors",
     )
 
@@ -102,7 +102,7 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     rows, place = _instances_of(task, drawn)
     return SourceTask.from_ranks(
         task.ranks[rows],
-        np.flatnonzero(task.class_weight)[place],
+        np.flatnonzero(task.evidence.class_weight)[place],
         n_classes=task.n_classes,
         untested="competitors",
     )
@@ -121,7 +121,7 @@ def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTa
 
 def _drawn_classes(task: SourceTask, rng: np.random.Generator) -> IntArray:
     """Sample of the tested classes, of their number, with replacement; at least 2 distinct."""
-    tested = np.flatnonzero(task.class_weight)
+    tested = np.flatnonzero(task.evidence.class_weight)
     drawn = tested[:1]
     while np.unique(drawn).size < 2:
         drawn = rng.choice(tested, tested.size)

@@ -110,6 +110,6 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
 def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
     """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
     losses, place = np.unique(task.evidence.losses, return_inverse=True)
-    share = np.bincount(place, weights=task.instance_weight)
+    share = np.bincount(place, weights=task.evidence.instance_weight)
     losses, share = losses[share > 0], share[share > 0]
     return losses, share / share.sum()

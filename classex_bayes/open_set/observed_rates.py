@@ -95,7 +95,7 @@ def open_set_rates(
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
         table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
         above[np.ix_(rows, order)] = table[:, 1:]
-    losses, weight = task.evidence.losses, task.instance_weight
+    losses, weight = task.evidence.losses, task.evidence.instance_weight
 
     def found_within(length: int, accepted: BoolArray) -> FloatArray:
         return weighted_over_losses(

@@ -63,7 +63,7 @@ class ProbeLists(NamedTuple):
     def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
         """Lists of the wrong classes of the test instances."""
         log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
-        return cls(log_distance, nearest.classes, task.instance_weight, task.y, rivals)
+        return cls(log_distance, nearest.classes, task.evidence.instance_weight, task.y, rivals)
 
     @classmethod
     def of_scores(

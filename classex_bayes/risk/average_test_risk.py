@@ -69,7 +69,7 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
     matrix = cost_matrix(cost, task)
     counts = class_counts(k, largest=task.n_classes)
     source, ties, seed = _ordered_scores(task)
-    by_rank = costs_by_rank(source, task.y, task.instance_weight, matrix, ties, seed)
+    by_rank = costs_by_rank(source, task.y, task.evidence.instance_weight, matrix, ties, seed)
     return average_risk(by_rank, counts)
 
 
@@ -119,7 +119,7 @@ def task_costs(task: SourceTask, costs: Sequence[NumberArray], statistics: ByRan
     `costs` are checked matrices (`cost_matrix`), `statistics` the coefficients by rank.
     """
     source, ties, seed = _ordered_scores(task)
-    return stream_costs(source, task.y, task.class_weight, costs, statistics, ties, seed)
+    return stream_costs(source, task.y, task.evidence.class_weight, costs, statistics, ties, seed)
 
 
 def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:

@@ -214,7 +214,7 @@ def test_only_tasks_are_fitted(estimator, bad):
 @of_each([*FROM_SCORES, *RISKS])
 @pytest.mark.parametrize("task", [RANKS, CURVE], ids=["ranks", "accuracies"])
 def test_scores_are_needed(estimator, task):
-    with pytest.raises(DataError, match=f"made from {task.kind} and has no scores"):
+    with pytest.raises(DataError, match=f"made from {task.evidence.kind} and has no scores"):
         clone(estimator).fit(task)
 
 

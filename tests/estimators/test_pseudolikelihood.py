@@ -56,7 +56,7 @@ def columns(losses, k1, left, monotone):
 
 def shares(task):
     losses, place = np.unique(task.evidence.losses, return_inverse=True)
-    return losses, np.bincount(place, weights=task.instance_weight)
+    return losses, np.bincount(place, weights=task.evidence.instance_weight)
 
 
 # Optimality
@@ -418,7 +418,7 @@ def bernoulli_value(task, gamma):
         1, task.n_classes
     )  # the h-th competitor beats the true class
     terms = np.where(beaten, np.log(gamma), np.log1p(-gamma))
-    return task.instance_weight @ terms.mean(axis=1)
+    return task.evidence.instance_weight @ terms.mean(axis=1)
 
 
 def gammas(laws, weights, k1, monotone):
@@ -441,7 +441,7 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
     table = columns(np.arange(k1), k1, left, monotone)[::-1].cumsum(axis=0)[:-1]
     weights = cvxpy.Variable(left.size, nonneg=True)
     wins = k1 - 1 - task.evidence.losses
-    share = task.instance_weight @ (wins[:, None] < np.arange(1, k1))
+    share = task.evidence.instance_weight @ (wins[:, None] < np.arange(1, k1))
     value = share @ cvxpy.log(table @ weights) + (1 - share) @ cvxpy.log((1 - table) @ weights)
     constraints = [cvxpy.sum(weights) == 1]
     if moment:
@@ -457,7 +457,7 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
 def test_free_shares_bound_the_bernoulli_likelihood():
     task = beta_task(3, 25, 200, seed=3)
     wins = 24 - task.evidence.losses
-    free = task.instance_weight @ (wins[:, None] < np.arange(1, 25))
+    free = task.evidence.instance_weight @ (wins[:, None] < np.arange(1, 25))
     model = PseudoLikelihood(False, False, "bernoulli").fit(task)
     assert model.log_likelihood_ < bernoulli_value(task, np.clip(free, 1e-300, 1 - 1e-16))
     binomial = PseudoLikelihood(False, False).fit(task)

@@ -32,7 +32,7 @@ def test_losses_among_copies(seed, k1, n_sets):
 def test_ties_are_broken_as_in_the_task(ties):
     rng = np.random.default_rng(0)
     _, _, task = score_task(rng, 20, 3, decimals=0, ties=ties, random_seed=4)
-    assert task.n_tied > 0
+    assert task.evidence.n_tied > 0
     once = losses_among(task, np.ones((20, 1)))[:, 0]
     np.testing.assert_array_equal(once, task.evidence.losses)
 
@@ -58,7 +58,7 @@ def test_subtasks_are_tasks_on_the_subset(seed, k1):
     subsets = [np.sort(rng.choice(k1, size, replace=False)) for size in (3, k1 - 1)]
     for kept, part in zip(subsets, subtasks(task, subsets, rng), strict=True):
         expected = task.select(kept)
-        assert part.kind == "ranks" and part.n_classes == kept.size
+        assert part.evidence.kind == "ranks" and part.n_classes == kept.size
         np.testing.assert_array_equal(part.ranks, expected.ranks)
         k = np.arange(2, kept.size + 1)
         np.testing.assert_allclose(part.accuracy(k), expected.accuracy(k), rtol=1e-12)
@@ -137,7 +137,7 @@ def test_redrawn_classes_keep_their_instances(seed, k1):
     for label, source in zip(tested, origin, strict=True):
         assert drawn.ranks[drawn.y == label].tolist() == [source + 1] * repeats[source]
     # One draw of a heavy class would be all of the resample.
-    np.testing.assert_allclose(drawn.class_weight[tested], 1 / tested.size)
+    np.testing.assert_allclose(drawn.evidence.class_weight[tested], 1 / tested.size)
 
 
 def test_every_class_is_drawn_as_often():

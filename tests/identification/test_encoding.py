@@ -156,7 +156,7 @@ def test_stimuli_of_the_training_set_are_doubted():
     assert set(task.warnings) <= set(notes_of([task]))
     encoding.coef_ = np.zeros_like(encoding.coef_)  # every stimulus ties with every other
     with pytest.warns(DataWarning, match="were in the training set"):
-        assert not encoding.task(stimuli[37:], responses[37:], ties="unknown").has_ranks
+        assert not encoding.task(stimuli[37:], responses[37:], ties="unknown").evidence.is_exact
 
 
 def test_no_response_left_out_of_its_own_prediction():

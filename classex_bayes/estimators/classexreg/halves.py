@@ -80,7 +80,7 @@ def _random_halves(
         )
     for _ in range(n_halves):
         kept = np.empty(0, dtype=np.int64)
-        while np.count_nonzero(task.class_weight[np.unique(kept)]) < 2:
+        while np.count_nonzero(task.evidence.class_weight[np.unique(kept)]) < 2:
             kept = np.sort(rng.choice(task.n_classes, size, replace=replace))
         yield kept
 
@@ -101,7 +101,7 @@ def _checked_subsets(task: SourceTask, subsets: Any, replace: bool) -> IntArray:
                 f"subsets: expected {'' if replace else 'different '}whole numbers in 0..{last} "
                 f"in row {row}, found {subset.tolist()}"
             )
-        if np.count_nonzero(task.class_weight[distinct.astype(np.int64)]) < 2:
+        if np.count_nonzero(task.evidence.class_weight[distinct.astype(np.int64)]) < 2:
             raise DataError(
                 f"subsets: row {row} has fewer than 2 tested classes with weight; add such classes"
             )

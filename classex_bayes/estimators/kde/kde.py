@@ -95,7 +95,7 @@ class KDE(PointEstimator):
         else:
             positive_bandwidth(self.bandwidth)
         source, y = task.evidence.scores("KDE"), task.y
-        self._weight = task.instance_weight
+        self._weight = task.evidence.instance_weight
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
         def estimate(rows: IntArray) -> None:
@@ -125,7 +125,7 @@ class KDE(PointEstimator):
         KDE
         """
         same_scores = copy(self)
-        same_scores._weight = task.instance_weight
+        same_scores._weight = task.evidence.instance_weight
         return same_scores
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
