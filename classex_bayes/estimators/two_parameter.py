@@ -7,15 +7,14 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
-from classex_bayes.arguments import class_counts, one_of
+from classex_bayes.arguments import one_of
 from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator, sizes_text
+from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
-from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]
 SMALLEST_SD, LARGEST_SD = 0.05, 10.0
@@ -39,16 +38,12 @@ class TwoParameter(LawEstimator):
     Parameters
     ----------
     method : {"least_squares", "pseudolikelihood"}
-        "least_squares" minimises :math:`\sum_k (ATA_k - E[U^{*\,k-1}])^2` over the average test
-        accuracies. "pseudolikelihood" maximises the product of the probabilities of the ranks, as
-        if instances were independent: :math:`\sum_v n_v \log \int \frac1\nu
+        "least_squares" minimises :math:`\sum_{k=2}^{k_1} (ATA_k - E[U^{*\,k-1}])^2`.
+        "pseudolikelihood" maximises the product of the probabilities of the ranks, as if instances
+        were independent: :math:`\sum_v n_v \log \int \frac1\nu
         \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{v} \Phi(z)^{v} \Phi(-z)^{k_1 - 1 - v} dz`.
         Here :math:`n_v` is the weight of the instances that beat v competitors; the weights of the
         classes are equal, or those of `class_weight` of the task.
-    k : array-like of int, optional
-        Numbers of classes to train on by least squares, 2..k1. By default all of them; above 500
-        classes, log-spaced numbers with weights that represent all of them. For a task without
-        ranks, the default is the numbers at which its accuracy is known.
 
     Attributes
     ----------
@@ -58,8 +53,8 @@ class TwoParameter(LawEstimator):
     Raises
     ------
     DataError
-        From `fit`: a parameter is out of range; there are fewer than 2 numbers of classes to train
-        on; or the method is "pseudolikelihood" and the task has no ranks or `k` is given.
+        From `fit`: the method is unknown; the accuracy is known at fewer than 2 numbers of classes;
+        or the method is "pseudolikelihood" and the task has no ranks.
 
     Notes
     -----
@@ -87,21 +82,17 @@ class TwoParameter(LawEstimator):
     (2.5, 1.2, [0.69, 0.53])
     """
 
-    def __init__(self, method: Method = "least_squares", k: ClassCounts | None = None) -> None:
+    def __init__(self, method: Method = "least_squares") -> None:
         self.method = method
-        self.k = k
 
     def _name_parts(self) -> list[str]:
-        return [self.method] + ([] if self.k is None else [sizes_text(self.k)])
+        return [self.method]
 
     def _fit(self, task: SourceTask) -> None:
         one_of(self.method, ("least_squares", "pseudolikelihood"), "method")
         if self.method == "least_squares":
-            k = None if self.k is None else class_counts(self.k, largest=task.n_classes)
-            self.mean_, self.sd_ = _nearest_curve(training_curve(task, k))
+            self.mean_, self.sd_ = _nearest_curve(training_curve(task))
         else:
-            if self.k is not None:
-                raise DataError("k: the pseudolikelihood takes all ranks; leave k out")
             task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
             self.mean_, self.sd_ = _likeliest(task)
 

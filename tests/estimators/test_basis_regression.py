@@ -62,7 +62,7 @@ def test_map_is_the_derivative_of_nonnegative_least_squares():
     """Small changes of the response move the positive coefficients as the map says."""
     k = np.arange(2, 61)
     knots = tuple(regular_knots(60, 0.5).tolist())
-    columns = design(basis_accuracy(knots, 0.5, tuple(k.tolist())), 1)
+    columns = design(basis_accuracy(knots, 0.5, tuple(k.tolist())), "package")
     values, weight = 0.3 + 0.7 * k**-0.2, 1.0 / k
     coef = least_squares(columns, values, weight, nonnegative=True)
     active = coef > 0

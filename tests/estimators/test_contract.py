@@ -64,7 +64,7 @@ FROM_SCORES = [
 ]
 RISKS = [
     PolynomialRisk(COST, degree=2),
-    MomentRisk(COST, k=[2, 5, 12], weights=[1.0, 2.0, 1.0]),
+    MomentRisk(COST, weights=np.arange(1, 12)),
     MomentRisk(COST, "powers", nonnegative=False),
 ]
 POINT_ESTIMATORS = [
@@ -147,17 +147,9 @@ def test_unknown_parameters_are_named():
     ("estimator", "name"),
     [
         (ClassExReg(), "ClassExReg"),
-        (ClassExReg(0.5, atom=0), "ClassExReg(0.5, atom=0)"),
-        (ClassExReg(atom=None), "ClassExReg(atom=None)"),
-        (ClassExReg(nonnegative=False), "ClassExReg(unconstrained)"),
-        (ClassExReg(k=[2, 5, 40]), "ClassExReg(k=2, 5, 40)"),
-        (ClassExReg(weights=np.ones(39)), "ClassExReg(weighted)"),
+        (ClassExReg(0.5, [2, 5, 40], "paper"), "ClassExReg(0.5, paper, k=2, 5, 40)"),
         (KDE("bcv"), "KDE(bcv)"),
         (MixedExponential(), "MixedExponential"),
-        (
-            MixedExponential(k=[2, 5, 10], rates=[0.5, 0, 0.5]),
-            "MixedExponential(k=2, 5, 10, 3 rates)",
-        ),
         (HighDimensional(), "HighDimensional"),
         (HighDimensional("all"), "HighDimensional(k=all)"),
         (HighDimensional(20), "HighDimensional(k=20)"),
@@ -165,9 +157,7 @@ def test_unknown_parameters_are_named():
         (HighDimensional(np.arange(2, 100)), "HighDimensional(k=2..99, 98 of them)"),
         (TwoParameter(), "TwoParameter(least_squares)"),
         (TwoParameter("pseudolikelihood"), "TwoParameter(pseudolikelihood)"),
-        (TwoParameter(k=[2, 9]), "TwoParameter(least_squares, k=2, 9)"),
         (PitmanYor(), "PitmanYor"),
-        (PitmanYor(k=[2, 9]), "PitmanYor(k=2, 9)"),
         (LogLinear(), "LogLinear"),
         (LogLinear(k=[2, 9]), "LogLinear(k=2, 9)"),
         (PseudoLikelihood(), "PseudoLikelihood(monotone, moment)"),
@@ -177,7 +167,7 @@ def test_unknown_parameters_are_named():
         (CleaneX(hidden=(64, 32), n_steps=500), "CleaneX(hidden=(64, 32), n_steps=500)"),
         (MomentRisk(COST), "MomentRisk(radial 1.0)"),
         (MomentRisk(COST, "powers", degree=3), "MomentRisk(powers 3)"),
-        (MomentRisk(COST, nonnegative=False, k=[2, 5]), "MomentRisk(radial 1.0, free, k=2, 5)"),
+        (MomentRisk(COST, nonnegative=False), "MomentRisk(radial 1.0, free)"),
         (MomentRisk(COST, weights=np.ones(11)), "MomentRisk(radial 1.0, weighted)"),
         (PolynomialRisk(COST), "PolynomialRisk(degree 2)"),
         (PolynomialRisk(COST, 3, "u_statistic"), "PolynomialRisk(degree 3, u_statistic)"),
@@ -214,7 +204,7 @@ def test_only_tasks_are_fitted(estimator, bad):
 @of_each([*FROM_SCORES, *RISKS])
 @pytest.mark.parametrize("task", [RANKS, CURVE], ids=["ranks", "accuracies"])
 def test_scores_are_needed(estimator, task):
-    with pytest.raises(DataError, match=f"made from {task.evidence.kind} and has no scores"):
+    with pytest.raises(DataError, match=r"^task: it was made from .* needs"):
         clone(estimator).fit(task)
 
 
@@ -227,7 +217,7 @@ def test_ranks_are_needed(estimator):
 @of_each(POINT_ESTIMATORS)
 def test_before_a_fit(estimator):
     model = clone(estimator)
-    verbs = "predict", "standard_error", "variance_bound", "identified_range", "discriminability"
+    verbs = "predict", "standard_error", "variance_bound", "discriminability"
     for method in methods(model, *verbs):
         with pytest.raises(
             NotFittedError, match=rf"{type(model).__name__}: call fit\(task\) first"
@@ -242,7 +232,7 @@ def test_before_a_fit(estimator):
 @of_each(POINT_ESTIMATORS)
 def test_bad_k_and_u(estimator):
     model = clone(estimator).fit(TASK)
-    for method in methods(model, "predict", "standard_error", "variance_bound", "identified_range"):
+    for method in methods(model, "predict", "standard_error", "variance_bound"):
         for bad in (1, 2.5, [], "10", [3, 3]):
             with pytest.raises(DataError, match="k: "):
                 method(bad)

@@ -362,42 +362,6 @@ def test_weights_count_like_repetitions(monotone, moment):
     assert PseudoLikelihood(monotone, moment).fit(only_error).predict(10**6).mean.item() == 1
 
 
-# What the losses identify
-
-
-@pytest.mark.parametrize("counts", [(60, 25, 15), (150, 90, 60), (20, 20, 25)])
-def test_range_of_all_maxima_in_closed_form(counts):
-    n = sum(counts)
-    task = losses_task(np.repeat([0, 1, 2], counts), 3)
-    second = counts[0] / n
-    first = second + counts[1] / (2 * n)
-    assert first**2 < second < first
-    model = PseudoLikelihood(monotone=False, moment=False).fit(task)
-    found = model.identified_range([2, 3, 4])
-    # The extreme third moments of a law on [0, 1] with two given moments.
-    low, high = second**2 / first, second - (first - second) ** 2 / (1 - first)
-    expected = [[first, first], [second, second], [low, high]]
-    np.testing.assert_allclose(found, expected, atol=5e-4)
-    assert found.index.tolist() == [2, 3, 4] and found.columns.tolist() == ["lower", "upper"]
-    inside = model.predict([2, 3, 4]).mean
-    assert (found["lower"] - 1e-6 <= inside).all() and (inside <= found["upper"] + 1e-6).all()
-
-
-@unsound_data
-@every_variant
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 10**6), k1=st.sampled_from([3, 4, 10, 40]))
-def test_range_holds_the_prediction(monotone, moment, seed, k1):
-    task = random_task(seed, k1, 5 * k1)
-    if moment and not monotone and task.accuracy(k1) == 0:
-        return
-    model = PseudoLikelihood(monotone, moment).fit(task)
-    k = [2, k1 + 1, 4 * k1, 1000 * k1]
-    found, predicted = model.identified_range(k), model.predict(k).mean
-    assert (found["lower"] - 1e-6 <= predicted).all() and (predicted <= found["upper"] + 1e-6).all()
-    assert k1 < 10 or (found["upper"] - found["lower"])[[2, k1 + 1, 4 * k1]].max() < 1e-3
-
-
 # Bad input
 
 
@@ -472,8 +436,6 @@ def test_both_likelihoods_find_a_law_that_has_the_shares():
     for likelihood in ("binomial", "bernoulli"):
         model = PseudoLikelihood(False, False, likelihood).fit(task)
         np.testing.assert_allclose(model.predict([2, 3]).mean, task.accuracy([2, 3]), atol=1e-5)
-        range_ = model.identified_range([3, 4]).to_numpy()
-        np.testing.assert_allclose(range_, [[0.667, 0.667], [0.571, 0.611]], atol=2e-3)
 
 
 @pytest.mark.parametrize("monotone", [True, False])

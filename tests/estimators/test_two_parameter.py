@@ -11,7 +11,6 @@ from scipy.stats import betabinom
 
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.estimators.high_dimensional import HighDimensional
-from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.estimators.two_parameter import TwoParameter, log_pseudolikelihood
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
@@ -147,7 +146,8 @@ def test_class_weights_count():
 )
 def test_exact_curves_are_recovered(mean, sd, k):
     accuracy = expected_power(mean, sd, k)[:, 0]
-    if np.ptp(accuracy) < 1e-4:  # the noise-free curve of one who always wins
+    # Who always wins, or wins on one number of classes alone, shows less than two parameters.
+    if np.ptp(accuracy) < 1e-4 or np.count_nonzero(accuracy > 1e-6) < 2:
         return
     model = TwoParameter().fit(curve(accuracy, k))
     far = np.array([30, 900])
@@ -275,13 +275,6 @@ def test_many_classes():
 # Parameters
 
 
-def test_chosen_sizes_alone_are_fitted():
-    task = losses_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
-    pred = TwoParameter(k=[5, 30]).fit(task).predict([5, 30])
-    np.testing.assert_allclose(pred.mean, task.accuracy([5, 30]), atol=1e-9)
-    assert training_curve(task).k.size > 2
-
-
 def test_discriminability_is_the_normal_law():
     model = TwoParameter().fit(losses_task([0, 0, 1, 2, 0, 3, 0, 0], 8))
     u = np.array([0, 0.3, 0.9, 1])
@@ -292,16 +285,6 @@ def test_discriminability_is_the_normal_law():
         model.discriminability([0.5, 1.5])
 
 
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"method": "moments"}, "method: found 'moments'"),
-        ({"k": [5]}, "expected at least 2"),
-        ({"k": [2, 41]}, "expected numbers in 2..40"),
-        ({"method": "pseudolikelihood", "k": [2, 3]}, "leave k out"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(DataError, match=message):
-        TwoParameter(**parameters).fit(losses_task(np.arange(40), 40))
+def test_unknown_method():
+    with pytest.raises(DataError, match=r"^method"):
+        TwoParameter("moments").fit(losses_task([0, 0, 1, 2], 4))
