@@ -152,7 +152,9 @@ def test_more_powers_amplify_more_noise(n_classes, degree):
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from(["package", "paper"]))
+@given(
+    st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from(["package", "paper"])
+)
 def test_what_leaves_the_bounds_is_noted(ranks, variant):
     task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     k = [2, 20, 1000, 10**9]
