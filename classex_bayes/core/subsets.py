@@ -81,8 +81,8 @@ def accuracy_given_competitors(
     lost = np.asarray(losses, dtype=float)[:, None]
     drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
     # The number of competitors may be infinite if L = 0. Any finite number gives the same result.
-    met = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
-    return np.where(lost == 0, 1.0, _chance(lost, drawn, met))
+    number = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
+    return np.where(lost == 0, 1.0, _chance(lost, drawn, number))
 
 
 def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
@@ -142,12 +142,12 @@ def _chance_at_most(
     spare = competitors - lost - drawn
     for first in range(0, int(competitors) + 1, _STEPS):
         step = first + np.arange(_STEPS)
-        marked, taken, rest = (values[left, None] for values in (lost, drawn, spare))
+        better, sampled, rest = (values[left, None] for values in (lost, drawn, spare))
         # The ratios reach 0 at the ends of the range of possible values.
         j = most - step
-        fall = j * (rest + j) / ((marked - j + 1) * (taken - j + 1))
+        fall = j * (rest + j) / ((better - j + 1) * (sampled - j + 1))
         j = most + step
-        rise = (marked - j) * (taken - j) / ((j + 1) * (rest + j + 1))
+        rise = (better - j) * (sampled - j) / ((j + 1) * (rest + j + 1))
         terms = term_below[left, None] * np.cumprod(fall, axis=1)
         below[left] += terms.sum(axis=1)
         term_below[left] = terms[:, -1]

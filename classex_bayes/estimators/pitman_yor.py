@@ -1,12 +1,16 @@
 """PitmanYor: the scaling law of identification, with two parameters."""
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.special import bernoulli, binom, digamma, exprel
 
 from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
+from classex_bayes.estimators.training_curve import (
+    TrainingCurve,
+    best_fit,
+    coarse_starts,
+    training_curve,
+)
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -142,29 +146,6 @@ def _nearest(curve: TrainingCurve) -> tuple[float, float]:
     def residual(point: FloatArray) -> FloatArray:
         return root * (expected_share(point[0], point[1], curve.k) - curve.accuracy)
 
-    fits = [
-        least_squares(
-            residual,
-            start,
-            jac="3-point",
-            bounds=([0, 0], [_LARGEST, 1]),
-            xtol=1e-14,
-            ftol=1e-14,
-            gtol=1e-14,
-        )
-        for start in _starts(curve, weight)
-    ]
-    best = min(fits, key=lambda fit: fit.cost).x
-    return float(best[0]), float(best[1])
-
-
-def _starts(curve: TrainingCurve, weight: FloatArray, number: int = 3) -> FloatArray:
-    """Starting points (number, 2) of least squares: the best points of a coarse grid."""
-    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
-    k, weight, accuracy = curve.k[places], weight[places], curve.accuracy[places]
-    points, errors = [], []
-    for share in _START_SHARES:
-        error = weight @ (expected_share(_STARTS, share, k) - accuracy[:, None]) ** 2
-        points.append([_STARTS[np.argmin(error)], share])
-        errors.append(error.min())
-    return np.array(points)[np.argsort(errors)[:number]]
+    starts = coarse_starts(curve, weight, expected_share, _STARTS, _START_SHARES, 3)
+    total, share = best_fit(residual, starts, (np.zeros(2), np.array([_LARGEST, 1.0])))
+    return float(total), float(share)

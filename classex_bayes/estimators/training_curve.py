@@ -1,9 +1,12 @@
 """The curve that least-squares estimators fit: ATA_k at some k, with weights."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
+from scipy.optimize import least_squares
 
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
@@ -62,6 +65,41 @@ def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray]:
     sizes = np.arange(2, task.n_classes + 1) if few else task.grid(_MOST_SIZES)
     middle = (sizes[1:] + sizes[:-1]) / 2
     return sizes, np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
+
+
+def coarse_starts(
+    curve: TrainingCurve,
+    weight: FloatArray,
+    accuracy: Callable[[FloatArray, float, IntArray], FloatArray],
+    first: FloatArray,
+    second: Sequence[float] | FloatArray,
+    number: int,
+) -> FloatArray:
+    """Starting points (number, 2) of least squares with two parameters: the best of a coarse grid.
+
+    `accuracy` returns the accuracies (n_k, n) at all `first` (n,), one of `second`, and k. For each
+    of `second` the best of `first` is a candidate.
+    """
+    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
+    k, weight, target = curve.k[places], weight[places], curve.accuracy[places, None]
+    points, errors = [], []
+    for value in second:
+        error = weight @ (accuracy(first, value, k) - target) ** 2
+        points.append([first[np.argmin(error)], value])
+        errors.append(error.min())
+    return np.array(points)[np.argsort(errors)[:number]]
+
+
+def best_fit(
+    residual: Callable[[FloatArray], FloatArray],
+    starts: Iterable[FloatArray],
+    limits: tuple[FloatArray, FloatArray],
+    jac: Any = "3-point",
+) -> FloatArray:
+    """Parameters with the least sum of squares, searched from several starting points."""
+    exact = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14}
+    fits = [least_squares(residual, start, jac, bounds=limits, **exact) for start in starts]
+    return min(fits, key=lambda fit: fit.cost).x
 
 
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:

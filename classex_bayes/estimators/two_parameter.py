@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
+from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from classex_bayes.arguments import one_of
@@ -12,7 +12,13 @@ from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
 from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
+from classex_bayes.estimators.training_curve import (
+    TrainingCurve,
+    best_fit,
+    coarse_starts,
+    loss_shares,
+    training_curve,
+)
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -147,32 +153,17 @@ def _nearest_curve(curve: TrainingCurve) -> tuple[float, float]:
         by_mean, by_sd = expected_power_slopes(*_natural(point), curve.k)
         return root[:, None] * _chain(point, by_mean[:, 0], by_sd[:, 0])
 
-    fits = [
-        least_squares(
-            residual,
-            start,
-            slopes,
-            bounds=(_LIMITS[0], _LIMITS[1]),
-            xtol=1e-14,
-            ftol=1e-14,
-            gtol=1e-14,
-        )
-        for start in _starts(curve)
-    ]
-    return _natural(min(fits, key=lambda fit: fit.cost).x)
+    return _natural(best_fit(residual, _starts(curve), (_LIMITS[0], _LIMITS[1]), slopes))
 
 
-def _starts(curve: TrainingCurve, number: int = 2) -> FloatArray:
-    """Starting points (number, 2) of least squares: the best points of a coarse grid."""
-    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
-    k, weight, accuracy = curve.k[places], curve.weight[places], curve.accuracy[places]
-    points, errors = [], []
-    for sd in _START_SDS:
-        curves = expected_power(_START_PROBITS * np.hypot(1, sd), sd, k)
-        error = weight @ (curves - accuracy[:, None]) ** 2
-        points.append([_START_PROBITS[np.argmin(error)], np.log(sd)])
-        errors.append(error.min())
-    return np.array(points)[np.argsort(errors)[:number]]
+def _starts(curve: TrainingCurve) -> FloatArray:
+    """Starting points (2, 2) of the search."""
+
+    def accuracy(probit: FloatArray, sd: float, k: IntArray) -> FloatArray:
+        return expected_power(probit * np.hypot(1, sd), sd, k)
+
+    starts = coarse_starts(curve, curve.weight, accuracy, _START_PROBITS, _START_SDS, 2)
+    return np.column_stack([starts[:, 0], np.log(starts[:, 1])])
 
 
 def _likeliest(task: SourceTask) -> tuple[float, float]:

@@ -277,12 +277,12 @@ class EncodingModel(Parameters):
         n_trained = sum(digest in self._trained for digest in digests)
         if n_trained == 0:
             return task
-        doubt = (
+        warning = (
             f"{n_trained} of {len(digests)} stimuli were in the training set, so the accuracy is "
             "too high; use stimuli that the model was not fitted to"
         )
-        warn(doubt, DataWarning)
-        return _with_warning(task, doubt)
+        warn(warning, DataWarning)
+        return _with_warning(task, warning)
 
 
 def _digests(features: FloatArray) -> Iterator[bytes]:

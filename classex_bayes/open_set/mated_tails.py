@@ -93,7 +93,7 @@ class MatedTails:
         """Whether the true class reaches the threshold: shape (n,)."""
         return self.log_distance <= log_threshold
 
-    def found_given(self, k: int, rank: int) -> tuple[FloatArray, FloatArray]:
+    def listed(self, k: int, rank: int) -> tuple[FloatArray, FloatArray]:
         """Probabilities that true classes are among the best `rank` of `k`, at any threshold.
 
         The first array (draws, 151) is at the depths `DEPTHS`. The second (n,) is for instances
@@ -110,9 +110,12 @@ class MatedTails:
         outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
 
-    def identified(self, log_threshold: float, found: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Probability (draws,) that the true class is found (`found_given`) above a threshold."""
-        by_depth, outside = found
+    def identified(self, log_threshold: float, listed: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Probability (draws,) that the true class is among the best and reaches a threshold.
+
+        `listed` are the probabilities that it is among the best, from the method of this name.
+        """
+        by_depth, outside = listed
         wrong, inside = self.wrong, self.has_depth
         share, n_groups = wrong.share * self.accepted(log_threshold), wrong.group_weight.shape[1]
         cells = on_grid_by_row(

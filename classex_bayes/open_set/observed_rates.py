@@ -97,7 +97,7 @@ def open_set_rates(
         above[np.ix_(rows, order)] = table[:, 1:]
     losses, weight = task.evidence.losses, task.evidence.instance_weight
 
-    def found_within(length: int, accepted: BoolArray) -> FloatArray:
+    def identified(length: int, accepted: BoolArray) -> FloatArray:
         return weighted_over_losses(
             lambda values, part: top_accuracy_given_losses(values, k1, part, length),
             losses, counts, weight * accepted,
@@ -108,10 +108,10 @@ def open_set_rates(
 
     rates: dict[str, list[FloatArray]] = {name: [] for name in _RATES}
     for number, accepted in zip(above.T, true >= sign * thresholds[:, None], strict=True):
-        right = found_within(1, accepted)
+        right = identified(1, accepted)
         others = weighted_over_losses(some_above, number, counts, weight * ~accepted)
         answered = float(weight @ accepted) + others
-        rates["fnir"].append(1 - (right if best == 1 else found_within(best, accepted)))
+        rates["fnir"].append(1 - (right if best == 1 else identified(best, accepted)))
         # If no wrong score reaches the threshold, the sum of probabilities is exactly 0.
         rates["fpir"].append(weighted_over_losses(some_above, number, counts + 1, weight))
         rates["answered"].append(answered)

@@ -121,11 +121,11 @@ class ProbeLists(NamedTuple):
         """Number (n,) of listed classes within a distance."""
         return (self.log_distance <= log_threshold).sum(axis=1)
 
-    def nearest_in(self, in_half: BoolArray) -> tuple[FloatArray, BoolArray]:
+    def nearest_in(self, half: BoolArray) -> tuple[FloatArray, BoolArray]:
         """Log distances (n, j) of the j nearest classes of a half, and which entries are in it."""
-        here, places = nearest_in_half(self.classes, in_half)
+        in_half, places = nearest_in_half(self.classes, half)
         wrong = np.take_along_axis(self.log_distance, places, axis=1)
-        return np.where(np.take_along_axis(here, places, axis=1), wrong, np.inf), here
+        return np.where(np.take_along_axis(in_half, places, axis=1), wrong, np.inf), in_half
 
 
 def observed_tails(wrong: FloatArray) -> FloatArray:

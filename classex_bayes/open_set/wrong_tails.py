@@ -106,8 +106,8 @@ class WrongTails:
         hierarchy = TailHierarchy.of(whole, pairs)
         depths = np.concatenate(
             [
-                _held_out_depths(lists, hierarchy, tails, here)
-                for tails, (_, here) in zip(observed, nearest, strict=True)
+                _held_out_depths(lists, hierarchy, tails, in_half)
+                for tails, (_, in_half) in zip(observed, nearest, strict=True)
             ]
         )
         # The weights of a probe in all halves add up to its weight.
@@ -340,13 +340,13 @@ class WrongTails:
 
 
 def _held_out_depths(
-    lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, here: BoolArray
+    lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, in_half: BoolArray
 ) -> FloatArray:
     """Depths (n, M) of the classes of one half in the tails of the other; -1 for the others."""
     location, exponent = hierarchy.shrunk(tails)
     with np.errstate(invalid="ignore"):
         depth = exponent[:, None] * (location[:, None] - lists.log_distance)
-    return np.where(~here & (lists.classes >= 0) & (depth > 0), depth, -1.0)
+    return np.where(~in_half & (lists.classes >= 0) & (depth > 0), depth, -1.0)
 
 
 def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:

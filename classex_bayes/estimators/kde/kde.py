@@ -124,9 +124,9 @@ class KDE(PointEstimator):
         -------
         KDE
         """
-        same_scores = copy(self)
-        same_scores._weight = task.evidence.instance_weight
-        return same_scores
+        reweighed = copy(self)
+        reweighed._weight = task.evidence.instance_weight
+        return reweighed
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         return (
@@ -146,12 +146,12 @@ class KDE(PointEstimator):
         selected = np.empty(rows.size)
         # Rows with the same number of finite scores form a matrix. Usually these are all rows.
         for size in np.unique(n_finite):
-            same = np.flatnonzero(n_finite == size)
-            samples = wrong[same][finite[same]].reshape(same.size, size)
+            group = np.flatnonzero(n_finite == size)
+            samples = wrong[group][finite[group]].reshape(group.size, size)
             usable = samples.min(axis=1, initial=np.inf) < samples.max(axis=1, initial=-np.inf)
             for place in np.flatnonzero(~usable):
-                self._refuse(rows[same[place]], samples[place])
-            selected[same] = select(self.bandwidth, samples)
+                self._refuse(rows[group[place]], samples[place])
+            selected[group] = select(self.bandwidth, samples)
         return selected
 
     def _refuse(self, row: int, sample: FloatArray) -> None:
