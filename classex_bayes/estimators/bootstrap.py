@@ -232,12 +232,13 @@ class _Resampling(NamedTuple):
 def _test_classes(
     task: SourceTask, redraw: Callable[[SourceTask, np.random.Generator], SourceTask]
 ) -> _Resampling:
-    k, n_tested = task.grid(), np.count_nonzero(task.evidence.class_weight)
+    evidence = task.evidence.exact("a bootstrap of the classes")
+    k, n_tested = task.grid(), np.count_nonzero(evidence.class_weight)
     total = np.diag(task.accuracy_cov(k))
-    accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
-    clustered = clustered_covariance(accuracies, task.evidence.class_weight)
+    accuracies = class_accuracies(evidence.losses, task.y, task.n_classes, k)
+    clustered = clustered_covariance(accuracies, evidence.class_weight)
     # Classes have equal weights in a resample.
-    effect = float(weight_effect(task.evidence.class_weight))
+    effect = float(weight_effect(evidence.class_weight))
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested / effect
     # Equal accuracies differ by rounding errors, whose ratios are meaningless.
     varies = of_resamples > _ROUNDING
@@ -247,7 +248,7 @@ def _test_classes(
         note += " with equal accuracies, so all draws are equal"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        why = "shared competitors" if task.evidence.statistics else "unknown competitors"
+        why = "shared competitors" if evidence.statistics else "unknown competitors"
         why += ", and unequal weights" if effect > 1 else ""
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(

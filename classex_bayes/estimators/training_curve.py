@@ -10,6 +10,7 @@ from scipy.optimize import least_squares
 
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -125,9 +126,9 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     return factor
 
 
-def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
+def loss_shares(evidence: RankEvidence) -> tuple[IntArray, FloatArray]:
     """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
-    losses, place = np.unique(task.evidence.losses, return_inverse=True)
-    share = np.bincount(place, weights=task.evidence.instance_weight)
+    losses, place = np.unique(evidence.losses, return_inverse=True)
+    share = np.bincount(place, weights=evidence.instance_weight)
     losses, share = losses[share > 0], share[share > 0]
     return losses, share / share.sum()

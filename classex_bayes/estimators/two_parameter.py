@@ -19,6 +19,7 @@ from classex_bayes.estimators.training_curve import (
     loss_shares,
     training_curve,
 )
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -99,8 +100,8 @@ class TwoParameter(LawEstimator):
         if self.method == "least_squares":
             self.mean_, self.sd_ = _nearest_curve(training_curve(task))
         else:
-            task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
-            self.mean_, self.sd_ = _likeliest(task)
+            evidence = task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
+            self.mean_, self.sd_ = _likeliest(evidence, training_curve(task))
 
     def _curve(self, k: IntArray) -> FloatArray:
         if np.isinf(self.mean_):
@@ -166,12 +167,12 @@ def _starts(curve: TrainingCurve) -> FloatArray:
     return np.column_stack([starts[:, 0], np.log(starts[:, 1])])
 
 
-def _likeliest(task: SourceTask) -> tuple[float, float]:
-    """Mean and sd that maximise the pseudolikelihood."""
-    losses, share = loss_shares(task)
-    if losses.size == 1 and losses[0] in (0, task.n_classes - 1):
+def _likeliest(evidence: RankEvidence, curve: TrainingCurve) -> tuple[float, float]:
+    """Mean and sd that maximise the pseudolikelihood; the search starts at the nearest curves."""
+    losses, share = loss_shares(evidence)
+    if losses.size == 1 and losses[0] in (0, evidence.n_classes - 1):
         return (np.inf if losses[0] == 0 else -np.inf), 1.0
-    objective = log_pseudolikelihood(losses, share, task.n_classes)
+    objective = log_pseudolikelihood(losses, share, evidence.n_classes)
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
         value, by_mean, by_sd = objective(*_natural(point))
@@ -186,7 +187,7 @@ def _likeliest(task: SourceTask) -> tuple[float, float]:
             bounds=_LIMITS.T,
             options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 500},
         )
-        for start in _starts(training_curve(task))
+        for start in _starts(curve)
     ]
     return _natural(min(fits, key=lambda fit: fit.fun).x)
 

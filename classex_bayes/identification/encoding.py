@@ -305,8 +305,9 @@ def _refuse_repeats(digests: list[bytes]) -> None:
 
 def _with_warning(task: SourceTask, warning: str) -> SourceTask:
     """The task with one more warning about its data."""
-    checks = (*task.evidence.score_checks, Check("classifier", False, warning))
-    return SourceTask(replace(task.evidence, score_checks=checks), task.classes)
+    evidence = task.evidence.instances("an encoding model")
+    checks = (*evidence.score_checks, Check("classifier", False, warning))
+    return SourceTask(replace(evidence, score_checks=checks), task.classes)
 
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -76,7 +76,7 @@ def open_set_rates(
     counts = class_counts(k, largest=task.n_classes - 1)
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
-    source = task.evidence.scores("open_set_rates")
+    source, evidence = task.evidence.scores("open_set_rates"), task.evidence.exact("open_set_rates")
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if source.perfect == 0 else 1
@@ -95,7 +95,7 @@ def open_set_rates(
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
         table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
         above[np.ix_(rows, order)] = table[:, 1:]
-    losses, weight = task.evidence.losses, task.evidence.instance_weight
+    losses, weight = evidence.losses, evidence.instance_weight
 
     def identified(length: int, accepted: BoolArray) -> FloatArray:
         return weighted_over_losses(

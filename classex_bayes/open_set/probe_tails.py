@@ -63,7 +63,8 @@ class ProbeLists(NamedTuple):
     def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
         """Lists of the wrong classes of the test instances."""
         log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
-        return cls(log_distance, nearest.classes, task.evidence.instance_weight, task.y, rivals)
+        weight = task.evidence.instances("open-set rates").instance_weight
+        return cls(log_distance, nearest.classes, weight, task.y, rivals)
 
     @classmethod
     def of_scores(

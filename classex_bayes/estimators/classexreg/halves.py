@@ -55,9 +55,10 @@ def halve(
     if isinstance(task.evidence, DesignedRanks):
         seeds = seed_sequence(random_seed).spawn(n_halves)
         return [task.subsample(_half(task), seed) for seed in seeds]
-    task.evidence.exact("the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
+    evidence = task.evidence.exact("the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
-    return subtasks(task, _random_halves(task, n_halves, replace, rng), rng)
+    halves = _random_halves(task, evidence.class_weight, n_halves, replace, rng)
+    return subtasks(task, halves, rng)
 
 
 def _half(task: SourceTask) -> int:
@@ -65,7 +66,11 @@ def _half(task: SourceTask) -> int:
 
 
 def _random_halves(
-    task: SourceTask, n_halves: int, replace: bool, rng: np.random.Generator
+    task: SourceTask,
+    class_weight: FloatArray,
+    n_halves: int,
+    replace: bool,
+    rng: np.random.Generator,
 ) -> Iterator[IntArray]:
     size = _half(task)
     if size == task.n_classes:
@@ -75,7 +80,7 @@ def _random_halves(
         )
     for _ in range(n_halves):
         kept = np.empty(0, dtype=np.int64)
-        while np.count_nonzero(task.evidence.class_weight[np.unique(kept)]) < 2:
+        while np.count_nonzero(class_weight[np.unique(kept)]) < 2:
             kept = np.sort(rng.choice(task.n_classes, size, replace=replace))
         yield kept
 

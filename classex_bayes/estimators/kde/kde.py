@@ -95,7 +95,7 @@ class KDE(PointEstimator):
         else:
             positive_bandwidth(self.bandwidth)
         source, y = task.evidence.scores("KDE"), task.y
-        self._weight = task.evidence.instance_weight
+        self._weight = task.evidence.instances("KDE").instance_weight
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
         def estimate(rows: IntArray) -> None:
@@ -125,7 +125,7 @@ class KDE(PointEstimator):
         KDE
         """
         reweighed = copy(self)
-        reweighed._weight = task.evidence.instance_weight
+        reweighed._weight = task.evidence.instances("KDE").instance_weight
         return reweighed
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
