@@ -200,7 +200,7 @@ def variance_ratio(law, k1, r1, k2, r2, n_tasks, n_pilots=60):
     return np.mean(np.square(errors)) / np.mean(predicted)
 
 
-@pytest.mark.parametrize(("r1", "r2"), [(1, 1), (5, 1), (5, 5)])
+@pytest.mark.parametrize(("r1", "r2"), [(1, 1), (5, 1), pytest.param(5, 5, marks=pytest.mark.slow)])
 def test_variance_of_four_times_as_many_classes(r1, r2):
     # 300 tasks know the true variance to 8%.
     law = GaussianNearestNeighbor(10, 0.2)

@@ -87,22 +87,14 @@ def test_range_of_one_rounding_unit(rule):
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ([2.0, 2.0, 2.0], "all 3 numbers equal 2"),
-        ([1.0], "at least two numbers"),
-        ([1.0, np.nan], "found nan, expected finite"),
-        ([1.0, -np.inf], "found -inf, expected finite"),
-        ([[1.0, 2.0]], "found shape"),
-        (["a", "b"], "real numbers"),
-    ],
+    "bad", [[2.0, 2.0, 2.0], [1.0], [1.0, np.nan], [1.0, -np.inf], [[1.0, 2.0]], ["a", "b"]]
 )
-def test_refuses(bad, message):
-    with pytest.raises(DataError, match=message):
+def test_bad_samples(bad):
+    with pytest.raises(DataError, match=r"^sample: "):
         check_sample(bad)
 
 
 def test_fixed_limits():
     assert positive_bandwidth(np.float32(0.5), 0.1, 1.0) == 0.5
-    with pytest.raises(DataError, match=r"in 0\.1\.\.1"):
+    with pytest.raises(DataError, match=r"^bandwidth: "):
         positive_bandwidth(2, 0.1, 1.0)

@@ -339,7 +339,7 @@ def test_bad_parameters(parameters):
 
 def test_bare_curve():
     task = BARE_CURVE
-    with pytest.raises(DataError, match=r"^task: .*pass bandwidth="):
+    with pytest.raises(DataError, match=r"^task: "):
         ClassExReg().fit(task)
     with pytest.raises(DataError, match=r"^k: "):
         ClassExReg(0.5, k=[2, 20]).fit(task)

@@ -114,5 +114,5 @@ def test_nothing_or_all_right(right):
 
 def test_fewer_than_two_known_accuracies():
     task = SourceTask.from_accuracies([30], [0.8], n_test=300, n_classes=30)
-    with pytest.raises(DataError, match=r"^k: found 1"):
+    with pytest.raises(DataError, match=r"^k: "):
         MixedExponential().fit(task)

