@@ -198,7 +198,7 @@ def test_whole_lists(basis, size):
     np.testing.assert_allclose(found, 1 + (k - 1) * (lost @ density), rtol=1e-9)
 
 
-@few_examples(15)
+@few_examples(6)
 @given(BASES, st.integers(2, 60), st.sampled_from(MEANS))
 def test_subsampled_estimate_is_unbiased(basis, n_classes, name):
     k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
@@ -261,7 +261,7 @@ def test_the_median_is_the_smallest_rank_with_half_the_chance(k):
     np.testing.assert_array_equal(shape, found.reshape(2, 10, 1))
 
 
-@few_examples(15)
+@few_examples(6)
 @given(BASES, st.lists(st.integers(1, 10**12), min_size=1, max_size=4, unique=True).map(sorted))
 def test_expectations_rise_or_fall_within_bounds(basis, k):
     for name in (*NAMES, "mrr@1000"):

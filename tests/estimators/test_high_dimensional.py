@@ -74,7 +74,7 @@ def squares(signal, k, accuracy, weight):
     return weight @ (signal_accuracy(signal, k) - accuracy[:, None]) ** 2
 
 
-@few_examples(12)
+@few_examples(6)
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_least_squares_are_global(data, seed):
     rng = np.random.default_rng(seed)

@@ -110,7 +110,7 @@ def test_fits_of_pydataless(name):
 
 
 @unsound_data
-@few_examples(12)
+@few_examples(6)
 @given(
     total=st.floats(0.5, 12),
     share=st.floats(0.02, 0.98),
@@ -130,7 +130,7 @@ def test_exact_curves_are_recovered(total, share, k):
 
 
 @unsound_data
-@few_examples(10)
+@few_examples(4)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 0.1))
 def test_least_squares_are_the_least_of_a_grid(seed, noise):
     rng = np.random.default_rng(seed)

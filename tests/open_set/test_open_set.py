@@ -11,6 +11,7 @@ from sklearn.base import clone
 import classex_bayes as cb
 
 FEW = {"draws": 100, "chains": 2, "random_seed": 1}
+FEWEST = {"draws": 20, "chains": 2, "random_seed": 1}  # where numbers are compared exactly
 SAMPLES = ["chain", "draw"]
 
 
@@ -46,7 +47,7 @@ def characters(n_classes, random_seed):
 
 
 @pytest.mark.parametrize(
-    ("number", "sizes"), [(6, (1000,)), pytest.param(16, (300, 1000, 3000), marks=pytest.mark.slow)]
+    ("number", "sizes"), [(5, (1000,)), pytest.param(16, (300, 1000, 3000), marks=pytest.mark.slow)]
 )
 def test_intervals_hold_in_a_world_of_power_laws(world, many, number, sizes):
     """90% intervals of several pilots, at three levels of FPIR."""
@@ -69,7 +70,7 @@ def test_intervals_hold_in_a_world_of_power_laws(world, many, number, sizes):
 def test_the_threshold_keeps_its_promise(world, many):
     """FPIR at ten times the classes of the pilot, promised with a probability of 95%."""
     kept = []
-    for fitted in many(6):
+    for fitted in many(5):
         chosen = fitted.predict(1000, fpir=0.05)
         assert np.quantile(chosen.fpir, 0.95) == pytest.approx(0.05, rel=0.02)
         kept.append(world.rates(1000, float(chosen.threshold[0]))[1] <= 0.05)
@@ -291,13 +292,13 @@ def test_units_of_scores_do_not_matter(world):
         task = cb.SourceTask.from_scores(
             factor * distances**power, range(80), higher_is_better=False
         )
-        fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+        fitted = cb.OpenSetExtrapolator().fit(task, **FEWEST)
         rates[name] = fitted.predict(500, threshold=factor * threshold**power)
     order = np.argsort(distances, axis=1)
     lists = cb.SourceTask.from_search(
         order, range(80), n_classes=80, distances=np.take_along_axis(distances, order, axis=1)
     )
-    rates["lists"] = cb.OpenSetExtrapolator().fit(lists, **FEW).predict(500, threshold=threshold)
+    rates["lists"] = cb.OpenSetExtrapolator().fit(lists, **FEWEST).predict(500, threshold=threshold)
     for name in ("squared", "scaled"):
         for rate in ("fnir", "fpir"):
             expected = float(getattr(rates["plain"], rate).mean())
@@ -329,15 +330,15 @@ def test_sought_thresholds_can_be_given(model):
         assert float(again.threshold[0]) == float(sought.threshold[row])
 
 
-def test_same_seed_same_rates(pilot, model):
-    again = cb.OpenSetExtrapolator().fit(pilot, **FEW)
+def test_same_seed_same_rates(pilot):
+    model, again = (cb.OpenSetExtrapolator().fit(pilot, **FEWEST) for _ in range(2))
     threshold = model.thresholds(500, 5)[2]
     for predict in ("predict", "predict_selective"):
         first = getattr(model, predict)(500, threshold=threshold)
         second = getattr(again, predict)(500, threshold=threshold)
         for name in first.labels:
             xr.testing.assert_equal(getattr(first, name), getattr(second, name))
-    other = cb.OpenSetExtrapolator().fit(pilot, **{**FEW, "random_seed": 2})
+    other = cb.OpenSetExtrapolator().fit(pilot, **{**FEWEST, "random_seed": 2})
     assert not np.array_equal(
         other.predict(500, threshold=threshold).fpir, model.predict(500, threshold=threshold).fpir
     )
@@ -382,11 +383,10 @@ def test_results_have_tables(model):
         one.interval(0.95)
 
 
-@pytest.mark.parametrize("ending", [".nc", ".zarr"])
-def test_saved_models_predict_the_same(ending, world, pilot, tmp_path):
+def test_saved_models_predict_the_same(world, pilot, tmp_path):
     rng = np.random.default_rng(0)
-    fitted = cb.OpenSetExtrapolator(drift=0.2).fit(pilot, nonmated=rng.random((40, 120)), **FEW)
-    loaded = cb.load(cb.save(fitted, tmp_path / f"pilot{ending}"))
+    fitted = cb.OpenSetExtrapolator(drift=0.2).fit(pilot, nonmated=rng.random((40, 120)), **FEWEST)
+    loaded = cb.load(cb.save(fitted, tmp_path / "pilot.nc"))
     assert loaded.is_fitted_to(pilot) and not loaded.is_fitted_to(world.task(120, 8))
     assert loaded.drift == 0.2 and loaded.task is None
     threshold = fitted.thresholds(500, 4)[1]
@@ -464,7 +464,7 @@ def test_bad_parameters(pilot, settings, name):
 )
 def test_bad_nonmated_scores(pilot, scores):
     with pytest.raises(cb.DataError, match=r"^nonmated: "):
-        cb.OpenSetExtrapolator().fit(pilot, nonmated=scores, **FEW)
+        cb.OpenSetExtrapolator().fit(pilot, nonmated=scores, **FEWEST)
 
 
 def test_scores_must_show_tails(world):
@@ -502,7 +502,7 @@ def test_an_instance_without_any_score_is_never_identified(world):
     scores = -np.asarray(world.task(80, 2).evidence.source.matrix)
     scores[5] = -np.inf
     task = cb.SourceTask.from_scores(scores, range(80))
-    rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(80, threshold=scores[0].min())
+    rates = cb.OpenSetExtrapolator().fit(task, **FEWEST).predict(80, threshold=scores[0].min())
     assert np.isfinite(rates.fpir).all() and float(rates.fnir.mean()) > 1 / 80
 
 

@@ -254,14 +254,14 @@ def test_shapes_and_forms_of_arguments(law):
     ids=str,
 )
 def test_simulated_tasks_have_the_stated_accuracy(task, repeats):
-    n_tasks, rates = 1000, []
+    n_tasks, rates = 400, []
     for seed in np.random.SeedSequence(20).spawn(n_tasks):
         probes, gallery, y = task.sample(50, repeats=repeats, random_seed=seed)
         scores = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
         rates.append(np.mean(scores.argmax(axis=1) == y))
     error = np.std(rates, ddof=1) / np.sqrt(n_tasks)
     assert np.mean(rates) == pytest.approx(task.accuracy(50)[0], abs=4 * error)
-    assert error < 0.004
+    assert error < 0.007
 
 
 def test_moments_of_embeddings():
