@@ -109,9 +109,7 @@ def test_stimuli_never_shown_compete():
 def test_equal_stimuli_are_tied():
     responses, predictions, covariance = experiment(4, 3, 6)
     predictions[1] = predictions[0]
-    assert (
-        identification_task(responses, predictions, covariance, random_seed=1).evidence.n_tied == 2
-    )
+    assert identification_task(responses, predictions, covariance).evidence.n_tied == 2
 
 
 def test_bad_arguments():
