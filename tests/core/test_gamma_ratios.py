@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.gamma_ratios import log_gamma_ratio
+from classex_bayes.core.subsets import log_gamma_ratio
 
 
 @given(
