@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import Phase, settings
+from threadpoolctl import threadpool_limits
 
 # Few examples by day, many by night; failures of mutants are not made smaller.
 settings.register_profile("day", max_examples=20, deadline=None)
@@ -18,6 +19,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 
 LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
 os.environ["MPLBACKEND"] = "agg"  # plots are drawn without a window
+# Each core has a process of tests, in which more threads of linear algebra only wait.
+threadpool_limits(1, "blas")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of libraries that are not loaded yet
 # Fixtures have no doctests, and folders may each have a file of them.
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 
