@@ -42,9 +42,9 @@ LAWS = [
     *zoo().values(),
 ]
 EMBEDDED = [
-    *(GaussianNearestNeighbor(d, s2) for d in (1, 8, 50) for s2 in (0.01, 0.2, 2.0)),
-    *(BivariateNormal(rho, d) for d in (1, 8, 50) for rho in (0.1, 0.7, 0.99)),
-    *(GaussianKnownCentres(d, s2) for d in (1, 50) for s2 in (0.01, 2.0)),
+    *(GaussianNearestNeighbor(d, s2) for d, s2 in ((1, 0.01), (8, 0.2), (50, 2.0))),
+    *(BivariateNormal(rho, d) for rho, d in ((0.1, 50), (0.7, 8), (0.99, 1))),
+    *(GaussianKnownCentres(d, s2) for d, s2 in ((1, 2.0), (50, 0.01))),
 ]
 K = np.array([2, 3, 10, 1000, 10**6, 10**9])
 
