@@ -105,14 +105,10 @@ def bootstrap(
 
     Notes
     -----
-    The interval contains the sampling error of the estimator, not its bias. On tasks of 20, 100 and
-    500 Gaussian classes, the coverage of 90% intervals of `ClassExReg` was 0.81 to 0.93 at k1 and
-    2 k1, and 0.73 to 0.93 at 10 and 20 k1. A fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is
-    faster but ignores the variation of the choice: the coverage was then 0.77 to 0.91 and 0.37 to
-    0.75.
-
-    For `KDE`, classes are resampled only as true classes. docs/estimators.md reports how often the
-    intervals of each estimator contain the true accuracy and the mean of its estimates.
+    The interval contains the sampling error of the estimator, not its bias. docs/estimators.md
+    reports how often the intervals of each estimator contain the true accuracy and the mean of its
+    estimates. A fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is faster but ignores the
+    variation of the choice. For `KDE`, classes are resampled only as true classes.
 
     To resample the classes in both roles, as test classes and as competitors, is worse. Copies of
     one competitor beat the same instances, so resampled accuracies at k = k1 rise by 0.1 to 4

@@ -41,29 +41,15 @@ _DECLINE = "how fast wrong classes thin out from the true class inwards; 1 for a
 
 @dataclass(frozen=True, eq=False)
 class MatedTails:
-    """Draws of the probability that n instances are identified.
+    """Draws of the probability that n instances are identified."""
 
-    Attributes
-    ----------
-    wrong : WrongTails
-        Wrong scores of the same instances: their exponents and the resampled classes.
-    log_distance : array of shape (n,)
-        Log distance of the true class; infinite if it has no score.
-    depth : array of shape (n,)
-        Depth of the true class; negative if it has none.
-    bounds : int array of shape (2, n)
-        Smallest and largest losses.
-    parameters : array of shape (draws, 4)
-        Level, slope, log odds of look-alikes, and error of the tail.
-    decline : array of shape (draws,)
-        Factor by which wrong classes thin out faster than a power law, from the true class inwards.
-    """
-
-    wrong: WrongTails
-    log_distance: FloatArray
-    depth: FloatArray
-    bounds: IntArray
-    parameters: FloatArray
+    wrong: WrongTails  # wrong scores of the same instances
+    log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
+    depth: FloatArray  # (n,): of the true class; negative if it has none
+    bounds: IntArray  # (2, n): smallest and largest losses
+    parameters: FloatArray  # (draws, 4): level, slope, log odds of look-alikes, error of the tail
+    # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
+    # inwards
     decline: FloatArray
 
     @classmethod

@@ -16,18 +16,10 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class RatesAtThresholds:
-    """Rates from the tails of true and of wrong scores.
+    """Rates from the tails of true and of wrong scores."""
 
-    Attributes
-    ----------
-    mated : MatedTails
-        The true classes of the test instances, and their wrong scores.
-    nonmated : WrongTails
-        Wrong scores of the non-mated probes, which may be the same.
-    """
-
-    mated: MatedTails
-    nonmated: WrongTails
+    mated: MatedTails  # the true classes of the test instances, and their wrong scores
+    nonmated: WrongTails  # wrong scores of the non-mated probes, which may be the same
     # Cache of `MatedTails.listed` by (k, rank): the same at all thresholds, and megabytes.
     _listed: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 

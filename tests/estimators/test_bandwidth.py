@@ -8,7 +8,7 @@ from helpers import few_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
+from classex_bayes.estimators.kde.bandwidth import RULES, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
@@ -84,14 +84,6 @@ def test_many_equal_points(rule):
 @ALL
 def test_range_of_one_rounding_unit(rule):
     assert select(rule, [1.0, np.nextafter(1.0, 2.0)] * 10) > 0
-
-
-@pytest.mark.parametrize(
-    "bad", [[2.0, 2.0, 2.0], [1.0], [1.0, np.nan], [1.0, -np.inf], [[1.0, 2.0]], ["a", "b"]]
-)
-def test_bad_samples(bad):
-    with pytest.raises(DataError, match=r"^sample: "):
-        check_sample(bad)
 
 
 def test_fixed_limits():
