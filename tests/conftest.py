@@ -6,14 +6,22 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import Phase, settings
 from threadpoolctl import threadpool_limits
+
+# Few examples by day, many by night; failures of mutants are not made smaller.
+settings.register_profile("day", max_examples=20, deadline=None)
+settings.register_profile("night", max_examples=400, deadline=None)
+settings.register_profile(
+    "mutants", settings.get_profile("day"), phases=[Phase.explicit, Phase.generate], database=None
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 
 LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
 os.environ["MPLBACKEND"] = "agg"  # plots are drawn without a window
-# Threads of linear algebra wait for each other in loops. On small matrices, and beside other
-# processes, they take several times the work. Libraries read the variable when they are loaded.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-threadpool_limits(1, user_api="blas")  # of libraries that a plugin has loaded before
+# Each core has a process of tests, in which more threads of linear algebra only wait.
+threadpool_limits(1, "blas")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of libraries that are not loaded yet
 # Fixtures have no doctests, and folders may each have a file of them.
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 

@@ -57,6 +57,9 @@ def test_point_estimator(run):
     slopes = np.diff(np.log(curve)) / np.diff(np.log(k))
     np.testing.assert_allclose(slopes, names["PowerLaw"]().fit(task).coef_[0], rtol=1e-9)
     assert curve[2] == pytest.approx(task.accuracy(100).item(), abs=0.05)
+    wrong = names["cb"].SourceTask.from_ranks([9] * 9, range(9), n_classes=9)
+    with pytest.warns(names["cb"].exceptions.DataWarning):
+        assert 0 < names["PowerLaw"]().fit(wrong).predict(9).mean.item() < 0.1
 
 
 def test_metric(run):

@@ -230,17 +230,7 @@ class DiscountedGain(_GainMetric):
 class MeanRank(MeanMetric):
     r"""Mean of the rank, :math:`1 + (k - 1) E[1 - U]`; smaller is better."""
 
-    is_rank = True
-
-    @property
-    def name(self) -> str:
-        """The name "mean_rank"."""
-        return "mean_rank"
-
-    @property
-    def label(self) -> str:
-        """The name without its underscore."""
-        return "mean rank"
+    name, label, is_rank = "mean_rank", "mean rank", True
 
     def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """1 + losses (k - 1) / (k1 - 1)."""
@@ -260,17 +250,7 @@ class MedianRank(Metric):
     the value of a pilot is a biased estimate of the median on k classes.
     """
 
-    is_rank = True
-
-    @property
-    def name(self) -> str:
-        """The name "median_rank"."""
-        return "median_rank"
-
-    @property
-    def label(self) -> str:
-        """The name without its underscore."""
-        return "median rank"
+    name, label, is_rank = "median_rank", "median rank", True
 
     def average(
         self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray

@@ -113,10 +113,10 @@ def gain_given_losses(
 
     def log_ratio(rows: IntArray, j: FloatArray) -> FloatArray:
         """Log of P(L = j + 1) / P(L = j)."""
-        marked, taken = lost[rows, None], drawn[rows, None]
+        better, sampled = lost[rows, None], drawn[rows, None]
         with np.errstate(divide="ignore"):
-            more = np.maximum(marked - j, 0) * np.maximum(taken - j, 0)
-            return np.log(more / ((j + 1) * (spared[rows, None] - taken + j + 1)))
+            more = np.maximum(better - j, 0) * np.maximum(sampled - j, 0)
+            return np.log(more / ((j + 1) * (spared[rows, None] - sampled + j + 1)))
 
     values = _mean_gain(gain, cut, mean, sd, skew, fewest, log_ratio)
     return values.reshape(len(losses), -1)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import gammaln
 
-from classex_bayes.core.gamma_ratios import log_gamma_ratio
 from classex_bayes.typing import FloatArray, IntArray
 
 _LARGEST_TABLE = 1_000_000
@@ -16,6 +15,8 @@ _STEPS = 16
 # smaller tail sum is below the second share of it. At most k1 terms of a tail are dropped.
 _SMALL_TERM, _SMALL_TAIL = 1e-17, 1e-26
 _MOST_PAIRS = 50_000
+# From this argument on, the Stirling series of log gamma is exact to double precision.
+_STIRLING_FROM = 16.0
 
 
 def log_spaced(smallest: float, largest: float, number: int) -> IntArray:
@@ -27,6 +28,29 @@ def log_spaced(smallest: float, largest: float, number: int) -> IntArray:
     [2, 16, 126, 1000]
     """
     return np.unique(np.rint(np.geomspace(smallest, largest, number)).astype(np.int64))
+
+
+def log_gamma_ratio(x: FloatArray, t: FloatArray | IntArray | int) -> FloatArray:
+    r"""Log of :math:`\Gamma(x + t) / \Gamma(x)`, without the cancellation of two large log gammas.
+
+    `x` is positive, `t` is at least 0, and the two broadcast.
+    """
+    large = x >= _STIRLING_FROM
+    base = np.where(large, x, _STIRLING_FROM)
+    by_series = (
+        (base + t - 0.5) * np.log1p(t / base)
+        + t * (np.log(base) - 1)
+        + _stirling_correction(base + t)
+        - _stirling_correction(base)
+    )
+    return np.where(large, by_series, gammaln(x + t) - gammaln(x))
+
+
+def _stirling_correction(x: FloatArray) -> FloatArray:
+    """Log gamma minus its leading Stirling term, for x >= 16."""
+    inverse_square = 1 / (x * x)
+    series = 1 / 1260 - inverse_square * (1 / 1680 - inverse_square / 1188)
+    return (1 / 12 - inverse_square * (1 / 360 - inverse_square * series)) / x
 
 
 def log_binomial(n: float, v: FloatArray) -> FloatArray:
@@ -81,8 +105,8 @@ def accuracy_given_competitors(
     lost = np.asarray(losses, dtype=float)[:, None]
     drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
     # The number of competitors may be infinite if L = 0. Any finite number gives the same result.
-    met = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
-    return np.where(lost == 0, 1.0, _chance(lost, drawn, met))
+    number = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
+    return np.where(lost == 0, 1.0, _chance(lost, drawn, number))
 
 
 def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
@@ -142,12 +166,12 @@ def _chance_at_most(
     spare = competitors - lost - drawn
     for first in range(0, int(competitors) + 1, _STEPS):
         step = first + np.arange(_STEPS)
-        marked, taken, rest = (values[left, None] for values in (lost, drawn, spare))
+        better, sampled, rest = (values[left, None] for values in (lost, drawn, spare))
         # The ratios reach 0 at the ends of the range of possible values.
         j = most - step
-        fall = j * (rest + j) / ((marked - j + 1) * (taken - j + 1))
+        fall = j * (rest + j) / ((better - j + 1) * (sampled - j + 1))
         j = most + step
-        rise = (marked - j) * (taken - j) / ((j + 1) * (rest + j + 1))
+        rise = (better - j) * (sampled - j) / ((j + 1) * (rest + j + 1))
         terms = term_below[left, None] * np.cumprod(fall, axis=1)
         below[left] += terms.sum(axis=1)
         term_below[left] = terms[:, -1]

@@ -1,8 +1,4 @@
-"""Base classes of the estimators: parameters that scikit-learn's `clone` can read, verbs, names.
-
-`PointEstimator` is the base class of point estimates. A subclass learns in `_fit` and returns its
-curve from `_curve`.
-"""
+"""Base classes of the estimators: parameters that scikit-learn's `clone` can read, verbs, names."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -36,8 +32,8 @@ def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
                 f"fit: expected one SourceTask, found {len(arguments)} arguments; pass settings "
                 "by name, and scores as fit(SourceTask.from_scores(scores, y))"
             )
-        given = arguments[0] if arguments else settings.get("task")
-        tasks = given if isinstance(given, list | tuple) else [given]
+        task = arguments[0] if arguments else settings.get("task")
+        tasks = task if isinstance(task, list | tuple) else [task]
         warn_of(*(task for task in tasks if isinstance(task, SourceTask)))
         with silent_warnings():
             return fit(self, *arguments, **settings)
@@ -98,20 +94,35 @@ class Parameters:
 
 
 class PointEstimator(Parameters, ABC):
-    """Base class of point estimates of a curve over k.
+    r"""Base class of point estimates of a curve over k. To add an estimator, derive from it.
 
-    A subclass stores its parameters in the constructor, learns in `_fit` and returns its curve
-    from `_curve`. It may add notes for the reader of the numbers (`_notes`) and parts of its name
-    (`_name_parts`).
+    A subclass has these methods, of which the first two are required:
+
+    - ``_fit(task)`` checks the parameters and learns from a `SourceTask`.
+    - ``_curve(k)`` returns the accuracy, or the risk, on `k` (n_k,) classes: shape (n_k,).
+    - ``_notes(k, values)`` returns notes for the reader of the curve at `k`, as a tuple of str.
+    - ``_name_parts()`` returns the parameters that tell variants apart in tables, as a list of str.
+
+    Its constructor stores its arguments unchanged and does nothing else. What it learns is kept in
+    attributes whose names end in an underscore. `fit`, `predict`, `get_params`, `set_params`, the
+    name and the plots come from this class. `classex_bayes.compare`, `classex_bayes.backtest` and
+    `classex_bayes.bootstrap` accept the subclass at once.
 
     Examples
     --------
-    >>> class Guessing(PointEstimator):
-    ...     def _fit(self, task): ...
-    ...     def _curve(self, k): return 1 / k
-    >>> task = SourceTask.from_ranks([1, 2, 3], [0, 1, 2], n_classes=3)
-    >>> Guessing().fit(task).predict([2, 10]).mean.tolist()
-    [0.5, 0.1]
+    The error grows as a power of the number of competitors, :math:`\mathrm{ATA}_k = 1 - (1 -
+    \mathrm{ATA}_2) (k - 1)^b`, with a fixed exponent b.
+
+    >>> class PowerOfCompetitors(PointEstimator):
+    ...     def __init__(self, exponent=0.5):
+    ...         self.exponent = exponent
+    ...     def _fit(self, task):
+    ...         self.error_ = 1 - task.accuracy(2)[0]
+    ...     def _curve(self, k):
+    ...         return np.maximum(1 - self.error_ * (k - 1) ** self.exponent, 0)
+    >>> task = SourceTask.from_ranks([1, 1, 2, 3, 1], range(5), n_classes=5)
+    >>> PowerOfCompetitors().fit(task).predict([2, 5]).mean.round(2).tolist()
+    [0.85, 0.7]
     """
 
     plot = PlotMethod("plot_accuracy")

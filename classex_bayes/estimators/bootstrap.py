@@ -105,14 +105,10 @@ def bootstrap(
 
     Notes
     -----
-    The interval contains the sampling error of the estimator, not its bias. On tasks of 20, 100 and
-    500 Gaussian classes, the coverage of 90% intervals of `ClassExReg` was 0.81 to 0.93 at k1 and
-    2 k1, and 0.73 to 0.93 at 10 and 20 k1. A fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is
-    faster but ignores the variation of the choice: the coverage was then 0.77 to 0.91 and 0.37 to
-    0.75.
-
-    For `KDE`, classes are resampled only as true classes. docs/estimators.md reports how often the
-    intervals of each estimator contain the true accuracy and the mean of its estimates.
+    The interval contains the sampling error of the estimator, not its bias. docs/estimators.md
+    reports how often the intervals of each estimator contain the true accuracy and the mean of its
+    estimates. A fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is faster but ignores the
+    variation of the choice. For `KDE`, classes are resampled only as true classes.
 
     To resample the classes in both roles, as test classes and as competitors, is worse. Copies of
     one competitor beat the same instances, so resampled accuracies at k = k1 rise by 0.1 to 4
@@ -232,12 +228,13 @@ class _Resampling(NamedTuple):
 def _test_classes(
     task: SourceTask, redraw: Callable[[SourceTask, np.random.Generator], SourceTask]
 ) -> _Resampling:
-    k, n_tested = task.grid(), np.count_nonzero(task.class_weight)
+    evidence = task.evidence.exact("a bootstrap of the classes")
+    k, n_tested = task.grid(), np.count_nonzero(evidence.class_weight)
     total = np.diag(task.accuracy_cov(k))
-    accuracies = class_accuracies(task.evidence.losses, task.y, task.n_classes, k)
-    clustered = clustered_covariance(accuracies, task.class_weight)
+    accuracies = class_accuracies(evidence.losses, task.y, task.n_classes, k)
+    clustered = clustered_covariance(accuracies, evidence.class_weight)
     # Classes have equal weights in a resample.
-    effect = float(weight_effect(task.class_weight))
+    effect = float(weight_effect(evidence.class_weight))
     of_resamples = np.diag(clustered) * (n_tested - 1) / n_tested / effect
     # Equal accuracies differ by rounding errors, whose ratios are meaningless.
     varies = of_resamples > _ROUNDING
@@ -247,7 +244,7 @@ def _test_classes(
         note += " with equal accuracies, so all draws are equal"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        why = "shared competitors" if task.evidence.statistics else "unknown competitors"
+        why = "shared competitors" if evidence.statistics else "unknown competitors"
         why += ", and unequal weights" if effect > 1 else ""
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(

@@ -48,9 +48,9 @@ def fitted_copy(
     ignored.
     """
     fresh: Any = copy(estimator)
-    taken = inspect.signature(fresh.fit).parameters
-    if "random_seed" in taken:
-        settings = {name: value for name, value in sampler.items() if name in taken}
+    parameters = inspect.signature(fresh.fit).parameters
+    if "random_seed" in parameters:
+        settings = {name: value for name, value in sampler.items() if name in parameters}
         return fresh.fit(task, random_seed=random_seed, **settings)
     if getattr(fresh, "random_seed", 0) is None:
         fresh.random_seed = random_seed

@@ -1,18 +1,15 @@
 """MixedExponential: U-statistics up to k1 classes, a mixture of exponential decays beyond."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
-from classex_bayes.arguments import class_counts, numbers
-from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
+from classex_bayes.estimators.base import PointEstimator, note_where
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 # At a thousandth of 1 / k1 the decay is constant up to k1; at rate 10, it is 0 on two classes.
 _SLOWEST, _FASTEST = 1e-3, 10.0
-_LARGEST_RATE = 1e3  # at which even the accuracy on two classes is 0
 _RATES_PER_DECADE = 100
 _ROUNDING = 1e-9
 
@@ -22,7 +19,8 @@ class MixedExponential(PointEstimator):
 
     With :math:`\kappa = -\log U^*` the accuracy on k classes is
     :math:`E[U^{*\,k-1}] = E[e^{-\kappa (k-1)}]`. Nonnegative least squares on the average test
-    accuracies of the source classes gives the coefficients of a grid of rates :math:`\kappa_l`:
+    accuracies of the source classes gives the coefficients of a grid of rates :math:`\kappa_l`: 0
+    and log-spaced rates from 1 / (1000 k1) to 10, 100 per decade.
 
     .. math::
 
@@ -32,17 +30,6 @@ class MixedExponential(PointEstimator):
             ATA_k & k \le k_1 \\
             \sum_l \hat\beta_l e^{-\kappa_l (k-1)} & k > k_1
         \end{cases}
-
-    Parameters
-    ----------
-    k : array-like of int, optional
-        Numbers of classes to train on, 1..k1. The accuracy at k = 1 is 1, which pulls the sum of
-        the coefficients towards 1. By default all of 2..k1; above 500 classes, log-spaced numbers
-        with weights that represent all of them. For a task without ranks, the default is the
-        numbers at which its accuracy is known.
-    rates : array-like of float, optional
-        Rates :math:`\kappa_l` in [0, 1000]. By default 0 and log-spaced rates from 1 / (1000 k1)
-        to 10, 100 per decade.
 
     Attributes
     ----------
@@ -54,7 +41,7 @@ class MixedExponential(PointEstimator):
     Raises
     ------
     DataError
-        From `fit`: a parameter out of range; fewer than 2 numbers of classes to train on.
+        From `fit`: the accuracy is known at fewer than 2 numbers of classes.
 
     Notes
     -----
@@ -65,9 +52,8 @@ class MixedExponential(PointEstimator):
     Far beyond k1 only the slowest decay is left, which is the known weakness of this estimator. If
     the coefficient of the rate 0 is positive, predictions never fall below it. Otherwise they
     vanish as fast as the slowest rate in use. Noise decides between the two: half of 120 simulated
-    tasks with the same law levelled off. The default grid has little influence: four times as many
-    rates changed no prediction at 20 k1 by more than 0.004. If the slowest positive rate of a grid
-    is above a few hundredths of 1 / k1, the grid determines the far extrapolation.
+    tasks with the same law levelled off. The grid has little influence: four times as many rates
+    changed no prediction at 20 k1 by more than 0.004.
 
     Up to k1 the prediction is the average test accuracy, or the fit clipped to its bounds if ranks
     are known only within bounds. For a task made from accuracies, this holds at the given k. The
@@ -89,26 +75,9 @@ class MixedExponential(PointEstimator):
     [0.7, 0.52, 0.12]
     """
 
-    def __init__(self, k: ClassCounts | None = None, rates: npt.ArrayLike | None = None) -> None:
-        self.k = k
-        self.rates = rates
-
-    def _name_parts(self) -> list[str]:
-        sizes = [] if self.k is None else [sizes_text(self.k)]
-        return sizes + ([] if self.rates is None else [f"{np.size(self.rates)} rates"])
-
     def _fit(self, task: SourceTask) -> None:
-        k = None
-        if self.k is not None:
-            k = class_counts(self.k, largest=task.n_classes, smallest=1)
-        rates = _default_rates(task.n_classes)
-        if self.rates is not None:
-            expected = f"numbers in [0, {_LARGEST_RATE:g}]"
-            rates = numbers(
-                self.rates, "rates", expected, lambda x: (x >= 0) & (x <= _LARGEST_RATE)
-            )
-            rates = np.unique(rates)
-        curve = training_curve(task, k)
+        rates = _grid_of_rates(task.n_classes)
+        curve = training_curve(task)
         scale = np.sqrt(curve.weight)
         decays = np.exp(-np.outer(curve.k - 1, rates))
         self.coef_ = nnls(decays * scale[:, None], curve.accuracy * scale)[0]
@@ -117,7 +86,7 @@ class MixedExponential(PointEstimator):
     def _curve(self, k: IntArray) -> FloatArray:
         values = np.exp(-np.outer(k - 1, self.rates_)) @ self.coef_
         tested = k <= self._n_classes
-        if self._task.kind == "accuracies":
+        if self._task.evidence.kind == "accuracies":
             tested = np.isin(k, self._task.grid())
         if tested.any():
             bounds = self._task.accuracy_bounds(k[tested])
@@ -128,7 +97,7 @@ class MixedExponential(PointEstimator):
         return note_where(values > 1, k, "above 1", "the coefficients need not sum to 1")
 
 
-def _default_rates(n_classes: int) -> FloatArray:
+def _grid_of_rates(n_classes: int) -> FloatArray:
     decades = np.log10(_FASTEST * n_classes / _SLOWEST)
     number = int(np.ceil(_RATES_PER_DECADE * decades)) + 1
     return np.append(0.0, np.geomspace(_SLOWEST / n_classes, _FASTEST, number))

@@ -1,15 +1,18 @@
 """PitmanYor: the scaling law of identification, with two parameters."""
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.special import bernoulli, binom, digamma, exprel
 
-from classex_bayes.arguments import class_counts
-from classex_bayes.estimators.base import PointEstimator, sizes_text
+from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
+from classex_bayes.estimators.training_curve import (
+    TrainingCurve,
+    best_fit,
+    coarse_starts,
+    training_curve,
+)
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 # The search runs over h and g: h is -log of twice the error on 2 classes, g is the share of the
 # discount in it, with 1 - d = exp(-g h) and 1 + alpha = exp((1 - g) h). This is a rectangle without
@@ -34,25 +37,18 @@ class PitmanYor(PointEstimator):
         \frac{E[K_k]}{k} = \frac{1}{k d} \left(\frac{\Gamma(\alpha + 1) \Gamma(k + \alpha + d)}
         {\Gamma(\alpha + d) \Gamma(k + \alpha)} - \alpha\right)
 
-    Parameters
-    ----------
-    k : array-like of int, optional
-        Numbers of classes to train on, 2..k1. By default all of them; above 500 classes, log-spaced
-        numbers with weights that represent all of them. For a task without ranks, the default is
-        the numbers at which its accuracy is known.
-
     Attributes
     ----------
     discount_, concentration_ : float
         Parameters d in [0, 1) and :math:`\alpha \ge 0` of least squares,
-        :math:`\sum_k \log(k) (ATA_k - E[K_k] / k)^2`.
+        :math:`\sum_{k=2}^{k_1} \log(k) (ATA_k - E[K_k] / k)^2`.
     entropy_ : float
         Expected entropy of the frequencies, :math:`\psi(\alpha + 1) - \psi(1 - d)`, in nats.
 
     Raises
     ------
     DataError
-        From `fit`: `k` is outside 2..k1, or there are fewer than 2 numbers of classes to train on.
+        From `fit`: the accuracy is known at fewer than 2 numbers of classes.
 
     Notes
     -----
@@ -79,15 +75,8 @@ class PitmanYor(PointEstimator):
     (0.955, [0.875, 0.792])
     """
 
-    def __init__(self, k: ClassCounts | None = None) -> None:
-        self.k = k
-
-    def _name_parts(self) -> list[str]:
-        return [] if self.k is None else [sizes_text(self.k)]
-
     def _fit(self, task: SourceTask) -> None:
-        k = None if self.k is None else class_counts(self.k, largest=task.n_classes)
-        curve = training_curve(task, k)
+        curve = training_curve(task)
         if np.all(curve.accuracy > 1 - ROUNDING):
             self._point = np.inf, 0.0
             self.discount_, self.concentration_, self.entropy_ = 0.0, np.inf, np.inf
@@ -157,29 +146,6 @@ def _nearest(curve: TrainingCurve) -> tuple[float, float]:
     def residual(point: FloatArray) -> FloatArray:
         return root * (expected_share(point[0], point[1], curve.k) - curve.accuracy)
 
-    fits = [
-        least_squares(
-            residual,
-            start,
-            jac="3-point",
-            bounds=([0, 0], [_LARGEST, 1]),
-            xtol=1e-14,
-            ftol=1e-14,
-            gtol=1e-14,
-        )
-        for start in _starts(curve, weight)
-    ]
-    best = min(fits, key=lambda fit: fit.cost).x
-    return float(best[0]), float(best[1])
-
-
-def _starts(curve: TrainingCurve, weight: FloatArray, number: int = 3) -> FloatArray:
-    """Starting points (number, 2) of least squares: the best points of a coarse grid."""
-    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
-    k, weight, accuracy = curve.k[places], weight[places], curve.accuracy[places]
-    points, errors = [], []
-    for share in _START_SHARES:
-        error = weight @ (expected_share(_STARTS, share, k) - accuracy[:, None]) ** 2
-        points.append([_STARTS[np.argmin(error)], share])
-        errors.append(error.min())
-    return np.array(points)[np.argsort(errors)[:number]]
+    starts = coarse_starts(curve, weight, expected_share, _STARTS, _START_SHARES, 3)
+    total, share = best_fit(residual, starts, (np.zeros(2), np.array([_LARGEST, 1.0])))
+    return float(total), float(share)

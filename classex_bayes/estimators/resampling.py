@@ -8,7 +8,7 @@ import numpy as np
 from classex_bayes.core.ranks.losses import loss_blocks, row_groups
 from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import IntArray, NumberArray
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
 def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
@@ -68,7 +68,7 @@ def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
         losses[rows] + _earlier_copies(kept)[place] + 1,
         place,
         n_classes=kept.size,
-        class_weight=task.class_weight[kept],
+        class_weight=_class_weight(task)[kept],
         untested="competitors",
     )
 
@@ -102,7 +102,7 @@ def redraw_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTas
     rows, place = _instances_of(task, drawn)
     return SourceTask.from_ranks(
         task.ranks[rows],
-        np.flatnonzero(task.class_weight)[place],
+        np.flatnonzero(_class_weight(task))[place],
         n_classes=task.n_classes,
         untested="competitors",
     )
@@ -115,14 +115,20 @@ def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTa
     their total weight, so no copy competes with another.
     """
     times = np.bincount(_drawn_classes(task, rng), minlength=task.n_classes)
-    evidence = replace(task.evidence, class_weight=times / times.sum(), statistics=None)
+    evidence = task.evidence.exact("resampling of the scores")
+    evidence = replace(evidence, class_weight=times / times.sum(), statistics=None)
     return SourceTask(evidence, task.classes)
 
 
 def _drawn_classes(task: SourceTask, rng: np.random.Generator) -> IntArray:
     """Sample of the tested classes, of their number, with replacement; at least 2 distinct."""
-    tested = np.flatnonzero(task.class_weight)
+    tested = np.flatnonzero(_class_weight(task))
     drawn = tested[:1]
     while np.unique(drawn).size < 2:
         drawn = rng.choice(tested, tested.size)
     return drawn
+
+
+def _class_weight(task: SourceTask) -> FloatArray:
+    weight: FloatArray = task.evidence.instances("resampling of the classes").class_weight
+    return weight

@@ -1,14 +1,16 @@
 """The curve that least-squares estimators fit: ATA_k at some k, with weights."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
+from scipy.optimize import least_squares
 
-from classex_bayes.arguments import numbers
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -21,7 +23,7 @@ _COVARIANCE_SIZES = 60
 class TrainingCurve:
     """Average test accuracies ATA_k (n_k,) to fit, with their weights in the sum of squares.
 
-    A weight is the number of values of k that the k represents, times w_k if weights were given.
+    A weight is the number of values of k that the k represents.
     """
 
     k: IntArray
@@ -29,59 +31,76 @@ class TrainingCurve:
     accuracy: FloatArray
 
 
-def training_curve(
-    task: SourceTask, k: IntArray | None = None, weights: FloatArray | None = None
-) -> TrainingCurve:
+def training_curve(task: SourceTask, k: IntArray | None = None) -> TrainingCurve:
     """Average test accuracies of a task at `k`, for least squares.
 
     By default k is 2..k1; above 500 classes, log-spaced numbers with weights that represent all of
     them. For a task without ranks, the default is the numbers at which its accuracy is known.
-    Numbers above k1 are left out. `weights` w_k are those of `training_weights`, equal by default
-    (thesis 2017, section 3.4).
+    Numbers above k1 are left out.
     """
-    sizes, weight, place = _sizes(task, k)
-    if weights is not None:
-        weight = weight * weights[place]
+    sizes, weight = _sizes(task, k)
     accuracy = np.ones(sizes.size)
     if np.any(sizes > 1):
         accuracy[sizes > 1] = task.accuracy(sizes[sizes > 1])
     return TrainingCurve(sizes, weight, accuracy)
 
 
-def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, IntArray]:
-    """Numbers to train on, how many values each represents, and their places in the weights."""
+def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray]:
+    """Numbers of classes to train on, and how many values each represents."""
     if k is not None or not task.evidence.is_exact:
-        given = task.grid() if k is None else k
-        place = np.flatnonzero(given <= task.n_classes)
-        if place.size < 2:
-            if task.evidence.why_unknown and not (k is not None and k.size):
+        candidates = task.grid() if k is None else k
+        sizes = candidates[candidates <= task.n_classes]
+        if sizes.size < 2:
+            if k is None and task.evidence.why_unknown:
                 raise DataError(
-                    f"task: its accuracy is known at {place.size} numbers of classes, expected at "
+                    f"task: its accuracy is known at {sizes.size} numbers of classes, expected at "
                     f"least 2 to train on, because {task.evidence.why_unknown}; use "
                     "BayesianExtrapolator"
                 )
             raise DataError(
-                f"k: found {place.size} numbers of classes up to {task.n_classes} to train on, "
+                f"k: found {sizes.size} numbers of classes up to {task.n_classes} to train on, "
                 "expected at least 2"
             )
-        return given[place], np.ones(place.size), place
+        return sizes, np.ones(sizes.size)
     few = task.n_classes <= _MOST_SIZES
     sizes = np.arange(2, task.n_classes + 1) if few else task.grid(_MOST_SIZES)
     middle = (sizes[1:] + sizes[:-1]) / 2
-    stands_for = np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
-    return sizes, stands_for, sizes - 2
+    return sizes, np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
 
 
-def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) -> FloatArray:
-    """Weights for `training_curve`: a positive number for each k of the training."""
-    if k is not None:
-        size, meaning = k.size, "one for each number in k"
-    elif not task.evidence.is_exact:
-        size, meaning = task.grid().size, "one for each known number of classes"
-    else:
-        size, meaning = task.n_classes - 1, f"one for each k in 2..{task.n_classes}"
-    expected = f"positive finite numbers, {meaning} (leave numbers of classes out by k=)"
-    return numbers(weights, "weights", expected, lambda x: x > 0, size)
+def coarse_starts(
+    curve: TrainingCurve,
+    weight: FloatArray,
+    accuracy: Callable[[FloatArray, float, IntArray], FloatArray],
+    first: FloatArray,
+    second: Sequence[float] | FloatArray,
+    number: int,
+) -> FloatArray:
+    """Starting points (number, 2) of least squares with two parameters: the best of a coarse grid.
+
+    `accuracy` returns the accuracies (n_k, n) at all `first` (n,), one of `second`, and k. For each
+    of `second` the best of `first` is a candidate.
+    """
+    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
+    k, weight, target = curve.k[places], weight[places], curve.accuracy[places, None]
+    points, errors = [], []
+    for value in second:
+        error = weight @ (accuracy(first, value, k) - target) ** 2
+        points.append([first[np.argmin(error)], value])
+        errors.append(error.min())
+    return np.array(points)[np.argsort(errors)[:number]]
+
+
+def best_fit(
+    residual: Callable[[FloatArray], FloatArray],
+    starts: Iterable[FloatArray],
+    limits: tuple[FloatArray, FloatArray],
+    jac: Any = "3-point",
+) -> FloatArray:
+    """Parameters with the least sum of squares, searched from several starting points."""
+    exact = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14}
+    fits = [least_squares(residual, start, jac, bounds=limits, **exact) for start in starts]
+    return min(fits, key=lambda fit: fit.cost).x
 
 
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
@@ -107,9 +126,9 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     return factor
 
 
-def loss_shares(task: SourceTask) -> tuple[IntArray, FloatArray]:
+def loss_shares(evidence: RankEvidence) -> tuple[IntArray, FloatArray]:
     """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
-    losses, place = np.unique(task.evidence.losses, return_inverse=True)
-    share = np.bincount(place, weights=task.instance_weight)
+    losses, place = np.unique(evidence.losses, return_inverse=True)
+    share = np.bincount(place, weights=evidence.instance_weight)
     losses, share = losses[share > 0], share[share > 0]
     return losses, share / share.sum()

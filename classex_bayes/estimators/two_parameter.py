@@ -4,18 +4,24 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
+from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
-from classex_bayes.arguments import class_counts, one_of
+from classex_bayes.arguments import one_of
 from classex_bayes.core.normal_law import expected_power, expected_power_slopes
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator, sizes_text
+from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
-from classex_bayes.exceptions import DataError
+from classex_bayes.estimators.training_curve import (
+    TrainingCurve,
+    best_fit,
+    coarse_starts,
+    loss_shares,
+    training_curve,
+)
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]
 SMALLEST_SD, LARGEST_SD = 0.05, 10.0
@@ -39,16 +45,12 @@ class TwoParameter(LawEstimator):
     Parameters
     ----------
     method : {"least_squares", "pseudolikelihood"}
-        "least_squares" minimises :math:`\sum_k (ATA_k - E[U^{*\,k-1}])^2` over the average test
-        accuracies. "pseudolikelihood" maximises the product of the probabilities of the ranks, as
-        if instances were independent: :math:`\sum_v n_v \log \int \frac1\nu
+        "least_squares" minimises :math:`\sum_{k=2}^{k_1} (ATA_k - E[U^{*\,k-1}])^2`.
+        "pseudolikelihood" maximises the product of the probabilities of the ranks, as if instances
+        were independent: :math:`\sum_v n_v \log \int \frac1\nu
         \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{v} \Phi(z)^{v} \Phi(-z)^{k_1 - 1 - v} dz`.
         Here :math:`n_v` is the weight of the instances that beat v competitors; the weights of the
         classes are equal, or those of `class_weight` of the task.
-    k : array-like of int, optional
-        Numbers of classes to train on by least squares, 2..k1. By default all of them; above 500
-        classes, log-spaced numbers with weights that represent all of them. For a task without
-        ranks, the default is the numbers at which its accuracy is known.
 
     Attributes
     ----------
@@ -58,8 +60,8 @@ class TwoParameter(LawEstimator):
     Raises
     ------
     DataError
-        From `fit`: a parameter is out of range; there are fewer than 2 numbers of classes to train
-        on; or the method is "pseudolikelihood" and the task has no ranks or `k` is given.
+        From `fit`: the method is unknown; the accuracy is known at fewer than 2 numbers of classes;
+        or the method is "pseudolikelihood" and the task has no ranks.
 
     Notes
     -----
@@ -87,23 +89,19 @@ class TwoParameter(LawEstimator):
     (2.5, 1.2, [0.69, 0.53])
     """
 
-    def __init__(self, method: Method = "least_squares", k: ClassCounts | None = None) -> None:
+    def __init__(self, method: Method = "least_squares") -> None:
         self.method = method
-        self.k = k
 
     def _name_parts(self) -> list[str]:
-        return [self.method] + ([] if self.k is None else [sizes_text(self.k)])
+        return [self.method]
 
     def _fit(self, task: SourceTask) -> None:
         one_of(self.method, ("least_squares", "pseudolikelihood"), "method")
         if self.method == "least_squares":
-            k = None if self.k is None else class_counts(self.k, largest=task.n_classes)
-            self.mean_, self.sd_ = _nearest_curve(training_curve(task, k))
+            self.mean_, self.sd_ = _nearest_curve(training_curve(task))
         else:
-            if self.k is not None:
-                raise DataError("k: the pseudolikelihood takes all ranks; leave k out")
-            task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
-            self.mean_, self.sd_ = _likeliest(task)
+            evidence = task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
+            self.mean_, self.sd_ = _likeliest(evidence, training_curve(task))
 
     def _curve(self, k: IntArray) -> FloatArray:
         if np.isinf(self.mean_):
@@ -156,40 +154,25 @@ def _nearest_curve(curve: TrainingCurve) -> tuple[float, float]:
         by_mean, by_sd = expected_power_slopes(*_natural(point), curve.k)
         return root[:, None] * _chain(point, by_mean[:, 0], by_sd[:, 0])
 
-    fits = [
-        least_squares(
-            residual,
-            start,
-            slopes,
-            bounds=(_LIMITS[0], _LIMITS[1]),
-            xtol=1e-14,
-            ftol=1e-14,
-            gtol=1e-14,
-        )
-        for start in _starts(curve)
-    ]
-    return _natural(min(fits, key=lambda fit: fit.cost).x)
+    return _natural(best_fit(residual, _starts(curve), (_LIMITS[0], _LIMITS[1]), slopes))
 
 
-def _starts(curve: TrainingCurve, number: int = 2) -> FloatArray:
-    """Starting points (number, 2) of least squares: the best points of a coarse grid."""
-    places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
-    k, weight, accuracy = curve.k[places], curve.weight[places], curve.accuracy[places]
-    points, errors = [], []
-    for sd in _START_SDS:
-        curves = expected_power(_START_PROBITS * np.hypot(1, sd), sd, k)
-        error = weight @ (curves - accuracy[:, None]) ** 2
-        points.append([_START_PROBITS[np.argmin(error)], np.log(sd)])
-        errors.append(error.min())
-    return np.array(points)[np.argsort(errors)[:number]]
+def _starts(curve: TrainingCurve) -> FloatArray:
+    """Starting points (2, 2) of the search."""
+
+    def accuracy(probit: FloatArray, sd: float, k: IntArray) -> FloatArray:
+        return expected_power(probit * np.hypot(1, sd), sd, k)
+
+    starts = coarse_starts(curve, curve.weight, accuracy, _START_PROBITS, _START_SDS, 2)
+    return np.column_stack([starts[:, 0], np.log(starts[:, 1])])
 
 
-def _likeliest(task: SourceTask) -> tuple[float, float]:
-    """Mean and sd that maximise the pseudolikelihood."""
-    losses, share = loss_shares(task)
-    if losses.size == 1 and losses[0] in (0, task.n_classes - 1):
+def _likeliest(evidence: RankEvidence, curve: TrainingCurve) -> tuple[float, float]:
+    """Mean and sd that maximise the pseudolikelihood; the search starts at the nearest curves."""
+    losses, share = loss_shares(evidence)
+    if losses.size == 1 and losses[0] in (0, evidence.n_classes - 1):
         return (np.inf if losses[0] == 0 else -np.inf), 1.0
-    objective = log_pseudolikelihood(losses, share, task.n_classes)
+    objective = log_pseudolikelihood(losses, share, evidence.n_classes)
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
         value, by_mean, by_sd = objective(*_natural(point))
@@ -204,7 +187,7 @@ def _likeliest(task: SourceTask) -> tuple[float, float]:
             bounds=_LIMITS.T,
             options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 500},
         )
-        for start in _starts(training_curve(task))
+        for start in _starts(curve)
     ]
     return _natural(min(fits, key=lambda fit: fit.fun).x)
 

@@ -6,11 +6,10 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from classex_bayes.arguments import finite_matrix
-from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import Untested, class_names
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, RandomSeed
+from classex_bayes.typing import FloatArray
 
 
 def whiten(vectors: Any, covariance: Any) -> FloatArray:
@@ -95,10 +94,7 @@ def identification_task(
     y: Any = None,
     *,
     classes: Any = None,
-    ties: TieHandling = "auto",
-    class_weight: Any = None,
     untested: Untested = "error",
-    random_seed: RandomSeed = 0,
 ) -> SourceTask:
     """Task of identifying the stimulus that evoked a response; every stimulus is a class.
 
@@ -119,9 +115,8 @@ def identification_task(
         belongs to stimulus i.
     classes : sequence of n_stimuli names, optional
         Names of the stimuli.
-    ties, class_weight, untested, random_seed
-        As in `SourceTask.from_embeddings`. `untested="competitors"` permits stimuli without
-        responses.
+    untested : {"error", "competitors"}
+        Whether stimuli without responses are an error, or competitors of the others.
 
     Returns
     -------
@@ -134,6 +129,10 @@ def identification_task(
     DataError
         As in `whiten` and `SourceTask.from_embeddings`; or if numbers of columns differ, or
         numbers of responses and stimuli differ without `y`.
+
+    See Also
+    --------
+    decoding_scores : Scores for `SourceTask.from_scores`, with its other arguments.
 
     Notes
     -----
@@ -168,10 +167,7 @@ def identification_task(
         y,
         distance="sqeuclidean",
         classes=classes,
-        ties=ties,
-        class_weight=class_weight,
         untested=untested,
-        random_seed=random_seed,
     )
 
 

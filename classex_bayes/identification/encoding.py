@@ -15,7 +15,6 @@ from classex_bayes.arguments import (
     share,
     whole_number,
 )
-from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.identification.decoding import identification_task
@@ -218,10 +217,7 @@ class EncodingModel(Parameters):
         y: Any = None,
         *,
         classes: Any = None,
-        ties: TieHandling = "auto",
-        class_weight: Any = None,
         untested: Untested = "error",
-        random_seed: RandomSeed = 0,
     ) -> SourceTask:
         """Task of identifying test stimuli from their responses; every stimulus is a class.
 
@@ -233,7 +229,7 @@ class EncodingModel(Parameters):
         responses : array-like of shape (n, q)
             Measured responses. For repeated presentations pass `y`, the row of the stimulus of each
             response.
-        y, classes, ties, class_weight, untested, random_seed
+        y, classes, untested
             As in `classex_bayes.identification.identification_task`.
 
         Returns
@@ -264,25 +260,17 @@ class EncodingModel(Parameters):
                 f"{predictions.shape[1]} that fit was given"
             )
         task = identification_task(
-            observed,
-            predictions,
-            self.covariance_,
-            y,
-            classes=classes,
-            ties=ties,
-            class_weight=class_weight,
-            untested=untested,
-            random_seed=random_seed,
+            observed, predictions, self.covariance_, y, classes=classes, untested=untested
         )
         n_trained = sum(digest in self._trained for digest in digests)
         if n_trained == 0:
             return task
-        doubt = (
+        warning = (
             f"{n_trained} of {len(digests)} stimuli were in the training set, so the accuracy is "
             "too high; use stimuli that the model was not fitted to"
         )
-        warn(doubt, DataWarning)
-        return _with_warning(task, doubt)
+        warn(warning, DataWarning)
+        return _with_warning(task, warning)
 
 
 def _digests(features: FloatArray) -> Iterator[bytes]:
@@ -305,8 +293,9 @@ def _refuse_repeats(digests: list[bytes]) -> None:
 
 def _with_warning(task: SourceTask, warning: str) -> SourceTask:
     """The task with one more warning about its data."""
-    checks = (*task.evidence.score_checks, Check("classifier", False, warning))
-    return SourceTask(replace(task.evidence, score_checks=checks), task.classes)
+    evidence = task.evidence.instances("an encoding model")
+    checks = (*evidence.score_checks, Check("classifier", False, warning))
+    return SourceTask(replace(evidence, score_checks=checks), task.classes)
 
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -1,1 +1,5 @@
 """Wing: open-set identification and selective classification, rates at a threshold."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

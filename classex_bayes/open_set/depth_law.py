@@ -31,24 +31,12 @@ _SMALLEST_SLOPE, _SMALLEST_SHAPE, _IMPOSSIBLE = 0.05, 1e-6, -1e10
 
 @dataclass(frozen=True)
 class HeldOutDepths:
-    """Weights of held-out classes by depth, and of probes by their number of held-out classes.
+    """Weights of held-out classes by depth, and of probes by their number of held-out classes."""
 
-    Attributes
-    ----------
-    depths : array of shape (601,)
-        Weight of the held-out classes at `EVENT_DEPTHS`.
-    counts : int array of shape (n_counts,)
-        Distinct numbers of held-out classes with a positive depth.
-    weight : array of shape (n_counts,)
-        Weight of the probes that have each number.
-    scatter : float
-        Standard deviation of log p at depth 0.
-    """
-
-    depths: FloatArray
-    counts: IntArray
-    weight: FloatArray
-    scatter: float
+    depths: FloatArray  # (601,): weight of the held-out classes at `EVENT_DEPTHS`
+    counts: IntArray  # (n_counts,): distinct numbers of held-out classes with a positive depth
+    weight: FloatArray  # (n_counts,): of the probes that have each number
+    scatter: float  # standard deviation of log p at depth 0
 
     @classmethod
     def of(cls, depth: FloatArray, weight: FloatArray, scatter: float) -> Self:

@@ -57,20 +57,10 @@ def observed_level(lists: ProbeLists, log_threshold: float) -> tuple[float, floa
 def level_drift(
     lists: ProbeLists, grid: FloatArray, log_level: FloatArray, sd: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Draws (draws, T) of the drift at a descending grid of thresholds (T,).
+    """Draws (draws, T) of the drift at a descending grid (T,) of log distances.
 
-    Parameters
-    ----------
-    lists : ProbeLists
-        Wrong scores of the pilot.
-    grid : array of shape (T,)
-        Log distances, descending.
-    log_level : array of shape (draws, T)
-        Log of the mean probability that the tails predict, descending.
-    sd : float
-        Standard deviation of the drift over a decrease of the log probability by 1.
-    rng : Generator
-        Draws the steps.
+    `log_level` (draws, T) is the log of the mean probability that the tails predict, descending.
+    `sd` is the standard deviation of the drift over a decrease of the log probability by 1.
     """
     drift = np.empty_like(log_level)
     before = 0.0

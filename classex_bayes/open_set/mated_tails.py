@@ -41,29 +41,15 @@ _DECLINE = "how fast wrong classes thin out from the true class inwards; 1 for a
 
 @dataclass(frozen=True, eq=False)
 class MatedTails:
-    """Draws of the probability that n instances are identified.
+    """Draws of the probability that n instances are identified."""
 
-    Attributes
-    ----------
-    wrong : WrongTails
-        Wrong scores of the same instances: their exponents and the resampled classes.
-    log_distance : array of shape (n,)
-        Log distance of the true class; infinite if it has no score.
-    depth : array of shape (n,)
-        Depth of the true class; negative if it has none.
-    bounds : int array of shape (2, n)
-        Smallest and largest losses.
-    parameters : array of shape (draws, 4)
-        Level, slope, log odds of look-alikes, and error of the tail.
-    decline : array of shape (draws,)
-        Factor by which wrong classes thin out faster than a power law, from the true class inwards.
-    """
-
-    wrong: WrongTails
-    log_distance: FloatArray
-    depth: FloatArray
-    bounds: IntArray
-    parameters: FloatArray
+    wrong: WrongTails  # wrong scores of the same instances
+    log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
+    depth: FloatArray  # (n,): of the true class; negative if it has none
+    bounds: IntArray  # (2, n): smallest and largest losses
+    parameters: FloatArray  # (draws, 4): level, slope, log odds of look-alikes, error of the tail
+    # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
+    # inwards
     decline: FloatArray
 
     @classmethod
@@ -93,7 +79,7 @@ class MatedTails:
         """Whether the true class reaches the threshold: shape (n,)."""
         return self.log_distance <= log_threshold
 
-    def found_given(self, k: int, rank: int) -> tuple[FloatArray, FloatArray]:
+    def listed(self, k: int, rank: int) -> tuple[FloatArray, FloatArray]:
         """Probabilities that true classes are among the best `rank` of `k`, at any threshold.
 
         The first array (draws, 151) is at the depths `DEPTHS`. The second (n,) is for instances
@@ -110,9 +96,12 @@ class MatedTails:
         outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
 
-    def identified(self, log_threshold: float, found: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Probability (draws,) that the true class is found (`found_given`) above a threshold."""
-        by_depth, outside = found
+    def identified(self, log_threshold: float, listed: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Probability (draws,) that the true class is among the best and reaches a threshold.
+
+        `listed` are the probabilities that it is among the best, from the method of this name.
+        """
+        by_depth, outside = listed
         wrong, inside = self.wrong, self.has_depth
         share, n_groups = wrong.share * self.accepted(log_threshold), wrong.group_weight.shape[1]
         cells = on_grid_by_row(

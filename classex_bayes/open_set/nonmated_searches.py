@@ -8,15 +8,7 @@ WRONG, NONMATED = "wrong", "nonmated"  # groups of `idata`
 
 
 class NonmatedSearches(NamedTuple):
-    """Number of non-mated searches, and whether they are of probes other than the test instances.
-
-    Attributes
-    ----------
-    n : int
-        Number of searches.
-    are_others : bool
-        Whether `nonmated` was passed to `fit`.
-    """
+    """Number of non-mated searches, and whether `nonmated` was passed to `fit`."""
 
     n: int
     are_others: bool

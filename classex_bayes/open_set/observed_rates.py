@@ -76,7 +76,7 @@ def open_set_rates(
     counts = class_counts(k, largest=task.n_classes - 1)
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
-    source = task.evidence.scores("open_set_rates")
+    source, evidence = task.evidence.scores("open_set_rates"), task.evidence.exact("open_set_rates")
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if source.perfect == 0 else 1
@@ -95,9 +95,9 @@ def open_set_rates(
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
         table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
         above[np.ix_(rows, order)] = table[:, 1:]
-    losses, weight = task.evidence.losses, task.instance_weight
+    losses, weight = evidence.losses, evidence.instance_weight
 
-    def found_within(length: int, accepted: BoolArray) -> FloatArray:
+    def identified(length: int, accepted: BoolArray) -> FloatArray:
         return weighted_over_losses(
             lambda values, part: top_accuracy_given_losses(values, k1, part, length),
             losses, counts, weight * accepted,
@@ -108,10 +108,10 @@ def open_set_rates(
 
     rates: dict[str, list[FloatArray]] = {name: [] for name in _RATES}
     for number, accepted in zip(above.T, true >= sign * thresholds[:, None], strict=True):
-        right = found_within(1, accepted)
+        right = identified(1, accepted)
         others = weighted_over_losses(some_above, number, counts, weight * ~accepted)
         answered = float(weight @ accepted) + others
-        rates["fnir"].append(1 - (right if best == 1 else found_within(best, accepted)))
+        rates["fnir"].append(1 - (right if best == 1 else identified(best, accepted)))
         # If no wrong score reaches the threshold, the sum of probabilities is exactly 0.
         rates["fpir"].append(weighted_over_losses(some_above, number, counts + 1, weight))
         rates["answered"].append(answered)

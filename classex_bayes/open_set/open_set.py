@@ -198,7 +198,7 @@ class OpenSetExtrapolator(FittedModel):
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng = (np.random.default_rng(seed) for seed in seeds.spawn(3))
         effect = max(task.design_effect(), 1.0)
-        weight = task.n_test * task.instance_weight / effect
+        weight = task.n_test * task.evidence.instances("open-set rates").instance_weight / effect
         scale, table, mode = best_scale(nearest, weight, task.n_classes, halves_rng)
         sample = tail_sample(table, mode, rng)
         halves = random_halves(task.n_classes, halves_rng)

@@ -37,33 +37,20 @@ _FEWEST_PROBES, _ROUNDING = 20, 1e-9
 
 
 class ProbeLists(NamedTuple):
-    """The nearest wrong classes of n probes.
+    """The nearest wrong classes of n probes."""
 
-    Attributes
-    ----------
-    log_distance : array of shape (n, M)
-        Log distances, ascending; infinite where there is no class.
-    classes : int array of shape (n, M)
-        Positions of the classes among those enrolled.
-    weight : array of shape (n,)
-        Weights of the probes, summing to 1.
-    owner : int array of shape (n,)
-        Number of the class, such as a person, that a probe belongs to.
-    n_rivals : int
-        Number of wrong classes of a probe: k1 - 1 if it is mated, else k1.
-    """
-
-    log_distance: FloatArray
-    classes: IntArray
-    weight: FloatArray
-    owner: IntArray
-    n_rivals: int
+    log_distance: FloatArray  # (n, M), ascending; infinite where there is no class
+    classes: IntArray  # (n, M): positions of the classes among those enrolled
+    weight: FloatArray  # (n,): of the probes, summing to 1
+    owner: IntArray  # (n,): number of the class, such as a person, that a probe belongs to
+    n_rivals: int  # wrong classes of a probe: k1 - 1 if it is mated, else k1
 
     @classmethod
     def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
         """Lists of the wrong classes of the test instances."""
         log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
-        return cls(log_distance, nearest.classes, task.instance_weight, task.y, rivals)
+        weight = task.evidence.instances("open-set rates").instance_weight
+        return cls(log_distance, nearest.classes, weight, task.y, rivals)
 
     @classmethod
     def of_scores(
@@ -121,11 +108,11 @@ class ProbeLists(NamedTuple):
         """Number (n,) of listed classes within a distance."""
         return (self.log_distance <= log_threshold).sum(axis=1)
 
-    def nearest_in(self, in_half: BoolArray) -> tuple[FloatArray, BoolArray]:
+    def nearest_in(self, half: BoolArray) -> tuple[FloatArray, BoolArray]:
         """Log distances (n, j) of the j nearest classes of a half, and which entries are in it."""
-        here, places = nearest_in_half(self.classes, in_half)
+        in_half, places = nearest_in_half(self.classes, half)
         wrong = np.take_along_axis(self.log_distance, places, axis=1)
-        return np.where(np.take_along_axis(here, places, axis=1), wrong, np.inf), here
+        return np.where(np.take_along_axis(in_half, places, axis=1), wrong, np.inf), in_half
 
 
 def observed_tails(wrong: FloatArray) -> FloatArray:
@@ -157,20 +144,11 @@ class TailHierarchy:
     .. math:: v(q) = m^2 R_{11} + 2 m q R_{12} + q^2 R_{22},
 
     where R is the posterior covariance of location and log exponent.
-
-    Attributes
-    ----------
-    mean : array of shape (2,)
-        Mean location and log exponent.
-    gain : array of shape (2, 2)
-        Matrix that takes an observed deviation from the mean to that of the posterior mean.
-    rest : array of shape (2, 2)
-        R, the posterior covariance.
     """
 
-    mean: FloatArray
-    gain: FloatArray
-    rest: FloatArray
+    mean: FloatArray  # (2,): location and log exponent
+    gain: FloatArray  # (2, 2): takes an observed deviation from the mean to the posterior mean's
+    rest: FloatArray  # (2, 2): R
 
     @classmethod
     def of(cls, whole: FloatArray, halves: Sequence[tuple[FloatArray, FloatArray]]) -> Self:

@@ -16,20 +16,12 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class RatesAtThresholds:
-    """Rates from the tails of true and of wrong scores.
+    """Rates from the tails of true and of wrong scores."""
 
-    Attributes
-    ----------
-    mated : MatedTails
-        The true classes of the test instances, and their wrong scores.
-    nonmated : WrongTails
-        Wrong scores of the non-mated probes, which may be the same.
-    """
-
-    mated: MatedTails
-    nonmated: WrongTails
-    # Cache of `found_given` by (k, rank). It is the same at all thresholds and takes megabytes.
-    _found: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+    mated: MatedTails  # the true classes of the test instances, and their wrong scores
+    nonmated: WrongTails  # wrong scores of the non-mated probes, which may be the same
+    # Cache of `MatedTails.listed` by (k, rank): the same at all thresholds, and megabytes.
+    _listed: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @property
     def wrong(self) -> WrongTails:
@@ -55,11 +47,11 @@ class RatesAtThresholds:
 
     def fnir(self, log_threshold: float, k: int, rank: int = 1) -> FloatArray:
         """FNIR with k enrolled classes and lists of `rank` candidates: shape (draws,)."""
-        if (k, rank) not in self._found:
-            if len(self._found) == _MOST_KEPT:
-                self._found.pop(next(iter(self._found)))
-            self._found[k, rank] = self.mated.found_given(k, rank)
-        return 1 - self.mated.identified(log_threshold, self._found[k, rank])
+        if (k, rank) not in self._listed:
+            if len(self._listed) == _MOST_KEPT:
+                self._listed.pop(next(iter(self._listed)))
+            self._listed[k, rank] = self.mated.listed(k, rank)
+        return 1 - self.mated.identified(log_threshold, self._listed[k, rank])
 
     def answered(self, log_threshold: float, k: int) -> FloatArray:
         """Share (draws,) of the instances for which one of the k classes reaches the threshold."""

@@ -16,20 +16,9 @@ _NODES = np.linspace(-9, 9, 181)
 def chance_of_none(log_rate: FloatArray, sd: FloatArray) -> FloatArray:
     r""":math:`E[e^{-\lambda F}]` for a lognormal factor F with mean 1.
 
-    The values are interpolated linearly in a table. Their error is below 3e-4, and the relative
-    error of one minus the value is below 0.2%.
-
-    Parameters
-    ----------
-    log_rate : array
-        Log of the rate :math:`\lambda`, clipped to [-30, 30].
-    sd : array
-        Standard deviation of log F, clipped to at most 8; broadcast with `log_rate`.
-
-    Returns
-    -------
-    array
-        Probabilities, of the shape of `log_rate` and `sd` after broadcasting.
+    `log_rate` and the standard deviation `sd` of log F broadcast; they are clipped to [-30, 30] and
+    to at most 8. Values are interpolated linearly in a table. Their error is below 3e-4, and the
+    relative error of one minus the value is below 0.2%.
     """
     log_rate, sd = np.broadcast_arrays(log_rate, sd)
     rows = (np.clip(log_rate, _LOG_RATE[0], _LOG_RATE[-1]) - _LOG_RATE[0]) / _STEP

@@ -41,46 +41,20 @@ _PARAMETERS = {
 
 @dataclass(frozen=True, eq=False)
 class WrongTails:
-    """Draws of the probability of wrong scores above thresholds, for n probes.
+    """Draws of the probability of wrong scores above thresholds, for n probes."""
 
-    Attributes
-    ----------
-    lists : ProbeLists
-        The probes and their nearest wrong classes.
-    location, exponent : arrays of shape (n,)
-        Posterior means of the local tails; NaN if a probe has no tail.
-    scatter : array of shape (301,)
-        Standard deviation of log p between probes at `DEPTHS`.
-    parameters : array of shape (draws, 3)
-        Level, slope and shape of the law of depths.
-    spread : array of shape (draws,)
-        Factor of the scatter.
-    group : int array of shape (n,)
-        Groups of owners that are resampled together.
-    group_weight : array of shape (draws, n_groups)
-        Weights of the groups.
-    grid : array of shape (T,)
-        Log distances, descending.
-    drift : array of shape (draws, T)
-        Drift of the log of the mean probability at the grid.
-    drift_sd : float
-        Standard deviation of the drift over a decrease of the log probability by 1.
-    seed : int
-        Seed of the drift of subsets of the probes.
-    """
-
-    lists: ProbeLists
-    location: FloatArray
-    exponent: FloatArray
-    scatter: FloatArray
-    parameters: FloatArray
-    spread: FloatArray
-    group: IntArray
-    group_weight: FloatArray
-    grid: FloatArray
-    drift: FloatArray
-    drift_sd: float
-    seed: int
+    lists: ProbeLists  # the probes and their nearest wrong classes
+    location: FloatArray  # (n,): posterior means of the local tails; NaN if a probe has no tail
+    exponent: FloatArray  # (n,)
+    scatter: FloatArray  # (301,): standard deviation of log p between probes at `DEPTHS`
+    parameters: FloatArray  # (draws, 3): level, slope and shape of the law of depths
+    spread: FloatArray  # (draws,): factor of the scatter
+    group: IntArray  # (n,): groups of owners that are resampled together
+    group_weight: FloatArray  # (draws, n_groups)
+    grid: FloatArray  # (T,): log distances, descending
+    drift: FloatArray  # (draws, T): drift of the log of the mean probability at the grid
+    drift_sd: float  # of the drift over a decrease of the log probability by 1
+    seed: int  # of the drift of subsets of the probes
 
     @classmethod
     def of(
@@ -106,8 +80,8 @@ class WrongTails:
         hierarchy = TailHierarchy.of(whole, pairs)
         depths = np.concatenate(
             [
-                _held_out_depths(lists, hierarchy, tails, here)
-                for tails, (_, here) in zip(observed, nearest, strict=True)
+                _held_out_depths(lists, hierarchy, tails, in_half)
+                for tails, (_, in_half) in zip(observed, nearest, strict=True)
             ]
         )
         # The weights of a probe in all halves add up to its weight.
@@ -340,13 +314,13 @@ class WrongTails:
 
 
 def _held_out_depths(
-    lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, here: BoolArray
+    lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, in_half: BoolArray
 ) -> FloatArray:
     """Depths (n, M) of the classes of one half in the tails of the other; -1 for the others."""
     location, exponent = hierarchy.shrunk(tails)
     with np.errstate(invalid="ignore"):
         depth = exponent[:, None] * (location[:, None] - lists.log_distance)
-    return np.where(~here & (lists.classes >= 0) & (depth > 0), depth, -1.0)
+    return np.where(~in_half & (lists.classes >= 0) & (depth > 0), depth, -1.0)
 
 
 def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:

@@ -1,5 +1,6 @@
 from .average_test_risk import average_test_risk as average_test_risk
 from .average_test_risk import average_test_risk_cov as average_test_risk_cov
+from .bayesian_risk import BayesianRisk as BayesianRisk
 from .hierarchical_cost import cost_from_levels as cost_from_levels
 from .hierarchical_cost import cost_from_tree as cost_from_tree
 from .moment_risk import MomentRisk as MomentRisk

@@ -8,8 +8,6 @@ import pandas as pd
 
 from classex_bayes.arguments import as_matrix, class_counts
 from classex_bayes.core.influence import repair_covariance
-from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk.costs_by_rank import average_risk, costs_by_rank
 from classex_bayes.risk.covariance import ByRank, StreamedCosts, risk_by_rank, stream_costs
@@ -68,8 +66,16 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
     """
     matrix = cost_matrix(cost, task)
     counts = class_counts(k, largest=task.n_classes)
-    source, ties, seed = _ordered_scores(task)
-    by_rank = costs_by_rank(source, task.y, task.instance_weight, matrix, ties, seed)
+    evidence = task.evidence.exact("a risk", WITH_SCORES)
+    source = evidence.scores("a risk")
+    by_rank = costs_by_rank(
+        source,
+        task.y,
+        evidence.instance_weight,
+        matrix,
+        evidence.tie_rule,
+        evidence.tie_seed,
+    )
     return average_risk(by_rank, counts)
 
 
@@ -118,8 +124,16 @@ def task_costs(task: SourceTask, costs: Sequence[NumberArray], statistics: ByRan
 
     `costs` are checked matrices (`cost_matrix`), `statistics` the coefficients by rank.
     """
-    source, ties, seed = _ordered_scores(task)
-    return stream_costs(source, task.y, task.class_weight, costs, statistics, ties, seed)
+    evidence = task.evidence.exact("a risk", WITH_SCORES)
+    return stream_costs(
+        evidence.scores("a risk"),
+        task.y,
+        evidence.class_weight,
+        costs,
+        statistics,
+        evidence.tie_rule,
+        evidence.tie_seed,
+    )
 
 
 def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
@@ -166,9 +180,3 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
             "of a correct answer (a similarity s can be turned into the cost 1 - s)"
         )
     return matrix
-
-
-def _ordered_scores(task: SourceTask) -> tuple[ScoreSource, Ties, int]:
-    """Scores of a task and how it broke their ties."""
-    evidence = task.evidence.exact("a risk", WITH_SCORES)
-    return evidence.scores("a risk"), evidence.tie_rule, evidence.tie_seed

@@ -67,8 +67,8 @@ def costs_by_rank(
     """
     total = np.zeros(source.shape[1] - 1)
     for instance, competitor, rank in ranked_errors(source, y, ties, seed):
-        paid = instance_weight[instance] * cost[y[instance], competitor]
-        total += np.bincount(rank, paid, minlength=total.size)
+        pair_costs = instance_weight[instance] * cost[y[instance], competitor]
+        total += np.bincount(rank, pair_costs, minlength=total.size)
     return total
 
 

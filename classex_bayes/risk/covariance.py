@@ -95,14 +95,14 @@ def stream_costs(
     influence = Influence.zeros(n_classes, width)
     for instance, competitor, rank in _parts(ranked_errors(source, y, ties, seed), y, width):
         true_class = y[instance]
-        paid = [weight[instance] * cost[true_class, competitor] for cost in costs]
-        for total, values in zip(cost_by_rank, paid, strict=True):
+        pair_costs = [weight[instance] * cost[true_class, competitor] for cost in costs]
+        for total, values in zip(cost_by_rank, pair_costs, strict=True):
             total += np.bincount(rank, values, minlength=total.size)
-        classes, sums = class_sums(true_class, _at_rank(statistics.every, rank, paid))
+        classes, sums = class_sums(true_class, _at_rank(statistics.every, rank, pair_costs))
         class_sum[classes] += sums
-        contribution = _at_rank(stays, rank, paid)
+        contribution = _at_rank(stays, rank, pair_costs)
         influence.add_contributions(true_class, contribution)
-        behind = _sums_behind(instance, _at_rank(moves_up, rank, paid))
+        behind = _sums_behind(instance, _at_rank(moves_up, rank, pair_costs))
         influence.add_pairs(true_class, competitor, behind - contribution)
     class_mean = class_sum / np.where(class_weight > 0, class_weight, 1.0)[:, None]
     return StreamedCosts(
@@ -112,9 +112,9 @@ def stream_costs(
     )
 
 
-def _at_rank(by_rank: FloatArray, rank: IntArray, paid: Sequence[FloatArray]) -> FloatArray:
+def _at_rank(by_rank: FloatArray, rank: IntArray, pair_costs: Sequence[FloatArray]) -> FloatArray:
     """Coefficients of pairs times what they cost: shape (n_pairs, n_c m)."""
-    return np.hstack([values[:, None] * by_rank[rank] for values in paid])
+    return np.hstack([values[:, None] * by_rank[rank] for values in pair_costs])
 
 
 def _sums_behind(instance: IntArray, values: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """Costs of confusions from a hierarchy of the classes: confusing near classes costs less."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,16 +9,14 @@ import pandas as pd
 from scipy.cluster.hierarchy import cophenet, is_valid_linkage
 from scipy.spatial.distance import squareform
 
-from classex_bayes.arguments import one_of, shares
+from classex_bayes.arguments import shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
 from classex_bayes.task.class_labels import class_names
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray
 
 
-def cost_from_levels(
-    taxonomy: Any, *, costs: Mapping[Any, float] | None = None, classes: Any = None
-) -> pd.DataFrame:
+def cost_from_levels(taxonomy: Any, *, costs: Mapping[Any, float] | None = None) -> pd.DataFrame:
     r"""Cost of each confusion by the finest level of a taxonomy that the two classes share.
 
     With L levels, confusing two classes whose finest common level is the j-th finest, j = 1..L,
@@ -26,28 +24,25 @@ def cost_from_levels(
 
     Parameters
     ----------
-    taxonomy : DataFrame, mapping or sequence of L columns
+    taxonomy : DataFrame, or mapping from level to a sequence
         One column for each level, from the finest to the coarsest, such as genus and family; one
         row for each class. The class itself is not a level. The index of a DataFrame names the
         classes.
     costs : mapping from level to float, optional
         Cost of confusing two classes whose finest common level is this one, in [0, 1] and not
-        decreasing from the finest to the coarsest level. Levels of a sequence are 0..L - 1.
-    classes : sequence, optional
-        Classes wanted, in this order, such as ``task.classes``; all by default. If the columns
-        have no index of names, these are the names of their rows.
+        decreasing from the finest to the coarsest level.
 
     Returns
     -------
     DataFrame of shape (k1, k1)
         ``cost[true, predicted]``: symmetric, in [0, 1], with a diagonal of zeros; rows and columns
-        are named by class.
+        are named by class. Risks put it in the order of the classes of a task.
 
     Raises
     ------
     DataError
         If columns have different lengths or gaps, levels are not nested (such as a genus in two
-        families), classes are unknown, or costs are out of range or for unknown levels.
+        families), or costs are out of range or for unknown levels.
 
     See Also
     --------
@@ -73,11 +68,10 @@ def cost_from_levels(
     ... )
     >>> cost_from_levels(taxonomy).loc["setosa"].round(2).tolist()
     [0.0, 0.33, 0.67, 1.0]
-    >>> own = cost_from_levels(taxonomy, costs={"genus": 0.1, "family": 0.5})
-    >>> own.loc["setosa"].tolist()
+    >>> cost_from_levels(taxonomy, costs={"genus": 0.1, "family": 0.5}).loc["setosa"].tolist()
     [0.0, 0.1, 0.5, 1.0]
     """
-    table = _table_of_levels(taxonomy, classes)
+    table = _table_of_levels(taxonomy)
     _refuse_unnested(table)
     cost = np.ones((len(table), len(table)))
     by_level = _costs_by_level(costs, list(table.columns))
@@ -87,12 +81,11 @@ def cost_from_levels(
     return _named(cost, table.index.tolist())
 
 
-def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.DataFrame:
-    r"""Cost of each confusion by the place of two classes in a tree.
+def cost_from_tree(tree: Any, *, classes: Any = None) -> pd.DataFrame:
+    r"""Cost of each confusion by the height of the lowest common ancestor of two classes.
 
-    By height, :math:`cost_{ab} = h(a \wedge b) / h(root)`, with :math:`a \wedge b` the lowest
-    common ancestor and h the number of edges to the farthest leaf below. By path, the number of
-    edges between a and b over the largest between any two leaves.
+    :math:`cost_{ab} = h(a \wedge b) / h(root)`, with :math:`a \wedge b` the lowest common ancestor
+    and h the number of edges to the farthest leaf below.
 
     Parameters
     ----------
@@ -100,8 +93,6 @@ def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.
         Mapping from each node except the root to its parent; or a networkx graph (any object with
         `edges`) with edges from parent to child; or a SciPy linkage matrix of k1 classes, shape (k1
         - 1, 4), whose heights are the distances of its merges.
-    by : {"height", "path"}
-        Measure of distance in the tree. For a linkage matrix both give the same costs.
     classes : sequence, optional
         Classes wanted, in this order, such as ``task.classes``; inner nodes are allowed. All leaves
         by default, in their order in the tree. For a linkage matrix, names of its k1 classes.
@@ -132,26 +123,21 @@ def cost_from_tree(tree: Any, *, by: str = "height", classes: Any = None) -> pd.
     >>> cost = cost_from_tree(parents, classes=["retriever", "poodle", "siamese", "chair"])
     >>> cost.loc["retriever"].round(2).tolist()
     [0.0, 0.33, 0.67, 1.0]
-    >>> cost_from_tree(parents, by="path").loc["retriever", "chair"]
-    np.float64(1.0)
     """
-    one_of(by, ("height", "path"), "by")
     if isinstance(tree, np.ndarray):
         return _cost_from_linkage(tree, classes)
     parent = _parents(tree)
     paths = _paths_from_root(parent)
     inner = set(parent.values())
     leaves = [node for node in parent if node not in inner]
-    wanted = leaves if classes is None else class_names(classes, None) or []
-    for name in wanted:
+    names = leaves if classes is None else class_names(classes, None) or []
+    for name in names:
         if name not in paths:
             raise DataError(
                 f"classes: {name!r} is not a node of the tree; expected names such as {leaves[0]!r}"
             )
-    height, across = _extents(paths)
-    shared, above, below = _common_ancestors([paths[name] for name in wanted], height)
-    cost = shared / max(height.values()) if by == "height" else (above + below) / across
-    return _named(cost, wanted)
+    height = _heights(paths)
+    return _named(_shared_heights([paths[name] for name in names], height), names)
 
 
 def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
@@ -160,12 +146,20 @@ def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
     return pd.DataFrame(cost, index=labels, columns=labels)
 
 
-def _table_of_levels(taxonomy: Any, classes: Any) -> pd.DataFrame:
-    """Levels of the wanted classes: a row for each class, named by it, a column for each level."""
-    if isinstance(taxonomy, pd.DataFrame):
-        table = taxonomy
-    else:  # polars has no names of rows
-        table = _table_of_columns(taxonomy.to_dict() if is_frame(taxonomy) else taxonomy)
+def _table_of_levels(taxonomy: Any) -> pd.DataFrame:
+    """Levels of the classes: a row for each class, a column for each level."""
+    if not (is_frame(taxonomy) or isinstance(taxonomy, Mapping)):
+        raise DataError(
+            f"taxonomy: expected a DataFrame with a column for each level, found "
+            f"{type(taxonomy).__name__}"
+        )
+    columns = taxonomy if isinstance(taxonomy, pd.DataFrame | Mapping) else taxonomy.to_dict()
+    try:
+        table = pd.DataFrame(columns)
+    except ValueError as error:  # columns of different lengths, or no columns
+        raise DataError(
+            f"taxonomy: expected a value for each class at each level; {error}"
+        ) from None
     if 0 in table.shape:
         raise DataError(
             f"taxonomy: expected at least one row and one column, found shape {table.shape}"
@@ -174,51 +168,20 @@ def _table_of_levels(taxonomy: Any, classes: Any) -> pd.DataFrame:
         raise DataError(
             "taxonomy: expected unique names of classes and of levels, found a name twice"
         )
-    for name, column in table.items():
-        gaps = np.flatnonzero(column.isna())
-        if gaps.size:
-            raise DataError(
-                f"taxonomy: found no {name!r} of class {table.index[gaps[0]]!r}; expected one for "
-                "every class. Give a class that stands alone its own group"
-            )
+    gaps = table.isna()
+    if gaps.to_numpy().any():
+        row, column = np.argwhere(gaps.to_numpy())[0]
+        raise DataError(
+            f"taxonomy: found no {table.columns[column]!r} of class {table.index[row]!r}; expected "
+            "one for every class. Give a class that stands alone its own group"
+        )
     numbered = isinstance(table.index, pd.RangeIndex)
-    names = None if classes is None else class_names(classes, len(table) if numbered else None)
-    first = table.iloc[:, 0]
-    may_name = is_frame(taxonomy) if names is None else not {*names}.isdisjoint(first)
-    if numbered and first.is_unique and may_name:
+    if numbered and is_frame(taxonomy) and table.iloc[:, 0].is_unique:
         raise DataError(
             f"taxonomy: {table.columns[0]!r} is different for every class, so it names the "
             "classes and is not a level; make it the index (set_index)"
         )
-    if names is None:
-        return table
-    if numbered:
-        return table.set_axis(pd.Index(names, tupleize_cols=False))
-    unknown = [name for name in names if name not in table.index]
-    if unknown:
-        raise DataError(f"classes: found no row of the taxonomy named {unknown[0]!r}")
-    return table.loc[names]
-
-
-def _table_of_columns(taxonomy: Any) -> pd.DataFrame:
-    if not isinstance(taxonomy, Mapping):
-        if isinstance(taxonomy, str) or not isinstance(taxonomy, Sequence | np.ndarray):
-            raise DataError(
-                f"taxonomy: expected columns, such as a DataFrame, found {type(taxonomy).__name__}"
-            )
-        taxonomy = dict(enumerate(taxonomy))
-    columns = {name: _groups(column, name) for name, column in taxonomy.items()}
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"taxonomy: expected a value for each class, found lengths {lengths}")
-    return pd.DataFrame(columns)
-
-
-def _groups(column: Any, name: Any) -> pd.Series | list[Any]:
-    """Values of one level, one for each class."""
-    if isinstance(column, str) or not isinstance(column, Iterable):
-        raise DataError(f"taxonomy: expected a column at {name!r}, found {column!r}")
-    return column if isinstance(column, pd.Series) else list(column)
+    return table
 
 
 def _refuse_unnested(table: pd.DataFrame) -> None:
@@ -228,9 +191,9 @@ def _refuse_unnested(table: pd.DataFrame) -> None:
         split = table.groupby(finer, sort=False)[coarser].nunique()
         if (split > 1).any():
             group = split.index[split > 1].tolist()[0]
-            found = table.loc[table[finer] == group, coarser].unique()[:2].tolist()
+            first, second = table.loc[table[finer] == group, coarser].unique()[:2].tolist()
             raise DataError(
-                f"taxonomy: {finer!r} {group!r} lies in {coarser!r} {found[0]!r} and {found[1]!r}; "
+                f"taxonomy: {finer!r} {group!r} lies in {coarser!r} {first!r} and {second!r}; "
                 "expected groups of one level within one group of the next, from the finest level "
                 "to the coarsest"
             )
@@ -313,33 +276,28 @@ def _paths_from_root(parent: Mapping[Hashable, Hashable]) -> dict[Hashable, list
     return paths
 
 
-def _extents(paths: Mapping[Hashable, list[Hashable]]) -> tuple[dict[Hashable, int], int]:
-    """Edges from each node to the farthest leaf below, and between the two farthest nodes."""
+def _heights(paths: Mapping[Hashable, list[Hashable]]) -> dict[Hashable, int]:
+    """Edges from each node to the farthest leaf below."""
     height = dict.fromkeys(paths, 0)
-    across = 0
     for node in sorted(paths, key=lambda node: -len(paths[node])):  # children before parents
-        if len(paths[node]) > 1:
-            above, step = paths[node][-2], height[node] + 1
-            across = max(across, height[above] + step)
-            height[above] = max(height[above], step)
-    return height, across
+        for above in paths[node][-2:-1]:
+            height[above] = max(height[above], height[node] + 1)
+    return height
 
 
-def _common_ancestors(
+def _shared_heights(
     paths: Sequence[Sequence[Hashable]], height: Mapping[Hashable, int]
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Height of the lowest common ancestor of each two nodes, and edges from it to either."""
+) -> FloatArray:
+    """Heights of the lowest common ancestors of each two nodes, over the height of the root."""
     number = {node: place for place, node in enumerate(height)}
     heights = np.array(list(height.values()), float)
-    depth = np.array([len(path) for path in paths])
+    depth = max(map(len, paths), default=1)
     # Below the end of a path stand numbers that no other path has.
-    nodes = -1 - np.repeat(np.arange(len(paths))[:, None], depth.max(initial=1), axis=1)
+    nodes = -1 - np.repeat(np.arange(len(paths))[:, None], depth, axis=1)
     for row, path in enumerate(paths):
         nodes[row, : len(path)] = [number[node] for node in path]
-    common = np.full((len(paths), len(paths)), heights.max())
-    last = np.ones((len(paths), len(paths)), dtype=int)
-    for level, column in enumerate(nodes.T):
+    shared = np.full((len(paths), len(paths)), heights.max())
+    for column in nodes.T:
         for node in np.unique(column[column >= 0]):
-            block = np.ix_(column == node, column == node)
-            common[block], last[block] = heights[node], level + 1
-    return common, depth[:, None] - last, depth - last
+            shared[np.ix_(column == node, column == node)] = heights[node]
+    return shared / heights.max()

@@ -6,16 +6,15 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import ndtri
 
-from classex_bayes.arguments import class_counts, one_of, truth_value
+from classex_bayes.arguments import numbers, one_of, truth_value
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators.base import sizes_text
 from classex_bayes.estimators.kde.bandwidth import positive_bandwidth
-from classex_bayes.estimators.training_curve import training_curve, training_weights
+from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.risk.average_test_risk import average_test_risk, cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, risk_by_rank
 from classex_bayes.risk.polynomial_risk import LinearRisk, polynomial_degree, power_moments
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 Basis = Literal["radial", "powers"]
 _NARROWEST, _WIDEST = 0.05, 10.0
@@ -54,11 +53,9 @@ class MomentRisk(LinearRisk):
         Whether coefficients must be nonnegative. If so, K is nonnegative and increases with u.
         Without the constraint the radial basis is nearly collinear, and extrapolations are mostly
         noise.
-    k : array-like of int, optional
-        Numbers of classes to train on, 2..k1. By default all of them. For more than 500 classes,
-        fewer log-spaced ones are used, weighted to represent all.
-    weights : array-like, optional
-        Positive weights :math:`w_k` of the numbers in `k`, by default of 2..k1; equal by default.
+    weights : array-like of shape (k1 - 1,), optional
+        Positive weights :math:`w_k` of k = 2..k1; equal by default. For more than 500 classes,
+        fewer log-spaced k represent all.
 
     Attributes
     ----------
@@ -99,7 +96,6 @@ class MomentRisk(LinearRisk):
         bandwidth: float = 1.0,
         degree: int = 2,
         nonnegative: bool = True,
-        k: ClassCounts | None = None,
         weights: Any = None,
     ) -> None:
         self.cost = cost
@@ -107,21 +103,21 @@ class MomentRisk(LinearRisk):
         self.bandwidth = bandwidth
         self.degree = degree
         self.nonnegative = nonnegative
-        self.k = k
         self.weights = weights
 
     def _name_parts(self) -> list[str]:
         parts = [f"{self.basis} {self.degree if self.basis == 'powers' else self.bandwidth}"]
         parts += [] if self.nonnegative else ["free"]
-        parts += [] if self.k is None else [sizes_text(self.k)]
         return parts + ([] if self.weights is None else ["weighted"])
 
     def _fit(self, task: SourceTask) -> None:
         matrix = cost_matrix(self.cost, task)
         one_of(self.basis, ("radial", "powers"), "basis")
         n_classes = task.n_classes
-        k = None if self.k is None else class_counts(self.k, largest=n_classes)
-        weights = None if self.weights is None else training_weights(self.weights, task, k)
+        weights: FloatArray = np.ones(n_classes - 1)
+        if self.weights is not None:
+            expected = f"positive finite numbers, one for each k in 2..{n_classes}"
+            weights = numbers(self.weights, "weights", expected, lambda x: x > 0, n_classes - 1)
         basis: RadialBasis | int
         if self.basis == "radial":
             width = positive_bandwidth(self.bandwidth, _NARROWEST, _WIDEST)
@@ -129,8 +125,8 @@ class MomentRisk(LinearRisk):
         else:
             basis = polynomial_degree(self.degree, n_classes)
 
-        curve = training_curve(task, k, weights)
-        scale = np.sqrt(curve.weight)
+        curve = training_curve(task)
+        scale = np.sqrt(curve.weight * weights[curve.k - 2])
         design = scale[:, None] * _basis_moments(basis, curve.k)
         risk = average_test_risk(task, matrix, curve.k)
         used = np.full(design.shape[1], True)

@@ -101,7 +101,7 @@ class RiskData(Likelihood):
     r"""Losses, and what an error costs: the two factors of the risk.
 
     Losses enter in the Bernstein form, as in `BernsteinData`. Given them, the mean relative cost
-    of an error among k classes, :math:`r_k = AvRisk_k / (1 - AGA_k)`, is what the risks tell:
+    of an error among k classes, :math:`r_k = AvRisk_k / (1 - AGA_k)`, follows from the risks:
     :math:`T (AvTestRisk - r \circ (1 - ATA)) \sim N(0, I)` where T whitens the covariance of that
     difference at the observed ratio.
     """
@@ -134,8 +134,9 @@ class RiskData(Likelihood):
             contrast @ observed.clustered @ contrast.T,
         )
         # An uncertainty of one error is added, because costs of few errors may agree by chance.
-        doubt = observed.costs[1] * observed.unseen
-        whiten = whitening(covariance + np.outer(doubt, doubt), _SMALLEST_DIRECTION["relative"])
+        error_sd = observed.costs[1] * observed.unseen
+        covariance += np.outer(error_sd, error_sd)
+        whiten = whitening(covariance, _SMALLEST_DIRECTION["relative"])
         # Rows added to the risks of the bumps divide 0 by 0 unless they are copies.
         bump_risk = element_risk(basis, np.pad(observed.k, (0, N_SIZES - risk.size), "edge"))
         return cls(
@@ -195,9 +196,9 @@ class MonotoneRiskData(Likelihood):
         covariance, clustered = observed.covariance[n_k:, n_k:], observed.clustered[n_k:, n_k:]
         # An uncertainty of half an error is added, because a risk of 0 is not known exactly.
         mean, sd, smallest = observed.costs
-        doubt = np.sqrt(0.5 * (mean**2 + sd**2)) * observed.unseen
+        error_sd = np.sqrt(0.5 * (mean**2 + sd**2)) * observed.unseen
         whiten = whitening(
-            repair_covariance(covariance, clustered) + np.outer(doubt, doubt),
+            repair_covariance(covariance, clustered) + np.outer(error_sd, error_sd),
             _SMALLEST_DIRECTION["risk"],
         )
         matrix = whiten @ element_risk(basis, observed.k)

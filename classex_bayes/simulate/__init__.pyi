@@ -1,7 +1,5 @@
 from .embedded_law import EmbeddedLaw as EmbeddedLaw
 from .embedded_law import EmbeddingSample as EmbeddingSample
-from .features import FeatureSample as FeatureSample
-from .features import GaussianClasses as GaussianClasses
 from .gaussian import BivariateNormal as BivariateNormal
 from .gaussian import GaussianKnownCentres as GaussianKnownCentres
 from .gaussian import GaussianNearestNeighbor as GaussianNearestNeighbor
@@ -9,10 +7,6 @@ from .hierarchy import HierarchicalNormal as HierarchicalNormal
 from .laws import FavorabilityLaw as FavorabilityLaw
 from .laws import KnownLaw as KnownLaw
 from .laws import RankSample as RankSample
-from .scorers import lda_scores as lda_scores
-from .scorers import logistic_scores as logistic_scores
-from .scorers import naive_bayes_scores as naive_bayes_scores
-from .scorers import qda_scores as qda_scores
 from .sphere import UniformSphere as UniformSphere
 from .sphere import VonMisesFisher as VonMisesFisher
 from .stress import BetaLaw as BetaLaw

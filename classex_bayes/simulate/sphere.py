@@ -10,7 +10,7 @@ the regularised incomplete beta function with both parameters a.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -175,11 +175,18 @@ class VonMisesFisher(_UniformCentres):
     def _integral(self, start: FloatArray) -> FloatArray:
         """Integral of the unnormalised density of s from each `start` to the end of its range."""
         low, high = self._range
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        nodes, weights = _legendre(_NODES)
         half = (high - start[:, None]) / 2
         log_density = self._log_density(start[:, None] + half * (1 + nodes))
         relative = np.exp(log_density - self._log_density(np.array(low)))  # avoids underflow
         return relative @ weights * half[:, 0]
+
+
+@cache
+def _legendre(number: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights on [-1, 1], which take longer to compute than an integral with them."""
+    nodes, weights = np.polynomial.legendre.leggauss(number)
+    return nodes, weights
 
 
 def _unit(vectors: FloatArray) -> FloatArray:

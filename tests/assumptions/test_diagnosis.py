@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import t as student
+from trained_classifiers import GaussianClasses, qda_scores
 
 from classex_bayes.assumptions import score_facts
 from classex_bayes.assumptions.confusion_graph import exchange_ends, linked_share, mean_degree
@@ -14,13 +15,7 @@ from classex_bayes.assumptions.marginality import check_marginality
 from classex_bayes.assumptions.score_facts import facts_of_scores
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import (
-    GaussianClasses,
-    GaussianNearestNeighbor,
-    HierarchicalNormal,
-    UniformSphere,
-    qda_scores,
-)
+from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, UniformSphere
 from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import notes_of, participation
 from classex_bayes.task.source_task import SourceTask

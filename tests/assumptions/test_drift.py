@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr, ndtri
+from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
 
 from classex_bayes.assumptions.drift import DriftPrior, brownian_covariance, measure_drift
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Estimand, Extrapolation
-from classex_bayes.simulate import GaussianClasses, lda_scores, naive_bayes_scores
 from classex_bayes.task.source_task import SourceTask
 
 SIZE = 80

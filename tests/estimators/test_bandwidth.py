@@ -4,10 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
+from classex_bayes.estimators.kde.bandwidth import RULES, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "classexreg_kde.npz"
@@ -57,7 +58,7 @@ def test_samples_do_not_disturb_each_other(rule):
 
 
 @ALL
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 200), exponent=st.integers(-900, 900))
 def test_order_sign_and_unit_do_not_matter(rule, seed, n, exponent):
     x = sample(seed, n)
@@ -85,23 +86,7 @@ def test_range_of_one_rounding_unit(rule):
     assert select(rule, [1.0, np.nextafter(1.0, 2.0)] * 10) > 0
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ([2.0, 2.0, 2.0], "all 3 numbers equal 2"),
-        ([1.0], "at least two numbers"),
-        ([1.0, np.nan], "found nan, expected finite"),
-        ([1.0, -np.inf], "found -inf, expected finite"),
-        ([[1.0, 2.0]], "found shape"),
-        (["a", "b"], "real numbers"),
-    ],
-)
-def test_refuses(bad, message):
-    with pytest.raises(DataError, match=message):
-        check_sample(bad)
-
-
 def test_fixed_limits():
     assert positive_bandwidth(np.float32(0.5), 0.1, 1.0) == 0.5
-    with pytest.raises(DataError, match=r"in 0\.1\.\.1"):
+    with pytest.raises(DataError, match=r"^bandwidth: "):
         positive_bandwidth(2, 0.1, 1.0)

@@ -66,13 +66,13 @@ def test_form():
 def test_draws_of_the_accuracies_have_their_covariance(repeats):
     task = embedding_task(repeats=repeats)
     k = task.grid()
-    result = quiet(Observed(), task, k, n_resamples=800, random_seed=3)
+    result = quiet(Observed(), task, k, n_resamples=400, random_seed=3)
     np.testing.assert_allclose(result.mean, task.accuracy(k), atol=1e-12)
     variance, expected = draws_of(result).var(axis=0), np.diag(task.accuracy_cov(k))
     # The median of the ratios over k is 1; the resamples' clustered variance sets how they differ.
     clustered = np.diag(
         clustered_covariance(
-            class_accuracies(task.evidence.losses, task.y, 60, k), task.class_weight
+            class_accuracies(task.evidence.losses, task.y, 60, k), task.evidence.class_weight
         )
     )
     factor = np.median(expected / clustered)
@@ -92,10 +92,10 @@ def test_weighted_and_untested_classes():
         untested="competitors",
     )
     k = task.grid()
-    result = quiet(Observed(), task, k, n_resamples=800, random_seed=0)
+    result = quiet(Observed(), task, k, n_resamples=400, random_seed=0)
     # All classes weigh the same in a resample; one factor makes up for the weights.
     equal = SourceTask.from_ranks(task.ranks, y, n_classes=50, untested="competitors")
-    effect = 40 * (task.class_weight**2).sum()
+    effect = 40 * (task.evidence.class_weight**2).sum()
     expected = np.diag(equal.accuracy_cov(k)) * (effect + 0.25) / 1.25
     np.testing.assert_allclose(draws_of(result).var(axis=0), expected, rtol=0.2)
     assert "unequal weights" in result.notes[-1]
@@ -104,7 +104,7 @@ def test_weighted_and_untested_classes():
 def test_losses_alone_stand_in_for_the_competitors():
     ranks, y, k1 = FavorabilityLaw((2.0,), (1.0,)).sample(80, random_seed=1)
     task = SourceTask.from_ranks(ranks, y, n_classes=k1)
-    result = quiet(Observed(), task, [2, 20, 80], n_resamples=800, random_seed=1)
+    result = quiet(Observed(), task, [2, 20, 80], n_resamples=400, random_seed=1)
     variance = np.diag(task.accuracy_cov([2, 20, 80]))
     np.testing.assert_allclose(draws_of(result).var(axis=0), variance, rtol=0.2)
     assert "80 test classes, deviations scaled by 1.13 for unknown competitors" in str(result)
@@ -113,7 +113,7 @@ def test_losses_alone_stand_in_for_the_competitors():
 def test_bare_curve():
     k = [2, 5, 10, 30]
     task = SourceTask.from_accuracies(k, [0.97, 0.93, 0.85, 0.7], n_test=400, n_classes=30)
-    result = quiet(Observed(), task, k, n_resamples=800, random_seed=1)
+    result = quiet(Observed(), task, k, n_resamples=400, random_seed=1)
     np.testing.assert_allclose(
         draws_of(result).var(axis=0), np.diag(task.accuracy_cov(k)), rtol=0.2
     )
@@ -139,8 +139,8 @@ def test_predictions_are_centred_and_clipped():
 def test_the_choice_of_bandwidth_adds_to_the_spread():
     task = embedding_task(k1=100, repeats=1)
     chosen = ClassExReg(random_seed=0).fit(task)
-    kept = quiet(ClassExReg(chosen.bandwidth_), task, 2000, n_resamples=40, random_seed=1)
-    again = quiet(ClassExReg(random_seed=0), task, 2000, n_resamples=40, random_seed=1)
+    kept = quiet(ClassExReg(chosen.bandwidth_), task, 2000, n_resamples=20, random_seed=1)
+    again = quiet(ClassExReg(random_seed=0), task, 2000, n_resamples=20, random_seed=1)
     assert draws_of(again).std() > draws_of(kept).std()
 
 
@@ -157,7 +157,7 @@ def test_no_errors_no_spread():
 def score_task(k1=60, repeats=2, seed=1, **options):
     """Distances of embeddings, on whose scale KDE errs less than on that of their squares."""
     task = embedding_task(k1, repeats, seed)
-    distances = np.sqrt(-task.source.scores(np.arange(task.n_test)))
+    distances = np.sqrt(-task.evidence.source.scores(np.arange(task.n_test)))
     return SourceTask.from_scores(distances, task.y, higher_is_better=False, **options)
 
 
@@ -167,8 +167,8 @@ def score_task(k1=60, repeats=2, seed=1, **options):
     ids=lambda estimator: estimator.name,
 )
 def test_every_estimator_of_the_literature_has_an_interval(estimator):
-    result = quiet(estimator, score_task(k1=40), [40, 400], n_resamples=6, random_seed=1)
-    assert result.accuracy.shape == (1, 6, 2) and np.all(draws_of(result).std(axis=0) > 0)
+    result = quiet(estimator, score_task(k1=30), [30, 300], n_resamples=3, random_seed=1)
+    assert result.accuracy.shape == (1, 3, 2) and np.all(draws_of(result).std(axis=0) > 0)
 
 
 def test_a_network_has_an_interval():
@@ -196,7 +196,7 @@ def test_kde_is_averaged_over_drawn_classes(weighted):
 def test_resamples_do_not_select_bandwidths_again(monkeypatch):
     task, chosen = score_task(k1=20), []
     select = kde.select
-    monkeypatch.setattr(kde, "select", lambda *given: chosen.append(1) or select(*given))
+    monkeypatch.setattr(kde, "select", lambda *samples: chosen.append(1) or select(*samples))
     model = KDE("nrd0")
     quiet(model, task, 40, n_resamples=20, random_seed=1)
     assert len(chosen) == 1 and not hasattr(model, "bandwidths_")
@@ -241,7 +241,7 @@ def test_seeds_of_the_fits():
     assert first is task and own == 7
     states = [seed.generate_state(1)[0] for _, seed in resamples]
     assert len(set(states)) == 3
-    assert all(one.n_classes == 20 and one.kind == "ranks" for one, _ in resamples)
+    assert all(one.n_classes == 20 and one.evidence.kind == "ranks" for one, _ in resamples)
 
 
 def test_progress_is_shown_on_request(capsys):
@@ -261,7 +261,7 @@ class NeedsScores(Observed):
     name = "needing"
 
     def fit(self, task):
-        if task.source is None:
+        if task.evidence.source is None:
             raise DataError("scores: none")
         return super().fit(task)
 
@@ -278,24 +278,24 @@ def test_estimators_that_do_not_suit_the_resamples():
     assert 6 < n_left_out < 24
     assert f"{n_left_out} of 40 resamples are left out" in result.notes[-1]
     bare = SourceTask.from_accuracies([2, 10], [0.9, 0.8], n_test=50, n_classes=10)
-    with pytest.raises(DataError, match="pass bandwidth="):
+    with pytest.raises(DataError, match=r"^task: "):
         quiet(ClassExReg(), bare, 40, n_resamples=3)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "name"),
     [
-        ({"n_resamples": 1}, "n_resamples: expected a whole number >= 2"),
-        ({"k": 1}, "k: expected numbers in 2"),
+        ({"n_resamples": 1}, "n_resamples"),
+        ({"k": 1}, "k"),
         ({"progressbar": 1}, "progressbar"),
-        ({"n_jobs": 0}, "n_jobs: found 0, expected a number of processes"),
+        ({"n_jobs": 0}, "n_jobs"),
         ({"random_seed": -1}, "random_seed"),
-        ({"task": None}, "task: expected a SourceTask"),
+        ({"task": None}, "task"),
     ],
 )
-def test_refuses(options, message):
+def test_refuses(options, name):
     arguments = {"task": embedding_task(k1=20), "k": 40, "n_resamples": 3} | options
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=rf"^{name}"):
         bootstrap(Observed(), **arguments)
 
 

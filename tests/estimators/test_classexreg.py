@@ -5,15 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import few_errors, random_scores, score_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_errors, few_examples, random_scores, score_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import nnls
 from scipy.stats import norm
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators import training_curve as training
-from classex_bayes.estimators.classexreg import classexreg
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.classexreg.halves import (
     BANDWIDTHS,
@@ -21,6 +19,7 @@ from classex_bayes.estimators.classexreg.halves import (
     extrapolate_halves,
     halve,
 )
+from classex_bayes.estimators.resampling import subtasks
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -72,7 +71,7 @@ def test_predictions_equal_r(stored, name, first_k):
 @GAUSSIANS
 def test_choice_of_bandwidth_replays_r(stored, name):
     task = gaussian_task(stored, name)
-    halves = halve(task, subsets=stored[f"{name}_subsets"].astype(int))
+    halves = subtasks(task, stored[f"{name}_subsets"].astype(int), np.random.default_rng(0))
     for half, expected in zip(halves, stored[f"{name}_boot_ata"], strict=True):
         np.testing.assert_allclose(
             half.accuracy(np.arange(2, 31)), expected[1:], rtol=0, atol=1e-13
@@ -85,8 +84,7 @@ def test_choice_of_bandwidth_replays_r(stored, name):
     np.testing.assert_allclose(rmse, stored[f"{name}_cv_rmse"], rtol=0, atol=1e-6)
     chosen = BANDWIDTHS[np.argmin(stored[f"{name}_cv_rmse"])]
     assert choose_bandwidth(task, halves, k=k).value == chosen
-    model = ClassExReg(k=k, subsets=stored[f"{name}_subsets"].astype(int)).fit(task)
-    assert model.bandwidth_ == chosen
+    model = ClassExReg(chosen, k=k).fit(task)
     expected = stored[f"{name}_nnls"][0][np.argmin(rmse)]
     np.testing.assert_allclose(model.predict(stored[f"{name}_k"]).mean, expected, rtol=0, atol=1e-8)
 
@@ -100,50 +98,13 @@ def test_knots_equal_r(stored):
 # What the parameters mean
 
 
-def test_atom_0_is_the_regression_of_errors_with_an_intercept():
-    task, h = few_errors(), 0.5
-    sizes = np.arange(2, 41)
-    model = ClassExReg(h, atom=0).fit(task)
-    errors = 1 - RadialBasis(model.knots_, h).accuracy(np.append(sizes, 400))
-    design = np.column_stack([errors, np.ones(40)])
-    coef, _ = nnls(design[:-1], 1 - task.accuracy(sizes))
-    np.testing.assert_allclose(model.coef_, coef, atol=1e-12)
-    expected = 1 - (errors[-1] @ coef[:-1] + coef[-1])
-    assert model.predict(400).mean.item() == pytest.approx(expected, abs=1e-12)
-
-
-def test_without_an_atom_there_is_a_coefficient_per_knot():
-    task = few_errors()
-    model = ClassExReg(0.5, atom=None).fit(task)
-    assert model.coef_.shape == model.knots_.shape
-    np.testing.assert_allclose(model.predict([2, 40]).mean, task.accuracy([2, 40]), atol=5e-3)
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize("atom", [0, 1])
-def test_atoms_are_where_they_should_be(atom):
-    """Instances that never or always win go to the atom, whatever k."""
+@unsound_data
+def test_instances_that_always_win_go_to_the_constant():
     ranks = np.repeat([1, 30], 15)
     task = SourceTask.from_ranks(ranks, np.arange(30), n_classes=30)
-    model = ClassExReg(0.5, atom=atom).fit(task)
-    if atom == 1:
-        np.testing.assert_allclose(model.predict([30, 10**9]).mean, 0.5, atol=0.01)
-        assert model.coef_[-1] == pytest.approx(0.5, abs=0.01)
-    else:
-        assert model.predict(30).mean.item() == pytest.approx(0.5, abs=0.01)
-
-
-def test_unconstrained_fit_is_at_least_as_close():
-    task = few_errors()
-    sizes = np.arange(2, 41)
-    error = [
-        np.abs(
-            ClassExReg(0.5, nonnegative=sign).fit(task).predict(sizes).mean - task.accuracy(sizes)
-        )
-        for sign in (True, False)
-    ]
-    assert np.square(error[1]).sum() <= np.square(error[0]).sum() + 1e-12
-    assert ClassExReg(0.5, nonnegative=False).fit(task).coef_.min() < 0
+    model = ClassExReg(0.5).fit(task)
+    np.testing.assert_allclose(model.predict([30, 10**9]).mean, 0.5, atol=0.01)
+    assert model.coef_[-1] == pytest.approx(0.5, abs=0.01)
 
 
 def test_one_class_pulls_the_sum_of_coefficients_to_one():
@@ -179,13 +140,11 @@ def test_a_hopeless_classifier_stays_hopeless():
 def test_leaving_the_unit_interval_is_noted():
     ranks = np.random.default_rng(0).binomial(99, 0.2, size=100) + 1
     task = SourceTask.from_ranks(ranks, np.arange(100), n_classes=100)
-    result = ClassExReg(0.5, atom=0, k=[90, 100]).fit(task).predict([100, 10_000])
-    outside = (result.mean < -1e-9) | (result.mean > 1 + 1e-9)
-    assert bool(result.notes) == outside.any()
     model = ClassExReg(0.5).fit(task)
+    assert model.predict([2, 100, 10_000]).notes == ()
     model.coef_ = 2 * model.coef_
-    noted = model.predict([2, 3, 100]).notes
-    assert len(noted) == 1 and "k = 2, 3:" in noted[0]
+    (note,) = model.predict([2, 3, 100]).notes
+    assert "k = 2, 3:" in note
 
 
 # The choice of bandwidth
@@ -219,9 +178,9 @@ def paper_design(task, bandwidth, k):
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
-def test_as_printed_is_the_regression_of_errors_without_constraint(repeats):
+def test_the_paper_regresses_errors_without_constraint(repeats):
     task, k = score_task(k1=20, repeats=repeats), np.arange(2, 21)
-    model = ClassExReg.as_printed(bandwidth=0.8).fit(task)
+    model = ClassExReg(0.8, variant="paper").fit(task)
     columns = paper_design(task, 0.8, np.append(k, 30))
     coef = np.linalg.lstsq(columns[:-1], 1 - task.accuracy(k))[0]
     expected = 1 - columns @ coef
@@ -229,94 +188,41 @@ def test_as_printed_is_the_regression_of_errors_without_constraint(repeats):
     np.testing.assert_allclose(model.predict(np.append(k, 30)).mean, expected, rtol=1e-4)
     np.testing.assert_allclose(model.predict(k).mean, task.accuracy(k), atol=1e-7)
     assert model.coef_.min() < 0 and model.knots_.size == columns.shape[1] - 1
-    assert model.name == "ClassExReg(0.8, paper, atom=0, unconstrained)"
 
 
-@pytest.mark.parametrize("nonnegative", [True, False])
-def test_as_printed_chooses_by_classes_drawn_with_replacement(nonnegative):
-    """Section 3.4, replayed with solvers of other packages."""
+def test_the_paper_chooses_by_classes_drawn_with_replacement():
+    """Section 3.4, replayed with a solver of another package."""
     task = few_errors(12)
-    subsets = np.array([[0, 0, 3, 5, 7, 9], [1, 2, 2, 2, 8, 4], [6, 6, 10, 10, 11, 0]])
-    model = ClassExReg.as_printed(random_seed=3).set_params(nonnegative=nonnegative)
-    model.set_params(subsets=subsets)
+    model = ClassExReg(variant="paper", n_resamples=5, random_seed=3).fit(task)
     k, errors = np.append(np.arange(2, 7), 12), []
-    # The losses of this task are thinned, by the generator of the seed.
-    for half in halve(task, 3, subsets, 3, replace=True):
-        solve = nnls if nonnegative else np.linalg.lstsq
+    for half in halve(task, 5, 3, replace=True):
         row = []
         for bandwidth in BANDWIDTHS:
             columns = paper_design(task, bandwidth, k)
-            coef = solve(columns[:-1], 1 - half.accuracy(k[:-1]))[0]
+            coef = np.linalg.lstsq(columns[:-1], 1 - half.accuracy(k[:-1]))[0]
             row.append(1 - columns[-1] @ coef - task.accuracy(12)[0])
         errors.append(row)
-    assert model.fit(task).bandwidth_ == BANDWIDTHS[np.argmin(np.square(errors).sum(axis=0))]
-    with pytest.raises(DataError, match=r"expected different whole numbers .* in row 0"):
-        ClassExReg(subsets=subsets).fit(task)
+    assert model.bandwidth_ == BANDWIDTHS[np.argmin(np.square(errors).sum(axis=0))]
 
 
-def test_the_package_is_the_default():
-    task = few_errors(30)
-    first, second = (ClassExReg(random_seed=2, **v).fit(task) for v in ({}, {"variant": "package"}))
-    np.testing.assert_array_equal(first.coef_, second.coef_)
-    with pytest.raises(DataError, match="variant"):
-        ClassExReg(variant="print").fit(task)
-
-
-# Weights
-
-
-def test_weights_enter_the_sum_of_squares():
-    task, sizes = few_errors(), np.arange(2, 41)
-    weights = 1.0 / sizes
-    model = ClassExReg(0.5, weights=weights).fit(task)
-    columns = np.column_stack([RadialBasis(model.knots_, 0.5).accuracy(sizes), np.ones(39)])
-    scale = np.sqrt(weights)
-    expected, _ = nnls(columns * scale[:, None], task.accuracy(sizes) * scale)
-    np.testing.assert_allclose(model.coef_, expected, atol=1e-12)
-    assert np.abs(model.coef_ - ClassExReg(0.5).fit(task).coef_).max() > 1e-3
-    np.testing.assert_allclose(
-        ClassExReg(0.5, weights=3 * weights).fit(task).coef_, model.coef_, atol=1e-10
-    )
-
-
-def test_weights_belong_to_the_numbers_given():
-    task = few_errors()
-    left_out = ClassExReg(0.5, k=[2, 10, 40]).fit(task).predict([40, 400]).mean
-    light = ClassExReg(0.5, k=[2, 10, 20, 40], weights=[1, 1, 1e-12, 1]).fit(task)
-    np.testing.assert_allclose(light.predict([40, 400]).mean, left_out, atol=1e-4)
-
-
-def test_the_choice_of_bandwidth_is_weighted(monkeypatch):
-    task, weights = few_errors(), np.arange(1.0, 40.0)
-    asked = []
-    monkeypatch.setattr(
-        classexreg,
-        "choose_bandwidth",
-        lambda *_, **options: asked.append(options) or (0.5, np.empty(0)),
-    )
-    ClassExReg(weights=weights, atom=0, random_seed=0).fit(task)
-    assert asked[0]["weights"].tolist() == weights.tolist() and asked[0]["atom"] == 0
-
-
-def test_a_note_tells_what_other_halves_may_choose():
+def test_a_note_says_what_other_halves_may_choose():
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     task = SourceTask.from_embeddings(*law.sample(60, random_seed=2))
-    told = (
+    noted = (
         r"other halves may choose \S+ to \S+, with predictions of (\S+) to (\S+) on 6,000 classes"
     )
     inside = []
     predictions = [ClassExReg(random_seed=seed).fit(task).predict([60, 6000]) for seed in range(12)]
     values = np.array([prediction.mean[6000] for prediction in predictions])
     for prediction in predictions:
-        for found in filter(None, (re.search(told, note) for note in prediction.notes)):
-            low, high = map(float, found.groups())
+        for match in filter(None, (re.search(noted, note) for note in prediction.notes)):
+            low, high = map(float, match.groups())
             inside += [(low - 0.005 <= values) & (values <= high + 0.005)]
     # The bandwidths left out have a share below 0.05 each.
     assert np.ptp(values) > 0.02 and len(inside) > 6 and np.mean(inside) > 0.8
-    # Nothing is random with a bandwidth or with halves that were given.
-    halves = [np.arange(30), np.arange(30, 60)]
-    for model in (ClassExReg(0.5), ClassExReg(subsets=halves)):
-        assert not any("halves" in note for note in model.fit(task).predict(6000).notes)
+    # With a given bandwidth nothing is random.
+    given_bandwidth = ClassExReg(0.5).fit(task).predict(6000)
+    assert not any("halves" in note for note in given_bandwidth.notes)
 
 
 # The standard error
@@ -326,25 +232,20 @@ def test_standard_error_of_a_saturated_fit_is_that_of_the_accuracies():
     """With more columns than numbers the unconstrained fit returns the accuracies."""
     tasks = [score_task(k1=15, repeats=2), few_errors(), BARE_CURVE]
     for task in tasks:
-        model = ClassExReg(1.0, k=[2, 10], nonnegative=False).fit(task)
+        model = ClassExReg(1.0, k=[2, 10], variant="paper").fit(task)
         np.testing.assert_allclose(model.predict([2, 10]).mean, task.accuracy([2, 10]), atol=1e-10)
         expected = np.sqrt(np.diag(task.accuracy_cov([2, 10])))
         np.testing.assert_allclose(model.standard_error([2, 10]), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("atom", [0, 1, None])
-@pytest.mark.parametrize("nonnegative", [True, False])
-def test_covariance_is_the_sandwich(atom, nonnegative):
-    task = score_task(k1=20, repeats=2)
-    k, weights = np.arange(2, 20), 1 / np.arange(2, 20)
-    model = ClassExReg(1.0, k=k, weights=weights, atom=atom, nonnegative=nonnegative).fit(task)
-    columns = RadialBasis(model.knots_, 1.0).accuracy(k)
-    columns = columns if atom == 1 else 1 - columns
-    if atom is not None:
-        columns = np.column_stack([columns, np.ones(k.size)])
-    active = model.coef_ > 0 if nonnegative else np.full(columns.shape[1], True)
-    used = columns[:, active]
-    gain = np.linalg.pinv(used * np.sqrt(weights)[:, None], rcond=1e-14) * np.sqrt(weights)
+@pytest.mark.parametrize(("variant", "bandwidth"), [("package", 1.0), ("paper", 5.0)])
+def test_covariance_is_the_sandwich(variant, bandwidth):
+    task, k = score_task(k1=20, repeats=2), np.arange(2, 20)
+    model = ClassExReg(bandwidth, k=k, variant=variant).fit(task)
+    accuracy = RadialBasis(model.knots_, bandwidth).accuracy(k)
+    columns = np.column_stack([accuracy if variant == "package" else 1 - accuracy, np.ones(k.size)])
+    active = model.coef_ > 0 if variant == "package" else np.full(columns.shape[1], True)
+    gain = np.linalg.pinv(columns[:, active], rcond=1e-14)
     expected = np.zeros(model.coef_cov_.shape)
     expected[np.ix_(active, active)] = gain @ task.accuracy_cov(k) @ gain.T
     scale = np.abs(expected).max()
@@ -384,7 +285,7 @@ def test_standard_error_is_the_standard_deviation(k1, repeats):
 # Properties
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6))
 def test_only_the_ranking_matters(seed):
     scores, y = random_scores(seed, 15, 2)
@@ -398,7 +299,6 @@ def test_only_the_ranking_matters(seed):
 
 
 @unsound_data
-@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     k1=st.integers(4, 60),
@@ -418,44 +318,40 @@ def test_nonnegative_predictions_fall_with_k(seed, k1, bandwidth):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        ({"bandwidth": 0.001}, r"bandwidth: found 0.001, expected .* in 0.01..10"),
-        ({"bandwidth": "ucv"}, "bandwidth: found 'ucv'"),
-        ({"k": [2, 41]}, "k: expected numbers in 1..40"),
-        ({"k": [0, 3]}, "k: expected numbers in 1..40"),
-        ({"k": [5]}, "k: found 1 numbers"),
-        ({"k": [5, 30, 40]}, "k: found 1 numbers of classes up to 20"),
-        ({"atom": 2}, "atom: found 2"),
-        ({"n_resamples": 0}, "n_resamples: expected a whole number >= 1, found 0"),
-        ({"n_resamples": 2.5}, "n_resamples: expected a whole number >= 1, found 2.5"),
-        ({"random_seed": -1}, "random_seed"),
-        ({"nonnegative": "yes"}, "nonnegative: expected True or False"),
-        ({"weights": [1.0, 2.0]}, "weights: expected 39 positive .*found shape"),
-        ({"weights": -np.ones(39)}, "weights: found -1.0"),
-        ({"subsets": [[1, 2, 2]]}, "subsets: expected different .* in row 0"),
+        {"bandwidth": 0.001},
+        {"bandwidth": "ucv"},
+        {"k": [2, 41]},
+        {"k": [0, 3]},
+        {"k": [5]},
+        {"k": [5, 30, 40]},
+        {"n_resamples": 0},
+        {"n_resamples": 2.5},
+        {"random_seed": -1},
+        {"variant": "print"},
     ],
 )
-def test_refuses(parameters, message):
-    with pytest.raises(DataError, match=message):
+def test_bad_parameters(parameters):
+    with pytest.raises(DataError, match=f"^{next(iter(parameters))}"):
         ClassExReg(**parameters).fit(few_errors(40))
 
 
 def test_bare_curve():
     task = BARE_CURVE
-    with pytest.raises(DataError, match="pass bandwidth="):
+    with pytest.raises(DataError, match=r"^task: "):
         ClassExReg().fit(task)
-    with pytest.raises(DataError, match="the task has no accuracy at"):
+    with pytest.raises(DataError, match=r"^k: "):
         ClassExReg(0.5, k=[2, 20]).fit(task)
     model = ClassExReg(0.5).fit(task)
     np.testing.assert_allclose(model.predict([2, 10, 30]).mean, [0.99, 0.9, 0.8], atol=0.01)
     single = SourceTask.from_accuracies([30], [0.8], n_test=300, n_classes=30)
-    with pytest.raises(DataError, match="at least 2"):
+    with pytest.raises(DataError, match=r"^k: "):
         ClassExReg(0.5).fit(single)
 
 
 def test_three_classes_need_a_bandwidth():
     task = SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
-    with pytest.raises(DataError, match="at least 4 classes"):
+    with pytest.raises(DataError, match=r"^bandwidth"):
         ClassExReg().fit(task)
     assert 0 < ClassExReg(0.5).fit(task).predict(10).mean.item() < 1

@@ -7,8 +7,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from helpers import random_scores, score_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, random_scores, score_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit
@@ -165,7 +165,7 @@ def test_no_subnormal_numbers_linger():
 def test_inputs_are_own_score_then_sorted_others_in_standard_units():
     scores, y = random_scores(k1=9, repeats=2)
     given = scores.copy()
-    inputs = _standardized(SourceTask.from_scores(given, y).source, y)
+    inputs = _standardized(SourceTask.from_scores(given, y).evidence.source, y)
     np.testing.assert_array_equal(given, scores)
     standard = (scores - scores.mean()) / scores.std()
     np.testing.assert_allclose(inputs[:, 0], standard[np.arange(18), y], rtol=1e-6)
@@ -176,7 +176,7 @@ def test_inputs_are_own_score_then_sorted_others_in_standard_units():
 
 def test_blocks_of_rows_do_not_matter(constants):
     _, y = random_scores(repeats=3)
-    source = score_task(repeats=3).source
+    source = score_task(repeats=3).evidence.source
     whole = _standardized(source, y)
     with constants(cleanex, _BLOCK_ELEMENTS=60):
         np.testing.assert_allclose(_standardized(source, y), whole, rtol=1e-6)
@@ -187,7 +187,7 @@ def test_ruled_out_classes_have_the_smallest_finite_score(constants):
     scores[3, [3, 5, 6]] = scores[4, 2] = -np.inf
     scores[8] = -np.inf
     with constants(cleanex, _BLOCK_ELEMENTS=9):
-        found = _standardized(SourceTask.from_scores(scores, y, random_seed=0).source, y)
+        found = _standardized(SourceTask.from_scores(scores, y, random_seed=0).evidence.source, y)
     finite = scores[np.isfinite(scores)]
     scores[np.isinf(scores)] = finite.min()
     own = (scores[np.arange(9), y] - finite.mean()) / finite.std()
@@ -209,7 +209,7 @@ def test_starts_where_the_mean_favorability_is_the_accuracy_at_two():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_starts_with_favorabilities_that_rise_with_the_lead(seed, gaussian):
-    inputs = _standardized(gaussian.source, gaussian.y)
+    inputs = _standardized(gaussian.evidence.source, gaussian.y)
     lead = inputs[:, 0] - inputs[:, -1]
     favorability = small(1, random_seed=seed).fit(gaussian).favorability_
     assert np.cov(lead, np.log(favorability / (1 - favorability)))[0, 1] > 0
@@ -235,7 +235,9 @@ def test_training_meets_the_curve(gaussian, fitted):
 
 def test_keeps_the_favorability_where_the_loss_was_smallest(gaussian, fitted):
     curve = training_curve(gaussian)
-    accuracy = [gaussian.instance_weight @ fitted.favorability_ ** (k - 1.0) for k in curve.k]
+    accuracy = [
+        gaussian.evidence.instance_weight @ fitted.favorability_ ** (k - 1.0) for k in curve.k
+    ]
     loss = np.mean((np.array(accuracy) - curve.accuracy) ** 2)
     assert loss == pytest.approx(fitted.loss_.min(), rel=1e-9)
     assert fitted.favorability_.shape == (60,) and fitted.loss_.shape == (fitted.n_steps_,)
@@ -295,7 +297,7 @@ def test_same_seed_same_numbers(gaussian):
     assert small(2, random_seed=None).fit(gaussian).n_steps_ == 2
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
 def test_unit_and_location_of_the_scores_do_not_matter(seed, exponent, shift):
     scores, y = random_scores(seed)
@@ -318,7 +320,7 @@ def test_monotone_transforms_of_the_scores_matter():
 def test_ties():
     scores, y = random_scores(repeats=3)
     tied = SourceTask.from_scores(np.round(scores), y, random_seed=1)
-    assert tied.n_tied > 0
+    assert tied.evidence.n_tied > 0
     model = small(300).fit(tied)
     np.testing.assert_allclose(model.predict([2, 12]).mean, tied.accuracy([2, 12]), atol=0.05)
 
@@ -346,12 +348,12 @@ def test_untested_classes_are_competitors():
     ],
 )
 def test_refuses(parameter, bad):
-    with pytest.raises(DataError, match=f"{parameter}: "):
+    with pytest.raises(DataError, match=rf"^{parameter}: "):
         CleaneX(**{"n_steps": 1, parameter: bad}).fit(score_task())
 
 
 def test_says_that_training_diverged(gaussian):
-    with pytest.raises(DataError, match="learning_rate: training with 1e\\+30 diverged at step"):
+    with pytest.raises(DataError, match=r"^learning_rate: "):
         small(50, learning_rate=1e30).fit(gaussian)
 
 
@@ -359,7 +361,7 @@ def test_says_that_training_diverged(gaussian):
 @pytest.mark.parametrize("scores", [np.zeros((4, 4)), np.full((4, 4), -np.inf), 1e300 * np.eye(4)])
 def test_needs_scores_that_differ_within_range(scores):
     task = SourceTask.from_scores(scores, np.arange(4), random_seed=0)
-    with pytest.raises(DataError, match="scores: expected finite scores that differ"):
+    with pytest.raises(DataError, match=r"^scores: "):
         CleaneX().fit(task)
 
 

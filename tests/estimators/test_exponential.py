@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import unsound_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
@@ -33,23 +33,11 @@ def random_task(seed, k1, repeats=2, **options):
     return SourceTask.from_ranks(ranks, y, n_classes=k1, **options)
 
 
-def test_recovers_a_law_on_the_grid():
-    rates = np.array([0.0, 0.003, 0.05, 0.4, 2.0])
-    probability = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
-    task, accuracy = exact_curve(np.exp(-rates), probability)
-    model = MixedExponential(rates=np.append(rates, [0.001, 0.01, 0.2, 0.8, 7])).fit(task)
-    found = dict(zip(model.rates_.tolist(), model.coef_.tolist(), strict=True))
-    np.testing.assert_allclose([found[rate] for rate in rates], probability, atol=1e-6)
-    k = [2, 40, 41, 80, 400, 4000, 10**7]
-    np.testing.assert_allclose(model.predict(k).mean, accuracy(k), atol=1e-6)
-
-
 @unsound_data
-@settings(max_examples=20, deadline=None)
 @given(
     rate=st.floats(1e-3, 2.0), slow=st.floats(0.02, 0.3), share=st.floats(0.1, 0.9), k1=st.just(30)
 )
-def test_default_grid_recovers_two_rates(rate, slow, share, k1):
+def test_recovers_two_rates(rate, slow, share, k1):
     # The slow one decays by 0.6 k1 to 9 k1 classes, and lies between points of the grid.
     task, accuracy = exact_curve(np.exp([-rate, -slow / k1 * 10]), np.array([share, 1 - share]), k1)
     k = np.array([k1 + 1, 2 * k1, 4 * k1])
@@ -68,20 +56,17 @@ def test_recovers_from_many_instances():
 
 
 def test_is_the_fit_that_the_paper_prints():
+    """The paper's columns are exp(-kappa k), ours exp(-kappa (k - 1))."""
     task = random_task(3, 25)
-    rates = np.array([0.0, 0.01, 0.1, 1.0])
-    curve = training_curve(task)
-    alpha = nnls(np.exp(-np.outer(curve.k, rates)), curve.accuracy)[0]
-    model = MixedExponential(rates=rates).fit(task)
-    np.testing.assert_allclose(model.coef_, alpha * np.exp(-rates), atol=1e-10)
-    k = np.array([26, 100, 1000])
-    expected = np.exp(-np.outer(k, rates)) @ alpha
-    np.testing.assert_allclose(model.predict(k).mean, expected, atol=1e-10)
+    model, curve = MixedExponential().fit(task), training_curve(task)
+    alpha = nnls(np.exp(-np.outer(curve.k, model.rates_)), curve.accuracy, maxiter=10_000)[0]
+    k = np.array([26, 50, 100])
+    expected = np.exp(-np.outer(k, model.rates_)) @ alpha
+    np.testing.assert_allclose(model.predict(k).mean, expected, atol=1e-5)
 
 
 # A few random ranks may be no better than guessing.
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), k1=st.integers(3, 700))
 def test_conditions_of_optimality_and_range(seed, k1):
     task = random_task(seed, k1, repeats=1)
@@ -119,14 +104,6 @@ def test_note_where_the_coefficients_exceed_one():
     assert MixedExponential().fit(task).predict([10, 41]).notes == ()
 
 
-def test_one_class_pulls_the_coefficients_to_one():
-    task = SourceTask.from_accuracies([10, 20, 40], [0.9, 0.4, 0.1], n_test=1000, n_classes=40)
-    free = MixedExponential().fit(task).coef_.sum()
-    losses = random_task(2, 20)
-    one = MixedExponential(k=[1, 10, 20]).fit(losses)
-    assert free > 1.2 and one.coef_.sum() == pytest.approx(1, abs=1e-3)
-
-
 @unsound_data
 @pytest.mark.parametrize("right", [True, False])
 def test_nothing_or_all_right(right):
@@ -135,31 +112,7 @@ def test_nothing_or_all_right(right):
     assert model.predict([2, 6, 7, 1000, 10**12]).mean.tolist() == pytest.approx([float(right)] * 5)
 
 
-def test_the_slowest_rate_decides_far_out():
-    task = random_task(9, 50)
-    coarse = MixedExponential(rates=[0.0, 0.02, 0.2]).fit(task).predict([100, 10**5]).mean
-    never_flat = MixedExponential(rates=[0.02, 0.2]).fit(task).predict([100, 10**5]).mean
-    assert coarse[10**5] > 0.1 and never_flat[10**5] == pytest.approx(0, abs=1e-300)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rates": []}, "rates: expected numbers in .*found shape"),
-        ({"rates": [[0.1]]}, "rates: expected numbers in .*found shape"),
-        ({"rates": [0.1, -0.1]}, "rates: found -0.1 at position 1"),
-        ({"rates": [np.inf]}, "rates: found inf; expected numbers in"),
-        ({"rates": ["fast"]}, "rates: expected real numbers"),
-        ({"k": [2]}, "k: found 1 number"),
-        ({"k": [2, 31]}, "k: expected numbers in 1..30"),
-        ({"k": [2, 2.5]}, "k: expected whole numbers"),
-    ],
-)
-def test_refuses_parameters(options, message):
-    with pytest.raises(DataError, match=message):
-        MixedExponential(**options).fit(random_task(1, 30))
-
-
-def test_rates_are_put_in_order():
-    model = MixedExponential(rates=[0.5, 0, 0.5]).fit(random_task(1, 10))
-    assert model.rates_.tolist() == [0, 0.5]
+def test_fewer_than_two_known_accuracies():
+    task = SourceTask.from_accuracies([30], [0.8], n_test=300, n_classes=30)
+    with pytest.raises(DataError, match=r"^k: "):
+        MixedExponential().fit(task)

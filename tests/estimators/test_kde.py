@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from helpers import random_scores, score_task, unsound_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -127,7 +127,7 @@ def test_names_the_row_without_a_bandwidth(rule, row, wrong):
     scores, y = random_scores()
     scores[row] = np.where(np.arange(12) == row, 1.0, wrong)
     task = SourceTask.from_scores(scores, y)
-    with pytest.raises(DataError, match=rf"no {rule} bandwidth.* row {row} "):
+    with pytest.raises(DataError, match=rf"^scores: .* row {row},"):
         KDE(rule).fit(task)
     assert KDE(0.5).fit(task).favorability_[row] > 0.5
 
@@ -135,11 +135,10 @@ def test_names_the_row_without_a_bandwidth(rule, row, wrong):
 @pytest.mark.parametrize("bad", ["silverman", "1", 0, -1.0, np.nan, np.inf, None, True, [1.0]])
 def test_refuses_bandwidth(bad):
     task = score_task()
-    with pytest.raises(DataError, match="bandwidth: found"):
+    with pytest.raises(DataError, match=r"^bandwidth: "):
         KDE(bad).fit(task)
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
 def test_unit_and_location_of_the_scores(seed, exponent, shift):
     scores, y = random_scores(seed)

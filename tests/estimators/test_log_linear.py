@@ -63,9 +63,7 @@ def test_a_line_never_rises():
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize(
-    ("k", "message"), [([5], "expected at least 2"), ([2, 41], "expected numbers in 2..40")]
-)
-def test_bad_parameters(k, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize("k", [[5], [2, 41]])
+def test_bad_parameters(k):
+    with pytest.raises(DataError, match=r"^k: "):
         LogLinear(k=k).fit(losses_task(np.arange(40), 40))

@@ -6,12 +6,11 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from helpers import losses_task, unsound_data
-from hypothesis import example, given, settings
+from helpers import few_examples, losses_task, unsound_data
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from classex_bayes.estimators.pitman_yor import PitmanYor, expected_share
-from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
@@ -111,7 +110,7 @@ def test_fits_of_pydataless(name):
 
 
 @unsound_data
-@settings(max_examples=12, deadline=None)
+@few_examples(6)
 @given(
     total=st.floats(0.5, 12),
     share=st.floats(0.02, 0.98),
@@ -131,7 +130,7 @@ def test_exact_curves_are_recovered(total, share, k):
 
 
 @unsound_data
-@settings(max_examples=10, deadline=None)
+@few_examples(4)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 0.1))
 def test_least_squares_are_the_least_of_a_grid(seed, noise):
     rng = np.random.default_rng(seed)
@@ -196,21 +195,3 @@ def test_a_single_error_among_many_classes():
     pred = PitmanYor().fit(losses_task(losses, 10_000)).predict([10_000, 10**6])
     assert pred.mean[10_000] == pytest.approx(0.9999, abs=1e-5)
     assert 0.98 < pred.mean[10**6] < 0.9999
-
-
-# Parameters
-
-
-def test_chosen_sizes_alone_are_fitted():
-    task = losses_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
-    pred = PitmanYor(k=[5, 30]).fit(task).predict([5, 30])
-    np.testing.assert_allclose(pred.mean, task.accuracy([5, 30]), atol=1e-8)
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize(
-    ("k", "message"), [([5], "expected at least 2"), ([2, 41], "expected numbers in 2..40")]
-)
-def test_bad_parameters(k, message):
-    with pytest.raises(DataError, match=message):
-        PitmanYor(k=k).fit(losses_task(np.arange(40), 40))

@@ -3,15 +3,14 @@
 import mpmath
 import numpy as np
 import pytest
-from helpers import losses_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, losses_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
 
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.estimators.high_dimensional import HighDimensional
-from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.estimators.two_parameter import TwoParameter, log_pseudolikelihood
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
@@ -67,7 +66,7 @@ def test_probabilities_of_losses_in_arbitrary_precision(k1, mean, sd):
             assert value == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(mean=st.floats(-2, 4), log_sd=st.floats(np.log(0.05), np.log(5)), k1=st.integers(3, 60))
 def test_probabilities_sum_to_one(mean, log_sd, k1):
     losses = np.arange(k1)
@@ -105,7 +104,7 @@ def test_extreme_parameters_do_not_underflow():
 
 
 @unsound_data
-@settings(max_examples=4, deadline=None)
+@few_examples(4)
 @given(
     seed=st.integers(0, 10**6),
     shape=st.sampled_from([(0.3, 0.2), (20, 2), (1, 1), (5, 0.5)]),
@@ -139,7 +138,7 @@ def test_class_weights_count():
 
 
 @unsound_data
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     mean=st.floats(-1, 5),
     sd=st.floats(0.07, 6),
@@ -147,7 +146,8 @@ def test_class_weights_count():
 )
 def test_exact_curves_are_recovered(mean, sd, k):
     accuracy = expected_power(mean, sd, k)[:, 0]
-    if np.ptp(accuracy) < 1e-4:  # the noise-free curve of one who always wins
+    # Who always wins, or wins on one number of classes alone, shows less than two parameters.
+    if np.ptp(accuracy) < 1e-4 or np.count_nonzero(accuracy > 1e-6) < 2:
         return
     model = TwoParameter().fit(curve(accuracy, k))
     far = np.array([30, 900])
@@ -196,7 +196,7 @@ def test_embeddings_extrapolate(method):
 
 
 @unsound_data
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 0.1))
 def test_least_squares_are_the_least_of_a_grid(seed, noise):
     rng = np.random.default_rng(seed)
@@ -275,33 +275,16 @@ def test_many_classes():
 # Parameters
 
 
-def test_chosen_sizes_alone_are_fitted():
-    task = losses_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
-    pred = TwoParameter(k=[5, 30]).fit(task).predict([5, 30])
-    np.testing.assert_allclose(pred.mean, task.accuracy([5, 30]), atol=1e-9)
-    assert training_curve(task).k.size > 2
-
-
 def test_discriminability_is_the_normal_law():
     model = TwoParameter().fit(losses_task([0, 0, 1, 2, 0, 3, 0, 0], 8))
     u = np.array([0, 0.3, 0.9, 1])
     expected = ndtr((ndtri(u) - model.mean_) / model.sd_)
     np.testing.assert_allclose(model.discriminability(u), expected)
     assert model.discriminability(u)[[0, 3]].tolist() == [0, 1]
-    with pytest.raises(DataError, match="u: expected numbers in"):
+    with pytest.raises(DataError, match=r"^u: "):
         model.discriminability([0.5, 1.5])
 
 
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"method": "moments"}, "method: found 'moments'"),
-        ({"k": [5]}, "expected at least 2"),
-        ({"k": [2, 41]}, "expected numbers in 2..40"),
-        ({"method": "pseudolikelihood", "k": [2, 3]}, "leave k out"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(DataError, match=message):
-        TwoParameter(**parameters).fit(losses_task(np.arange(40), 40))
+def test_unknown_method():
+    with pytest.raises(DataError, match=r"^method"):
+        TwoParameter("moments").fit(losses_task([0, 0, 1, 2], 4))

@@ -152,11 +152,13 @@ def test_more_powers_amplify_more_noise(n_classes, degree):
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from([1, 0, None]))
-def test_what_leaves_the_bounds_is_noted(ranks, atom):
+@given(
+    st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from(["package", "paper"])
+)
+def test_what_leaves_the_bounds_is_noted(ranks, variant):
     task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     k = [2, 20, 1000, 10**9]
-    for estimator in (ClassExReg(bandwidth=0.5, atom=atom), MixedExponential()):
+    for estimator in (ClassExReg(bandwidth=0.5, variant=variant), MixedExponential()):
         found = estimator.fit(task).predict(k)
         outside = (found.mean < -1e-9) | (found.mean > 1 + 1e-9)
         assert outside.any() == any("outside" in n or "above 1" in n for n in found.notes)
@@ -164,7 +166,7 @@ def test_what_leaves_the_bounds_is_noted(ranks, atom):
 
 def test_the_table_repeats_what_leaves_the_bounds():
     task, k = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], range(20), n_classes=20), 10**9
-    estimator = ClassExReg(bandwidth=0.5, nonnegative=False)
+    estimator = ClassExReg(bandwidth=0.5, variant="paper")
     (mean,) = estimator.fit(task).predict(k).mean
     assert not 0 <= mean <= 1
     table = " ".join(repr(compare([estimator], task, k, progressbar=False)).split())

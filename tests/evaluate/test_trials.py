@@ -238,15 +238,14 @@ def scaled(mean, seed, sd):
 
 def test_arguments_of_the_draws_and_long_parameters_tell_studies_apart(tmp_path):
     settings = {"n_simulations": 1, "progressbar": False, "store": tmp_path / "study.csv"}
-    k = np.arange(2, 41)
-    weights = {place: np.where(np.arange(39) == place, 1.1, 1.0) for place in (18, 20)}
-    estimator = ClassExReg(0.5, k=k, weights=pd.Series(weights[18]))
+    sizes = {left_out: np.delete(np.arange(2, 41), left_out) for left_out in (18, 20)}
+    estimator = ClassExReg(0.5, k=pd.Series(sizes[18]))
     run_trials([estimator], partial(scaled, sd=1.0), [2.0], K, **settings)
-    again = ClassExReg(0.5, k=k.copy(), weights=pd.Series(weights[18].copy()))
+    again = ClassExReg(0.5, k=pd.Series(sizes[18].copy()))
     assert len(run_trials([again], partial(scaled, sd=1.0), [2.0], K, **settings)) == 2
     with pytest.raises(DataError, match="another study"):
         run_trials([estimator], partial(scaled, sd=3.0), [2.0], K, **settings)
-    other = ClassExReg(0.5, k=k, weights=pd.Series(weights[20]))
+    other = ClassExReg(0.5, k=pd.Series(sizes[20]))
     with pytest.raises(DataError, match="another study"):
         run_trials([other], partial(scaled, sd=1.0), [2.0], K, **settings)
 

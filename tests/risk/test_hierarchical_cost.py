@@ -33,24 +33,16 @@ def height(node):
 
 
 def meeting(a, b):
-    """Lowest common ancestor, and edges between the two nodes."""
-    above_a, above_b = ancestors(a), ancestors(b)
-    place = next(i for i, node in enumerate(above_a) if node in above_b)
-    return above_a[place], place + above_b.index(above_a[place])
+    """Lowest common ancestor."""
+    return next(node for node in ancestors(a) if node in ancestors(b))
 
 
 @pytest.mark.parametrize("nodes", [LEAVES, [0, 3, *LEAVES[::-2], 1]])
 def test_tree_against_walks_from_both_classes(nodes):
-    by_height = [[height(meeting(a, b)[0]) * (a != b) for b in nodes] for a in nodes]
-    by_path = [[meeting(a, b)[1] for b in nodes] for a in nodes]
-    across = max(meeting(a, b)[1] for a in range(N) for b in range(N))
-    for by, expected in (
-        ("height", np.array(by_height) / height(0)),
-        ("path", np.array(by_path) / across),
-    ):
-        found = cost_from_tree(PARENT, by=by, classes=nodes)
-        np.testing.assert_allclose(found, expected)
-        assert found.index.tolist() == found.columns.tolist() == nodes
+    expected = [[height(meeting(a, b)) * (a != b) for b in nodes] for a in nodes]
+    cost = cost_from_tree(PARENT, classes=nodes)
+    np.testing.assert_allclose(cost, np.array(expected) / height(0))
+    assert cost.index.tolist() == cost.columns.tolist() == nodes
 
 
 def test_forms_of_a_tree():
@@ -96,13 +88,8 @@ def test_levels_against_pairs():
     found = cost_from_levels(LEVELS)
     np.testing.assert_allclose(found, expected)
     assert found.index.tolist() == found.columns.tolist() == LEVELS.index.tolist()
-    polar = pl.DataFrame({"genus": GENUS, "family": FAMILY})
-    for levels in (
-        polar,
-        {"genus": GENUS, "family": FAMILY},
-        [GENUS, FAMILY],
-        np.array([GENUS, FAMILY]),
-    ):
+    columns = {"genus": GENUS, "family": FAMILY}
+    for levels in (pl.DataFrame(columns), columns):
         numbered = cost_from_levels(levels)
         np.testing.assert_allclose(numbered, expected)
         assert numbered.index.tolist() == list(range(30))
@@ -125,15 +112,6 @@ def test_taxonomy_as_a_tree():
     )
 
 
-def test_classes_are_matched_by_name():
-    names = ["species 7", "species 2", "species 29"]
-    found = cost_from_levels(LEVELS.sample(frac=1, random_state=1), classes=names)
-    pd.testing.assert_frame_equal(found, cost_from_levels(LEVELS).loc[names, names])
-    by_place = cost_from_levels([GENUS[:3], FAMILY[:3]], classes=list("abc"))
-    np.testing.assert_array_equal(by_place, cost_from_levels(LEVELS).iloc[:3, :3])
-    assert by_place.columns.tolist() == list("abc")
-
-
 def test_a_task_takes_them_in_any_order():
     names = LEVELS.index.tolist()
     scores = RNG.normal(size=(60, 30)) + 2 * np.eye(30)[np.arange(60) % 30]
@@ -148,67 +126,61 @@ def test_a_task_takes_them_in_any_order():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "taxonomy",
     [
-        (
-            {"taxonomy": LEVELS.assign(family=FAMILY[::-1])},
-            r"'genus' \d lies in 'family' \d and \d",
-        ),
-        ({"taxonomy": LEVELS[["family", "genus"]]}, r"'family' \d lies in 'genus' \d and \d;"),
-        ({"taxonomy": LEVELS.where(LEVELS["genus"] != 3)}, "no 'genus' of class 'species"),
-        ({"taxonomy": LEVELS.reset_index()}, "'index' is different for every class"),
-        (
-            {"taxonomy": LEVELS.reset_index(), "classes": LEVELS.index[::-1]},
-            "'index' is different for every class",
-        ),
-        ({"taxonomy": pd.concat([LEVELS, LEVELS.iloc[:1]])}, "found a name twice"),
-        (
-            {"taxonomy": {"genus": GENUS, "family": FAMILY[1:]}},
-            "lengths {'genus': 30, 'fam",
-        ),
-        ({"taxonomy": 3}, "taxonomy: expected columns"),
-        ({"taxonomy": "genus"}, "taxonomy: expected columns"),
-        ({"taxonomy": ["genus", "family"]}, "expected a column at 0, found 'genus'"),
-        ({"taxonomy": LEVELS[[]]}, r"found shape \(30, 0\)"),
-        ({"classes": ["species 1", "species 77"]}, "classes: found no row of the taxonomy named"),
-        ({"taxonomy": [GENUS], "classes": ["a", "b"]}, "classes: found 2 names for 30 classes"),
-        ({"costs": {"genus": 0.5}}, r"costs: expected a cost for each of the levels \['genus', "),
-        ({"costs": [0.1, 0.2]}, "costs: expected a cost for each"),
-        ({"costs": {"genus": 0.5, "family": 1.5}}, r"costs: expected numbers in \[0, 1\]"),
-        ({"costs": {"genus": 0.5, "family": 0.4}}, "costs: expected costs that do not decrease"),
+        LEVELS.assign(family=FAMILY[::-1]),
+        LEVELS[["family", "genus"]],
+        LEVELS.where(LEVELS["genus"] != 3),
+        LEVELS.reset_index(),
+        pd.concat([LEVELS, LEVELS.iloc[:1]]),
+        {"genus": GENUS, "family": FAMILY[1:]},
+        {"genus": "Iris"},
+        [GENUS, FAMILY],
+        3,
+        LEVELS[[]],
     ],
 )
-def test_bad_levels(arguments, message):
-    with pytest.raises(DataError, match=message):
-        cost_from_levels(**{"taxonomy": LEVELS, **arguments})
+def test_bad_levels(taxonomy):
+    with pytest.raises(DataError, match=r"^taxonomy: "):
+        cost_from_levels(taxonomy)
 
 
 @pytest.mark.parametrize(
-    ("tree", "message"),
+    "costs",
     [
-        ({"a": "b", "b": "c", "c": "a"}, "tree: '.' is its own ancestor"),
-        ({"a": "r", "b": "c", "c": "b"}, "tree: '.' is its own ancestor"),
-        ({"a": "b", "c": "d"}, "tree: found 2 roots, such as 'b' and 'd'"),
-        (pd.Series(["b", "c"], index=["a", "a"]), "tree: 'a' has the parents 'b' and 'c'"),
-        ({}, "tree: expected at least one node with a parent"),
-        ({"a": None}, "tree: expected at least one node with a parent"),
-        ([("a", "b")], "tree: expected a mapping .* found list"),
-        (np.eye(4), r"tree: found an array of shape \(4, 4\), expected a linkage"),
-        (linkage(np.zeros((4, 2))), "tree: found only merges at distance 0"),
-        (SimpleNamespace(edges=[("b", "a")], is_directed=lambda: False), "a directed graph"),
+        {"genus": 0.5},
+        [0.1, 0.2],
+        {"genus": 0.5, "family": 1.5},
+        {"genus": 0.5, "family": 0.4},
     ],
 )
-def test_bad_trees(tree, message):
-    with pytest.raises(DataError, match=message):
+def test_bad_costs_of_levels(costs):
+    with pytest.raises(DataError, match=r"^costs: "):
+        cost_from_levels(LEVELS, costs=costs)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"a": "b", "b": "c", "c": "a"},
+        {"a": "r", "b": "c", "c": "b"},
+        {"a": "b", "c": "d"},
+        pd.Series(["b", "c"], index=["a", "a"]),
+        {},
+        {"a": None},
+        [("a", "b")],
+        np.eye(4),
+        linkage(np.zeros((4, 2))),
+        SimpleNamespace(edges=[("b", "a")], is_directed=lambda: False),
+    ],
+)
+def test_bad_trees(tree):
+    with pytest.raises(DataError, match=r"^tree: "):
         cost_from_tree(tree)
 
 
-def test_bad_arguments_of_a_tree():
-    with pytest.raises(
-        DataError, match="classes: 77 is not a node of the tree; expected names such"
-    ):
+def test_unknown_classes_of_a_tree():
+    with pytest.raises(DataError, match=r"^classes: "):
         cost_from_tree(PARENT, classes=[LEAVES[0], 77])
-    with pytest.raises(DataError, match="by: found 'depth', expected one of 'height', 'path'"):
-        cost_from_tree(PARENT, by="depth")
-    with pytest.raises(DataError, match="classes: found 3 names for 4 classes"):
+    with pytest.raises(DataError, match=r"^classes: "):
         cost_from_tree(linkage(RNG.normal(size=(4, 2))), classes=list("abc"))

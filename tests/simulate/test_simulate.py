@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammainc, gammaln, ndtr
 from scipy.stats import chi, chi2, f, norm
@@ -42,9 +42,9 @@ LAWS = [
     *zoo().values(),
 ]
 EMBEDDED = [
-    *(GaussianNearestNeighbor(d, s2) for d in (1, 8, 50) for s2 in (0.01, 0.2, 2.0)),
-    *(BivariateNormal(rho, d) for d in (1, 8, 50) for rho in (0.1, 0.7, 0.99)),
-    *(GaussianKnownCentres(d, s2) for d in (1, 50) for s2 in (0.01, 2.0)),
+    *(GaussianNearestNeighbor(d, s2) for d, s2 in ((1, 0.01), (8, 0.2), (50, 2.0))),
+    *(BivariateNormal(rho, d) for rho, d in ((0.1, 50), (0.7, 8), (0.99, 1))),
+    *(GaussianKnownCentres(d, s2) for d, s2 in ((1, 2.0), (50, 0.01))),
 ]
 K = np.array([2, 3, 10, 1000, 10**6, 10**9])
 
@@ -214,7 +214,6 @@ LAW = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     LAW,
     st.lists(st.integers(2, 10**9), min_size=2, max_size=6).map(sorted),
@@ -255,14 +254,14 @@ def test_shapes_and_forms_of_arguments(law):
     ids=str,
 )
 def test_simulated_tasks_have_the_stated_accuracy(task, repeats):
-    n_tasks, rates = 1000, []
+    n_tasks, rates = 400, []
     for seed in np.random.SeedSequence(20).spawn(n_tasks):
         probes, gallery, y = task.sample(50, repeats=repeats, random_seed=seed)
         scores = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
         rates.append(np.mean(scores.argmax(axis=1) == y))
     error = np.std(rates, ddof=1) / np.sqrt(n_tasks)
     assert np.mean(rates) == pytest.approx(task.accuracy(50)[0], abs=4 * error)
-    assert error < 0.004
+    assert error < 0.007
 
 
 def test_moments_of_embeddings():
@@ -324,59 +323,59 @@ def test_laws_are_values():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "name"),
     [
-        (lambda: GaussianNearestNeighbor(dim=0), "dim: .*found 0"),
-        (lambda: GaussianNearestNeighbor(dim=2.5), "dim: .*found 2.5"),
-        (lambda: GaussianNearestNeighbor(noise_variance=0), "noise_variance: .*found 0"),
-        (lambda: GaussianNearestNeighbor(noise_variance=np.inf), "noise_variance: .*found inf"),
+        (lambda: GaussianNearestNeighbor(dim=0), "dim"),
+        (lambda: GaussianNearestNeighbor(dim=2.5), "dim"),
+        (lambda: GaussianNearestNeighbor(noise_variance=0), "noise_variance"),
+        (lambda: GaussianNearestNeighbor(noise_variance=np.inf), "noise_variance"),
         (lambda: GaussianNearestNeighbor(noise_variance="a"), "noise_variance"),
         (lambda: GaussianNearestNeighbor(noise_variance=[0.1]), "noise_variance"),
-        (lambda: BivariateNormal(rho=1.0), "rho: .*found 1"),
-        (lambda: BivariateNormal(rho=0.0), "rho: .*found 0"),
-        (lambda: BivariateNormal(rho=float("nan")), "rho: .*found nan"),
-        (lambda: BivariateNormal(dim=-1), "dim: .*found -1"),
-        (lambda: GaussianKnownCentres(dim=0), "dim: .*found 0"),
-        (lambda: GaussianKnownCentres(noise_variance=-1), "noise_variance: .*found -1"),
-        (lambda: UniformSphere(dim=1), "dim: .*found 1"),
-        (lambda: UniformSphere(cap=0.0), "cap: .*found 0"),
-        (lambda: UniformSphere(cap=1.1), "cap: .*found 1.1"),
-        (lambda: VonMisesFisher(dim=1), "dim: .*found 1"),
-        (lambda: VonMisesFisher(concentration=0), "concentration: .*found 0"),
-        (lambda: HierarchicalNormal(n_groups=0), "n_groups: .*found 0"),
-        (lambda: HierarchicalNormal(dim=0), "dim: .*found 0"),
-        (lambda: HierarchicalNormal(group_variance=-1), "group_variance: .*found -1"),
-        (lambda: HierarchicalNormal(class_variance=0), "class_variance: .*found 0"),
-        (lambda: HierarchicalNormal(noise_variance=0), "noise_variance: .*found 0"),
-        (lambda: HierarchicalNormal(population_seed=-1), "population_seed: .*found -1"),
-        (lambda: FavorabilityLaw((), ()), "means: .*found shape .*0"),
-        (lambda: FavorabilityLaw((1.0, np.nan), (1.0, 1.0)), "means: found nan"),
-        (lambda: FavorabilityLaw((1.0,), (1.0, 1.0)), "sds: .*found shape .*2"),
-        (lambda: FavorabilityLaw((1.0,), (0.0,)), "sds: found 0"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), (-1.0,)), "weights: found -1"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), (0.0,)), "weights: found 0"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), (1.0, 1.0)), "weights: .*found shape"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), atom_at_zero=-0.1), "atom_at_zero.*: found -0.1"),
-        (lambda: FavorabilityLaw((1.0,), (1.0,), None, 0.6, 0.6), "atom_at_one.*: found 0.6"),
-        (lambda: BetaLaw(0.0, 1.0), "a: .*found 0"),
-        (lambda: BetaLaw(np.nan, 1.0), "a: .*found nan"),
-        (lambda: BetaLaw(2e6, 1.0), "a: found 2000000.0"),
-        (lambda: BetaLaw("1", 1.0), "^a: expected"),
-        (lambda: BetaLaw(1.0, -1.0), "b: .*found -1"),
-        (lambda: BetaLaw(1.0, 21.0), "b: found 21.0; expected a number in .0, 20"),
-        (lambda: BetaLaw(1.0, [1.0]), "^b: expected"),
-        (lambda: BetaLaw(1.0, 1.0, 0.0), "highest: .*found 0"),
-        (lambda: BetaLaw(1.0, 1.0, 1.1), "highest: .*found 1.1"),
-        (lambda: StudentLaw(location=np.inf), "location: .*found inf"),
-        (lambda: StudentLaw(location=None), "^location: expected"),
-        (lambda: StudentLaw(scale=0.0), "scale: expected a number >= 0.01, found 0"),
-        (lambda: StudentLaw(scale=-1.0), "scale: .*found -1"),
-        (lambda: StudentLaw(df=0.5), "df: .*found 0.5"),
-        (lambda: StudentLaw(df=np.nan), "df: .*found nan"),
+        (lambda: BivariateNormal(rho=1.0), "rho"),
+        (lambda: BivariateNormal(rho=0.0), "rho"),
+        (lambda: BivariateNormal(rho=float("nan")), "rho"),
+        (lambda: BivariateNormal(dim=-1), "dim"),
+        (lambda: GaussianKnownCentres(dim=0), "dim"),
+        (lambda: GaussianKnownCentres(noise_variance=-1), "noise_variance"),
+        (lambda: UniformSphere(dim=1), "dim"),
+        (lambda: UniformSphere(cap=0.0), "cap"),
+        (lambda: UniformSphere(cap=1.1), "cap"),
+        (lambda: VonMisesFisher(dim=1), "dim"),
+        (lambda: VonMisesFisher(concentration=0), "concentration"),
+        (lambda: HierarchicalNormal(n_groups=0), "n_groups"),
+        (lambda: HierarchicalNormal(dim=0), "dim"),
+        (lambda: HierarchicalNormal(group_variance=-1), "group_variance"),
+        (lambda: HierarchicalNormal(class_variance=0), "class_variance"),
+        (lambda: HierarchicalNormal(noise_variance=0), "noise_variance"),
+        (lambda: HierarchicalNormal(population_seed=-1), "population_seed"),
+        (lambda: FavorabilityLaw((), ()), "means"),
+        (lambda: FavorabilityLaw((1.0, np.nan), (1.0, 1.0)), "means"),
+        (lambda: FavorabilityLaw((1.0,), (1.0, 1.0)), "sds"),
+        (lambda: FavorabilityLaw((1.0,), (0.0,)), "sds"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), (-1.0,)), "weights"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), (0.0,)), "weights"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), (1.0, 1.0)), "weights"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), atom_at_zero=-0.1), r"\(atom_at_zero"),
+        (lambda: FavorabilityLaw((1.0,), (1.0,), None, 0.6, 0.6), r"\(atom_at_zero"),
+        (lambda: BetaLaw(0.0, 1.0), "a"),
+        (lambda: BetaLaw(np.nan, 1.0), "a"),
+        (lambda: BetaLaw(2e6, 1.0), "a"),
+        (lambda: BetaLaw("1", 1.0), "a"),
+        (lambda: BetaLaw(1.0, -1.0), "b"),
+        (lambda: BetaLaw(1.0, 21.0), "b"),
+        (lambda: BetaLaw(1.0, [1.0]), "b"),
+        (lambda: BetaLaw(1.0, 1.0, 0.0), "highest"),
+        (lambda: BetaLaw(1.0, 1.0, 1.1), "highest"),
+        (lambda: StudentLaw(location=np.inf), "location"),
+        (lambda: StudentLaw(location=None), "location"),
+        (lambda: StudentLaw(scale=0.0), "scale"),
+        (lambda: StudentLaw(scale=-1.0), "scale"),
+        (lambda: StudentLaw(df=0.5), "df"),
+        (lambda: StudentLaw(df=np.nan), "df"),
     ],
 )
-def test_bad_parameters(make, message):
-    with pytest.raises(DataError, match=message):
+def test_bad_parameters(make, name):
+    with pytest.raises(DataError, match=rf"^{name}"):
         make()
 
 
@@ -389,19 +388,19 @@ def test_bad_arguments_of_methods(law):
         with pytest.raises(DataError, match=r"^u"):
             law.discriminability(u)
     for n_classes in (1, 2.0, "3", None):
-        with pytest.raises(DataError, match="n_classes: expected a whole number"):
+        with pytest.raises(DataError, match=r"^n_classes: "):
             law.sample(n_classes)
-    with pytest.raises(DataError, match="random_seed"):
+    with pytest.raises(DataError, match=r"^random_seed"):
         law.sample(5, random_seed=-1)
 
 
 @pytest.mark.parametrize("repeats", [0, [1, 2], [1, 1, 0], [3], 1.5, [[1, 1, 1]], "1", None])
 def test_bad_repeats(repeats):
-    with pytest.raises(DataError, match="repeats"):
+    with pytest.raises(DataError, match=r"^repeats"):
         BivariateNormal().sample(3, repeats=repeats)
 
 
 @pytest.mark.parametrize("n_test", [4, 5.0, "6"])
 def test_bad_number_of_instances(n_test):
-    with pytest.raises(DataError, match="n_test: expected a whole number"):
+    with pytest.raises(DataError, match=r"^n_test: "):
         MIXED.sample(5, n_test=n_test)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import binom
+from trained_classifiers import GaussianClasses
 
-from classex_bayes.simulate import BivariateNormal, GaussianClasses, GaussianNearestNeighbor
+from classex_bayes.simulate import BivariateNormal, GaussianNearestNeighbor
 from studies.coverage import checks
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]

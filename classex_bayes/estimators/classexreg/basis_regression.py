@@ -1,8 +1,9 @@
 r"""Least squares of accuracies on a radial basis: the linear algebra of ClassExReg.
 
 The accuracy is linear in the coefficients, :math:`ATA_k \approx \sum_l \beta_l A_l(k) +
-\beta_0`. The constant is an atom of the law of U*: instances that always win. In the regression of
-the errors :math:`1 - ATA_k` on :math:`1 - A_l(k)`, it is an atom of instances that always lose.
+\beta_0`. The constant is an atom of the law of U*: instances that always win (the R package). In
+the regression of the errors :math:`1 - ATA_k` on :math:`1 - A_l(k)`, it is an atom of instances
+that always lose (the paper).
 """
 
 from functools import lru_cache
@@ -15,7 +16,6 @@ from scipy.special import ndtri
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.typing import BoolArray, FloatArray
 
-Atom = Literal[0, 1] | None
 Variant = Literal["package", "paper"]
 
 
@@ -61,20 +61,14 @@ def basis_accuracy(knots: tuple[float, ...], bandwidth: float, k: tuple[int, ...
     return accuracy
 
 
-def response(accuracy: FloatArray, atom: Atom) -> FloatArray:
-    """Accuracy with atom 1, else 1 - accuracy. A second call is the inverse."""
-    return accuracy if atom == 1 else 1 - accuracy
+def response(accuracy: FloatArray, variant: Variant) -> FloatArray:
+    """Accuracy for the R package, else 1 - accuracy. A second call is the inverse."""
+    return accuracy if variant == "package" else 1 - accuracy
 
 
-def design(accuracy: FloatArray, atom: Atom) -> FloatArray:
-    """Columns of the regression from the accuracies (n_k, m) of the basis.
-
-    The last column is the constant; with atom None there is none.
-    """
-    columns = response(accuracy, atom)
-    if atom is None:
-        return columns
-    return np.column_stack([columns, np.ones(columns.shape[0])])
+def design(accuracy: FloatArray, variant: Variant) -> FloatArray:
+    """Columns of the regression from the accuracies (n_k, m) of the basis; last, the constant."""
+    return np.column_stack([response(accuracy, variant), np.ones(accuracy.shape[0])])
 
 
 def least_squares(

@@ -1,14 +1,11 @@
 """ClassExReg: regression of average test accuracies on a radial basis of the discriminability."""
 
-from typing import Any, Self
-
 import numpy as np
 
-from classex_bayes.arguments import class_counts, one_of, truth_value
+from classex_bayes.arguments import class_counts, one_of
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import PointEstimator, note_outside, sizes_text
 from classex_bayes.estimators.classexreg.basis_regression import (
-    Atom,
     Variant,
     basis_accuracy,
     design,
@@ -23,7 +20,6 @@ from classex_bayes.estimators.training_curve import (
     TrainingCurve,
     accuracy_factor,
     training_curve,
-    training_weights,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -44,13 +40,13 @@ class ClassExReg(PointEstimator):
     .. math::
 
         \widehat{AGA}_k = \sum_l \hat\beta_l A_l(k) + \hat\beta_0, \qquad
-        \hat\beta = \arg\min_{\beta \ge 0} \sum_{k=2}^{k_1} w_k
+        \hat\beta = \arg\min_{\beta \ge 0} \sum_{k=2}^{k_1}
             \Big(ATA_k - \sum_l \beta_l A_l(k) - \beta_0\Big)^2
 
     with :math:`A_l(k) = E[\Phi(t_l + h \varepsilon)^{k-1}]`. The knots :math:`t_l` are
     :math:`\lceil T / h \rceil` equally spaced values from 0 to :math:`T = \Phi^{-1}(1 - 1/k_1^2)`
-    and their negatives. These are the choices of the R package ClassEx. `as_printed` has those of
-    the paper.
+    and their negatives. The constant is the share of instances that no competitor ever beats. These
+    are the choices of the R package ClassEx; `variant` has those of the paper.
 
     Parameters
     ----------
@@ -63,32 +59,18 @@ class ClassExReg(PointEstimator):
         the coefficients towards 1. By default all of 2..k1; above 500 classes, log-spaced numbers
         with weights that represent all of them, which changes predictions by less than 5e-4. For a
         task without ranks, the default is the numbers at which its accuracy is known.
-    nonnegative : bool
-        True for nonnegative least squares, as in the R package. False for unconstrained least
-        squares, as in the paper. The basis is then nearly collinear, the coefficients are those of
-        the smallest norm, and extrapolations are mostly noise.
-    atom : {1, 0, None}
-        1: a constant beside the basis, for instances that no competitor ever beats (favorability
-        1; the R package). 0: regression of the errors 1 - ATA_k on 1 - A_l(k) and a constant, for
-        instances that always lose (favorability 0; the paper with an intercept). None: regression
-        of the errors without the constant (the equation that the paper prints).
+    variant : {"package", "paper"}
+        "package" makes the choices of the R package, above. Halves are drawn without replacement.
+        "paper" makes those of the text. The errors 1 - ATA_k are regressed on 1 - A_l(k) and a
+        constant, which is the share of instances that always lose. Coefficients may be negative; of
+        several solutions, that with the smallest norm is used. The basis is nearly collinear, so
+        extrapolations are mostly noise. Knots are the finest equally spaced ones from -T to T that
+        are at least h/2 apart, with :math:`T = \Phi^{-1}(1 - 1/(n k_1))` for n test instances.
+        Halves are drawn with replacement.
     n_resamples : int
         Number of random halves of the classes that choose the bandwidth.
     random_seed : int, SeedSequence or None
         Seed of the halves.
-    weights : array-like, optional
-        Positive weights w_k in the sum of squares, equal by default: one for each number in `k`.
-        If `k` is None, one for each of 2..k1 or, for a task without ranks, for each number at which
-        its accuracy is known. A half uses the weights of the k up to its number of classes.
-    subsets : int array-like of shape (n_resamples, k0), optional
-        Positions of the classes of each subset, instead of random halves. The positions in a row
-        differ, unless ``variant="paper"``.
-    variant : {"package", "paper"}
-        Knots and halves. "package": the knots above. Halves are drawn without replacement and
-        extrapolated by nonnegative least squares. "paper": the finest equally spaced knots from
-        -T to T that are at least h/2 apart, with :math:`T = \Phi^{-1}(1 - 1/(n k_1))` for n test
-        instances. Halves are drawn with replacement and extrapolated by the least squares that
-        `nonnegative` selects.
 
     Attributes
     ----------
@@ -96,38 +78,26 @@ class ClassExReg(PointEstimator):
         Bandwidth used.
     knots_ : array of shape (m,)
         Knots, increasing.
-    coef_ : array of shape (m + 1,), or (m,) with ``atom=None``
+    coef_ : array of shape (m + 1,)
         Coefficients of the knots, then that of the constant.
-    coef_cov_ : array of shape (m + 1, m + 1), or (m, m) with ``atom=None``
+    coef_cov_ : array of shape (m + 1, m + 1)
         Large-sample covariance of `coef_`, computed on first access.
 
     Raises
     ------
     DataError
         From `fit`: a parameter is out of range; there are fewer than 2 numbers of classes to train
-        on; the bandwidth is to be chosen, but the task has no ranks, has only 3 classes, or fewer
-        than 2 numbers in `k` are within half of the classes; or `subsets` or `weights` have
-        another shape.
+        on; or the bandwidth is to be chosen, but the task has no ranks, has only 3 classes, or
+        fewer than 2 numbers in `k` are within half of the classes.
 
     Notes
     -----
-    The coefficients need not sum to 1, so predictions can leave [0, 1]. With ``atom=1`` they can
-    exceed 1 at k far below k1. With the other atoms they can fall below 0 far beyond k1. With
-    unconstrained least squares both can happen. The result then has a note.
+    The coefficients need not sum to 1, so predictions can exceed 1 at k far below k1. With
+    ``variant="paper"`` they can also fall below 0. The result then has a note.
 
-    The choice of the bandwidth is noisy for few classes. On the same 100 classes it was 0.2 to 1
-    over seeds, and the standard deviation of the predictions at 400 classes was 0.017. A note
-    reports which bandwidths other halves may choose, and the range of the predictions with them.
-    On 10 pilots of 60 and 100 Gaussian classes, 94% of the seeds were in this range at 100 k1.
-
-    With ``variant="paper"``, a class that is drawn twice competes with a copy of itself. The paper
-    breaks ties at random (after Definition 2), so one of c copies is right. With half as many draws
-    as classes, :math:`(1 - e^{-1/2}) k_1` drawn classes are distinct. The copies therefore multiply
-    the accuracy of a half by a factor as low as 0.79. The whole task has no copies, so the halves
-    are compared with an accuracy that they do not estimate. On 100 pilots of 250 Gaussian classes,
-    the RMSE at 2, 4 and 10 times as many classes was 0.035, 0.044 and 0.055 with the choices of the
-    package. With those of the paper it was 0.049, 0.41 and 5.5. With those of the paper and
-    nonnegative least squares it was 0.045, 0.071 and 0.131, because h = 1 was chosen almost always.
+    The choice of the bandwidth is noisy for few classes. A note reports which bandwidths other
+    halves may choose, and the range of the predictions with them. docs/estimators.md shows how far
+    they differ, and why the choices of the paper predict worse than those of the package.
 
     References
     ----------
@@ -145,103 +115,47 @@ class ClassExReg(PointEstimator):
         self,
         bandwidth: float | None = None,
         k: ClassCounts | None = None,
-        nonnegative: bool = True,
-        atom: Atom = 1,
+        variant: Variant = "package",
         n_resamples: int = 25,
         random_seed: RandomSeed = None,
-        weights: Any = None,
-        subsets: Any = None,
-        variant: Variant = "package",
     ) -> None:
         self.bandwidth = bandwidth
         self.k = k
-        self.nonnegative = nonnegative
-        self.atom = atom
+        self.variant = variant
         self.n_resamples = n_resamples
         self.random_seed = random_seed
-        self.weights = weights
-        self.subsets = subsets
-        self.variant = variant
-
-    @classmethod
-    def as_printed(
-        cls,
-        bandwidth: float | None = None,
-        n_resamples: int = 25,
-        random_seed: RandomSeed = None,
-    ) -> Self:
-        """Estimator with the choices of the paper's text, which differ from the R package.
-
-        These are ``variant="paper", nonnegative=False, atom=0``.
-
-        Parameters
-        ----------
-        bandwidth, n_resamples, random_seed
-            As in the constructor. `set_params` sets the other parameters.
-
-        Returns
-        -------
-        ClassExReg
-
-        References
-        ----------
-        Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 3.3, 3.4 and 4.
-
-        Examples
-        --------
-        >>> ClassExReg.as_printed(random_seed=1)
-        ClassExReg(nonnegative=False, atom=0, random_seed=1, variant='paper')
-        """
-        model = cls(bandwidth, n_resamples=n_resamples, random_seed=random_seed)
-        return model.set_params(variant="paper", nonnegative=False, atom=0)
 
     def _name_parts(self) -> list[str]:
         parts = [] if self.bandwidth is None else [f"{self.bandwidth}"]
         parts += [] if self.variant == "package" else [self.variant]
-        parts += [] if self.atom == 1 else [f"atom={self.atom}"]
-        parts += [] if self.nonnegative else ["unconstrained"]
-        parts += [] if self.k is None else [sizes_text(self.k)]
-        return parts + ([] if self.weights is None else ["weighted"])
+        return parts + ([] if self.k is None else [sizes_text(self.k)])
 
     def _fit(self, task: SourceTask) -> None:
-        one_of(self.atom, (0, 1, None), "atom")
         one_of(self.variant, ("package", "paper"), "variant")
-        nonnegative = truth_value(self.nonnegative, "nonnegative")
-        k = weights = None
+        k = None
         if self.k is not None:
             k = class_counts(self.k, largest=task.n_classes, smallest=1)
-        if self.weights is not None:
-            weights = training_weights(self.weights, task, k)
         plausible: FloatArray = np.empty(0)
         if self.bandwidth is not None:
             bandwidth = positive_bandwidth(self.bandwidth, _NARROWEST, _WIDEST)
         else:
-            printed = self.variant == "paper"
-            halves = halve(task, self.n_resamples, self.subsets, self.random_seed, printed)
-            bandwidth, plausible = choose_bandwidth(
-                task,
-                halves,
-                k=k,
-                atom=self.atom,
-                weights=weights,
-                variant=self.variant,
-                nonnegative=nonnegative or not printed,
-            )
+            replace = self.variant == "paper"
+            halves = halve(task, self.n_resamples, self.random_seed, replace)
+            bandwidth, plausible = choose_bandwidth(task, halves, k=k, variant=self.variant)
 
-        self._task, self._training = task, training_curve(task, k, weights)
-        self._atom, self._nonnegative, self._variant = self.atom, nonnegative, self.variant
+        self._task, self._training, self._variant = task, training_curve(task, k), self.variant
         self.bandwidth_ = bandwidth
         self.knots_, self.coef_ = self._regression(bandwidth)
-        self._plausible = plausible if self.subsets is None else np.empty(0)
+        self._plausible = plausible
         self._coef_factor: FloatArray | None = None
 
     def _regression(self, bandwidth: float) -> tuple[FloatArray, FloatArray]:
         """Knots and coefficients for a bandwidth."""
         task, curve = self._task, self._training
         knots = knots_of(task.n_classes, task.n_test, bandwidth, self._variant)
-        columns = _design(knots, curve, bandwidth, self._atom)
-        values = response(curve.accuracy, self._atom)
-        return knots, least_squares(columns, values, curve.weight, self._nonnegative)
+        columns = _design(knots, curve, bandwidth, self._variant)
+        values = response(curve.accuracy, self._variant)
+        return knots, least_squares(columns, values, curve.weight, self._variant == "package")
 
     def _curve(self, k: IntArray) -> FloatArray:
         return self._predicted(k, self.bandwidth_, self.knots_, self.coef_)
@@ -249,8 +163,8 @@ class ClassExReg(PointEstimator):
     def _predicted(
         self, k: IntArray, bandwidth: float, knots: FloatArray, coef: FloatArray
     ) -> FloatArray:
-        columns = design(RadialBasis(knots, bandwidth).accuracy(k), self._atom)
-        return response(columns @ coef, self._atom)
+        columns = design(RadialBasis(knots, bandwidth).accuracy(k), self._variant)
+        return response(columns @ coef, self._variant)
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         outside = note_outside(values, k, "the coefficients need not sum to 1")
@@ -316,22 +230,24 @@ class ClassExReg(PointEstimator):
         Zheng, thesis (2017), Theorem 3.4.1.
         """
         factor = self._factor()
-        return np.linalg.norm(self._columns(class_counts(k)) @ factor, axis=1)
-
-    def _columns(self, counts: IntArray) -> FloatArray:
-        accuracy = RadialBasis(self.knots_, self.bandwidth_).accuracy(counts)
-        return design(accuracy, self._atom)
+        accuracy = RadialBasis(self.knots_, self.bandwidth_).accuracy(class_counts(k))
+        return np.linalg.norm(design(accuracy, self._variant) @ factor, axis=1)
 
     def _factor(self) -> FloatArray:
         """Factor F of the covariance F F' of the coefficients."""
         self._require("coef_")
         if self._coef_factor is None:
-            columns = _design(self.knots_, self._training, self.bandwidth_, self._atom)
-            active = self.coef_ > 0 if self._nonnegative else np.full(self.coef_.size, True)
+            columns = _design(self.knots_, self._training, self.bandwidth_, self._variant)
+            active = (
+                self.coef_ > 0 if self._variant == "package" else np.full(self.coef_.size, True)
+            )
             gain = response_map(columns, self._training.weight, active)
             self._coef_factor = gain @ accuracy_factor(self._task, self._training.k)
         return self._coef_factor
 
 
-def _design(knots: FloatArray, curve: TrainingCurve, bandwidth: float, atom: Atom) -> FloatArray:
-    return design(basis_accuracy(tuple(knots.tolist()), bandwidth, tuple(curve.k.tolist())), atom)
+def _design(
+    knots: FloatArray, curve: TrainingCurve, bandwidth: float, variant: Variant
+) -> FloatArray:
+    accuracy = basis_accuracy(tuple(knots.tolist()), bandwidth, tuple(curve.k.tolist()))
+    return design(accuracy, variant)

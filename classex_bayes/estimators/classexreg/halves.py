@@ -1,13 +1,12 @@
 """The bandwidth of ClassExReg: the one that best extrapolates from halves of the classes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.arguments import as_numeric, how_many, seed_sequence
+from classex_bayes.arguments import how_many, seed_sequence
 from classex_bayes.estimators.classexreg.basis_regression import (
-    Atom,
     Variant,
     basis_accuracy,
     design,
@@ -42,27 +41,24 @@ class ChosenBandwidth(NamedTuple):
 def halve(
     task: SourceTask,
     n_resamples: int = 25,
-    subsets: Any = None,
     random_seed: RandomSeed = None,
     replace: bool = False,
 ) -> list[SourceTask]:
-    """`n_resamples` tasks on random halves of the classes, or on given `subsets`, with ranks only.
+    """`n_resamples` tasks on random halves of the classes, with ranks only.
 
     A half has half of the classes, rounded down, but at least 3. It is drawn again if fewer than
     two of its classes were tested. With `replace`, classes may be drawn several times
     (`classex_bayes.estimators.resampling.subtasks`). Classes that were sampled in groups stay in
-    their groups. `subsets` (n_resamples, k0) has positions of classes, 3 <= k0 < k1. If scores are
-    unknown, the seed also thins the ranks.
+    their groups. If scores are unknown, the seed also thins the ranks.
     """
     n_halves = how_many(n_resamples, "n_resamples")
-    if isinstance(task.evidence, DesignedRanks) and subsets is None:
+    if isinstance(task.evidence, DesignedRanks):
         seeds = seed_sequence(random_seed).spawn(n_halves)
         return [task.subsample(_half(task), seed) for seed in seeds]
-    task.evidence.exact("the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
+    evidence = task.evidence.exact("the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
-    if subsets is None:
-        return subtasks(task, _random_halves(task, n_halves, replace, rng), rng)
-    return subtasks(task, _checked_subsets(task, subsets, replace), rng)
+    halves = _random_halves(task, evidence.class_weight, n_halves, replace, rng)
+    return subtasks(task, halves, rng)
 
 
 def _half(task: SourceTask) -> int:
@@ -70,7 +66,11 @@ def _half(task: SourceTask) -> int:
 
 
 def _random_halves(
-    task: SourceTask, n_halves: int, replace: bool, rng: np.random.Generator
+    task: SourceTask,
+    class_weight: FloatArray,
+    n_halves: int,
+    replace: bool,
+    rng: np.random.Generator,
 ) -> Iterator[IntArray]:
     size = _half(task)
     if size == task.n_classes:
@@ -80,32 +80,9 @@ def _random_halves(
         )
     for _ in range(n_halves):
         kept = np.empty(0, dtype=np.int64)
-        while np.count_nonzero(task.class_weight[np.unique(kept)]) < 2:
+        while np.count_nonzero(class_weight[np.unique(kept)]) < 2:
             kept = np.sort(rng.choice(task.n_classes, size, replace=replace))
         yield kept
-
-
-def _checked_subsets(task: SourceTask, subsets: Any, replace: bool) -> IntArray:
-    array = as_numeric(subsets, "subsets")
-    last = task.n_classes - 1
-    if array.ndim != 2 or not (array.shape[0] and FEWEST_CLASSES <= array.shape[1] <= last):
-        raise DataError(
-            f"subsets: found shape {array.shape}, expected a row for each resample with "
-            f"{FEWEST_CLASSES} to {last} positions of classes"
-        )
-    for row, subset in enumerate(array):
-        inside = (subset >= 0) & (subset <= last) & (subset == np.floor(subset))
-        distinct = np.unique(subset)
-        if not inside.all() or (distinct.size < subset.size and not replace):
-            raise DataError(
-                f"subsets: expected {'' if replace else 'different '}whole numbers in 0..{last} "
-                f"in row {row}, found {subset.tolist()}"
-            )
-        if np.count_nonzero(task.class_weight[distinct.astype(np.int64)]) < 2:
-            raise DataError(
-                f"subsets: row {row} has fewer than 2 tested classes with weight; add such classes"
-            )
-    return array.astype(np.int64)
 
 
 def choose_bandwidth(
@@ -113,10 +90,7 @@ def choose_bandwidth(
     halves: Iterable[SourceTask],
     bandwidths: Sequence[float] = BANDWIDTHS,
     k: IntArray | None = None,
-    atom: Atom = 1,
-    weights: FloatArray | None = None,
     variant: Variant = "package",
-    nonnegative: bool = True,
 ) -> ChosenBandwidth:
     """Bandwidth with the smallest error when the halves predict the accuracy on all classes.
 
@@ -124,7 +98,7 @@ def choose_bandwidth(
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4. Arguments are those of
     `extrapolate_halves`.
     """
-    predicted = extrapolate_halves(task, halves, bandwidths, k, atom, weights, variant, nonnegative)
+    predicted = extrapolate_halves(task, halves, bandwidths, k, variant)
     squared_error = (predicted - task.accuracy(_all_classes(task))) ** 2
     best = int(np.argmin(squared_error.mean(axis=0)))
     n_halves = len(squared_error)
@@ -140,16 +114,12 @@ def extrapolate_halves(
     halves: Iterable[SourceTask],
     bandwidths: Sequence[float] = BANDWIDTHS,
     k: IntArray | None = None,
-    atom: Atom = 1,
-    weights: FloatArray | None = None,
     variant: Variant = "package",
-    nonnegative: bool = True,
 ) -> FloatArray:
     """Accuracy (n_halves, n_bandwidths) on all classes, predicted by each half.
 
-    The knots are those of all classes, as in the R package and in the paper. `k`, `atom`, `weights`
-    and `variant` are those of `ClassExReg`. A half uses the k, and their weights, up to its number
-    of classes.
+    The knots are those of all classes, as in the R package and in the paper. `k` and `variant` are
+    those of `ClassExReg`. A half uses the k up to its number of classes.
     """
     knots = {
         bandwidth: tuple(knots_of(task.n_classes, task.n_test, bandwidth, variant).tolist())
@@ -163,14 +133,14 @@ def extrapolate_halves(
                 f"{half.n_classes}, expected at least 2, because the choice of the bandwidth "
                 "trains on a part of the classes; pass more numbers, or bandwidth="
             )
-        curve = training_curve(half, k, weights)
-        target = response(curve.accuracy, atom)
+        curve = training_curve(half, k)
+        target = response(curve.accuracy, variant)
         with_all = (*curve.k.tolist(), _all_classes(task))
         row = []
         for bandwidth, places in knots.items():
-            columns = design(basis_accuracy(places, bandwidth, with_all), atom)
-            coef = least_squares(columns[:-1], target, curve.weight, nonnegative)
-            row.append(response(columns[-1] @ coef, atom))
+            columns = design(basis_accuracy(places, bandwidth, with_all), variant)
+            coef = least_squares(columns[:-1], target, curve.weight, variant == "package")
+            row.append(response(columns[-1] @ coef, variant))
         predicted.append(row)
     return np.array(predicted)
 

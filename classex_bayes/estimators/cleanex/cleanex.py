@@ -155,13 +155,14 @@ class CleaneX(PointEstimator):
         source = task.evidence.scores("CleaneX")
         rng = np.random.default_rng(seed_sequence(self.random_seed))
         network = Network(_standardized(source, task.y), hidden, rng)
-        objective = _Objective(training_curve(task), task.instance_weight)
+        weight = task.evidence.instances("CleaneX").instance_weight
+        objective = _Objective(training_curve(task), weight)
         losses, best = _train(network, objective, schedule)
         self.loss_, self.n_steps_ = losses, losses.size
         self._fit_notes = _notes_on(losses, schedule)
         self._log_favorability = _log_favorability(best)
         self.favorability_ = np.exp(self._log_favorability)
-        self._weight = task.instance_weight
+        self._weight = weight
 
     def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Estimator:
         """Return a copy that is trained with other weights, which are part of the loss.

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.fft import irfft, rfft
 from scipy.optimize import brentq, minimize_scalar
 
-from classex_bayes.arguments import as_numeric, is_real
+from classex_bayes.arguments import is_real
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
@@ -52,18 +52,6 @@ def select(rule: str, samples: Any) -> FloatArray:
     _, exponent = np.frexp(np.maximum(rows.max(axis=1), -rows.min(axis=1)))
     selected = np.ldexp(RULES[rule](np.ldexp(rows, -exponent[:, None])), exponent)
     return selected.reshape(array.shape[:-1])
-
-
-def check_sample(sample: Any) -> FloatArray:
-    """Sample (n,) as finite numbers of which at least two differ; otherwise `DataError`."""
-    x = np.asarray(as_numeric(sample, "sample"), dtype=float)
-    if x.ndim != 1 or x.size < 2:
-        raise DataError(f"sample: found shape {x.shape}, expected at least two numbers in a row")
-    if not np.isfinite(x).all():
-        raise DataError(f"sample: found {x[np.argmin(np.isfinite(x))]}, expected finite numbers")
-    if x.min() == x.max():
-        raise DataError(f"sample: all {x.size} numbers equal {x[0]:g}, expected different ones")
-    return x
 
 
 def positive_bandwidth(bandwidth: Any, smallest: float = 0.0, largest: float = np.inf) -> float:

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from classex_bayes.arguments import one_of
 from classex_bayes.core.ranks.sources import split_scores
 from classex_bayes.estimators.base import PointEstimator, favorability_curve
-from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
+from classex_bayes.estimators.kde.bandwidth import RULES, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -95,7 +95,7 @@ class KDE(PointEstimator):
         else:
             positive_bandwidth(self.bandwidth)
         source, y = task.evidence.scores("KDE"), task.y
-        self._weight = task.instance_weight
+        self._weight = task.evidence.instances("KDE").instance_weight
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
         def estimate(rows: IntArray) -> None:
@@ -124,9 +124,9 @@ class KDE(PointEstimator):
         -------
         KDE
         """
-        same_scores = copy(self)
-        same_scores._weight = task.instance_weight
-        return same_scores
+        reweighed = copy(self)
+        reweighed._weight = task.evidence.instances("KDE").instance_weight
+        return reweighed
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         return (
@@ -146,22 +146,18 @@ class KDE(PointEstimator):
         selected = np.empty(rows.size)
         # Rows with the same number of finite scores form a matrix. Usually these are all rows.
         for size in np.unique(n_finite):
-            same = np.flatnonzero(n_finite == size)
-            samples = wrong[same][finite[same]].reshape(same.size, size)
+            group = np.flatnonzero(n_finite == size)
+            samples = wrong[group][finite[group]].reshape(group.size, size)
             usable = samples.min(axis=1, initial=np.inf) < samples.max(axis=1, initial=-np.inf)
-            for place in np.flatnonzero(~usable):
-                self._refuse(rows[same[place]], samples[place])
-            selected[same] = select(self.bandwidth, samples)
+            if not usable.all():
+                row = rows[group[np.argmin(usable)]]
+                raise DataError(
+                    f"scores: no {self.bandwidth} bandwidth for row {row}, expected at least two "
+                    "finite wrong-class scores that differ; pass bandwidth= a number, or use "
+                    "ClassExReg"
+                )
+            selected[group] = select(self.bandwidth, samples)
         return selected
-
-    def _refuse(self, row: int, sample: FloatArray) -> None:
-        try:
-            check_sample(sample)
-        except DataError as error:
-            raise DataError(
-                f"scores: no {self.bandwidth} bandwidth for the finite wrong-class scores of "
-                f"row {row} ({error}); pass bandwidth= a number, or use ClassExReg"
-            ) from None
 
 
 def _log_favorability(true: FloatArray, wrong: FloatArray, bandwidths: FloatArray) -> FloatArray:

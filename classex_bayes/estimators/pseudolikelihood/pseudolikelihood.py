@@ -1,14 +1,12 @@
 """PseudoLikelihood: maximum likelihood estimate of the law of the favorability from ranks."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import pandas as pd
-from scipy.optimize import linprog
 from scipy.special import betainc, betaincc, xlog1py, xlogy
 
-from classex_bayes.arguments import class_counts, one_of, truth_value
+from classex_bayes.arguments import one_of, truth_value
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
@@ -16,7 +14,7 @@ from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Points of the grid per standard deviation of V / (k1 - 1), and in total.
 _POINTS_PER_SD, _MOST_POINTS = 8, 4000
@@ -24,8 +22,6 @@ _POINTS_PER_SD, _MOST_POINTS = 8, 4000
 _POINTS_PER_DECADE, _SMALLEST_GAP = 16, 1e-9
 # Thresholds of the nested events.
 _MOST_EVENTS = 500
-# Slopes this near 1 belong to columns of a maximum. Probabilities this near each other are equal.
-_TIED, _SAME = 1e-6, 1e-7
 
 Likelihood = Literal["binomial", "bernoulli"]
 
@@ -71,7 +67,7 @@ class PseudoLikelihood(LawEstimator):
         Points s of the mixture components, increasing. With ``monotone=True`` they are the left
         ends of the uniform laws, otherwise values of U*.
     weights_ : array of shape (m,)
-        Weights of the components; positive, sum 1.
+        Weights of the components; positive, sum 1. Several mixtures may have the same likelihood.
     log_likelihood_ : float
         Mean log-probability of the ranks, :math:`\sum_v n_v \log P(V = v)`, or of the events.
     optimality_gap_ : float
@@ -121,8 +117,7 @@ class PseudoLikelihood(LawEstimator):
     The likelihood depends only on the moments of the law up to k1 - 1, so its maximum need not be
     unique, as the paper warns. In simulations it was not unique for 3 to 7 classes with many
     instances. With 10 classes and up to 500 instances it was always unique, because noisy shares
-    match no law. `identified_range` shows whether the maximum is unique. Even a unique maximum does
-    not make the extrapolation certain.
+    match no law. Even a unique maximum does not make the extrapolation certain.
 
     A law with a nondecreasing density has at least the accuracy of guessing. If the test accuracy
     is lower, ``monotone=True, moment=True`` gives the uniform law, which guesses, and the result
@@ -160,8 +155,8 @@ class PseudoLikelihood(LawEstimator):
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
         one_of(self.likelihood, ("binomial", "bernoulli"), "likelihood")
-        task.evidence.exact("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
-        losses, share = loss_shares(task)
+        evidence = task.evidence.exact("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
+        losses, share = loss_shares(evidence)
         laws = _Laws(_grid(task.n_classes), monotone)
         excess = np.zeros(laws.gap.size)
         notes: tuple[str, ...] = ()
@@ -190,9 +185,6 @@ class PseudoLikelihood(LawEstimator):
         self.support_ = 1 - self._laws.gap
         self.log_likelihood_ = float(share @ (np.log(fitted) + level))
         self.optimality_gap_ = max(float(slope.max()) - 1, 0.0)
-        # No other law can be part of a maximum.
-        tied = used | (slope > 1 - _TIED)
-        self._tied = laws.at(tied), chance[:, tied] / fitted[:, None]
         self._fit_notes = notes
 
     def _curve(self, k: IntArray) -> FloatArray:
@@ -204,66 +196,6 @@ class PseudoLikelihood(LawEstimator):
 
     def _cdf(self, u: FloatArray) -> FloatArray:
         return np.minimum(self._laws.cdf(u) @ self.weights_, 1.0)
-
-    def identified_range(self, k: ClassCounts) -> pd.DataFrame:
-        """Smallest and largest prediction of all laws that maximise the likelihood.
-
-        All maxima of the likelihood give the same probabilities to the observed ranks. The maxima
-        are therefore all laws on the grid with these probabilities. Two linear programmes for each
-        k find their extreme predictions.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes, at least 2.
-
-        Returns
-        -------
-        DataFrame
-            Columns "lower" and "upper", indexed by k.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        RuntimeError
-            A linear programme was not solved.
-        DataError
-            `k` is not a whole number of at least 2, or an array of them.
-
-        Notes
-        -----
-        Probabilities count as equal if their relative difference is below 1e-7. A unique law
-        therefore also has a range, which may reach 1e-4 far beyond k1. The range ignores sampling
-        noise, so it is not a confidence interval.
-
-        Examples
-        --------
-        Losses among three classes determine only two moments.
-
-        >>> task = SourceTask.from_ranks([1] * 6 + [2, 2, 3], np.arange(9) % 3, n_classes=3)
-        >>> model = PseudoLikelihood(monotone=False, moment=False).fit(task)
-        >>> model.identified_range([3, 4, 100]).to_numpy().round(2).tolist()
-        [[0.67, 0.67], [0.57, 0.61], [0.0, 0.56]]
-        """
-        self._require("weights_")
-        counts = class_counts(k)
-        laws, ratio = self._tied
-        # This solver with these tolerances solved all of 1600 such programmes; others did not.
-        options: Any = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-        limits = np.repeat([_SAME + 1, _SAME - 1], len(ratio))
-        rows, ones = np.vstack([ratio, -ratio]), np.ones((1, ratio.shape[1]))
-        bounds = []
-        for accuracy in laws.accuracy(counts):
-            for sign in (1, -1):
-                solved = linprog(
-                    sign * accuracy, rows, limits, ones, [1], method="highs-ipm", options=options
-                )
-                if solved.status != 0 or solved.fun is None:
-                    raise RuntimeError(f"identified_range: not solved ({solved.message})")
-                bounds.append(sign * solved.fun)
-        table = np.clip(np.reshape(bounds, (-1, 2)), 0, 1)
-        return pd.DataFrame(table, pd.Index(counts, name="k"), ["lower", "upper"])
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from classex_bayes.simulate import BivariateNormal
 from studies.papers.gaussian_simulation import rmse_by_cell
+from studies.papers.toy_example import favorability, generalization_accuracy
 
 # Okabe and Ito's colours, told apart in every form of colour blindness.
 _PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
@@ -70,7 +71,7 @@ def figure4(n_sets: int = 2000) -> Any:
     """
     rng = np.random.default_rng(0)
     law, k = BivariateNormal(_RHO), np.arange(2, _LARGEST_K + 1)
-    drawn = [law.generalization_accuracy(rng.normal(size=(n_sets, size))) for size in k]
+    drawn = [generalization_accuracy(rng.normal(size=(n_sets, size)), _RHO) for size in k]
     figure, axes = _axes(1, 1, 7.0, 4.5)
     axes.violinplot(drawn, k, widths=0.8, showextrema=False)
     axes.plot(k, law.accuracy(k), color=_PALETTE[1], label="average, exact (AGA)")
@@ -88,7 +89,7 @@ def figure5() -> Any:
     grid = np.linspace(-3, 3, 241)
     x, y = np.meshgrid(grid, grid)
     figure, (left, right) = _axes(1, 2, 10.0, 4.5)
-    levels = left.contour(x, y, law.favorability(x, y), np.arange(0.1, 1.0, 0.1), cmap="viridis")
+    levels = left.contour(x, y, favorability(x, y, _RHO), np.arange(0.1, 1.0, 0.1), cmap="viridis")
     left.clabel(levels, fontsize=8)
     left.set(xlabel="test instance x", ylabel="label y", title="Favorability U of label y at x")
     u = np.linspace(0, 1, 400)

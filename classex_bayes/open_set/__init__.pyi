@@ -1,0 +1,2 @@
+from .observed_rates import open_set_rates as open_set_rates
+from .open_set import OpenSetExtrapolator as OpenSetExtrapolator

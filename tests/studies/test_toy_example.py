@@ -1,0 +1,79 @@
+"""The toy example of the papers on concrete labels."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from classex_bayes.simulate import BivariateNormal
+from classex_bayes.task.source_task import SourceTask
+from studies.papers.toy_example import favorability, generalization_accuracy
+
+RHO = st.floats(0.05, 0.99)
+FINITE = st.floats(-6, 6)
+
+
+def accuracy_by_integration(rho, labels):
+    """Share of right answers where each class's density is integrated over its own cell."""
+    means, sd = rho * np.sort(labels), np.sqrt(1 - rho**2)
+    edges = np.concatenate([[-np.inf], (means[1:] + means[:-1]) / 2, [np.inf]])
+    return np.mean(norm.cdf(edges[1:], means, sd) - norm.cdf(edges[:-1], means, sd))
+
+
+@given(RHO, st.lists(st.tuples(FINITE, FINITE), min_size=2, max_size=12))
+def test_accuracy_is_the_mass_of_the_cells(rho, labels):
+    sets = np.transpose(labels)
+    expected = [accuracy_by_integration(rho, row) for row in sets]
+    np.testing.assert_allclose(generalization_accuracy(sets, rho), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.7, 0.95])
+def test_two_labels_average_to_the_average_accuracy(rho):
+    def integrand(gap):
+        pair = np.array([[0.0, gap]])
+        return generalization_accuracy(pair, rho)[0] * 2 * norm.pdf(gap, scale=np.sqrt(2))
+
+    expected = BivariateNormal(rho).accuracy(2)[0]
+    assert quad(integrand, 0, 15, epsabs=1e-12)[0] == pytest.approx(expected, abs=1e-11)
+
+
+@pytest.mark.parametrize("k", [3, 10, 30])
+def test_mean_over_label_sets_is_the_average_accuracy(k):
+    expected = BivariateNormal(0.7).accuracy(k)[0]
+    sets = np.random.default_rng(k).standard_normal((40_000, k))
+    accuracy = generalization_accuracy(sets, 0.7)
+    error = accuracy.std() / np.sqrt(len(sets))
+    assert accuracy.mean() == pytest.approx(expected, abs=4 * error)
+    assert error < 8e-4
+    # Without the factor rho, as the paper prints it, the mean is another.
+    printed = generalization_accuracy(sets / np.sqrt(1 - 0.49), 1 / np.sqrt(2))
+    assert printed.mean() - expected > 0.01
+
+
+def test_a_task_of_concrete_labels_has_their_accuracy():
+    law = BivariateNormal(0.9)
+    probes, gallery, y = law.sample(8, repeats=3000, random_seed=6)
+    measured = SourceTask.from_embeddings(probes, gallery, y).accuracy(8)[0]
+    expected = generalization_accuracy(gallery.T / 0.9, 0.9)[0]
+    assert measured == pytest.approx(expected, abs=4 * 0.5 / np.sqrt(y.size))
+
+
+@given(RHO, FINITE, FINITE)
+def test_favorability_is_the_chance_that_a_competitor_is_farther(rho, x, y):
+    distance = abs(rho * y - x)
+    farther = norm.cdf(x - distance, scale=rho) + norm.sf(x + distance, scale=rho)
+    assert favorability(x, y, rho) == pytest.approx(farther, abs=1e-12)
+
+
+def test_law_of_the_favorability_is_the_discriminability():
+    rng = np.random.default_rng(2)
+    y = rng.standard_normal(200_000)
+    x = 0.7 * y + np.sqrt(1 - 0.49) * rng.standard_normal(y.size)
+    u = np.array([0.2, 0.5, 0.8, 0.95])
+    simulated = (favorability(x, y, 0.7)[:, None] <= u).mean(axis=0)
+    expected = BivariateNormal(0.7).discriminability(u)
+    np.testing.assert_allclose(simulated, expected, rtol=0, atol=4 * 0.5 / y.size**0.5)
+    wrong = favorability(x, rng.permutation(y), 0.7)  # of incorrect labels it is uniform
+    np.testing.assert_allclose((wrong[:, None] <= u).mean(axis=0), u, rtol=0, atol=0.005)
