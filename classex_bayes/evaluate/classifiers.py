@@ -13,7 +13,7 @@ from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -21,19 +21,14 @@ from classex_bayes.evaluate.crossing import (
     search_range,
 )
 from classex_bayes.evaluate.difference import AccuracyDifference
+from classex_bayes.evaluate.same_instances import require_same_instances
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Estimand, Extrapolation, Tabulated
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    WITH_RANKS,
-    require_ranks,
-    require_same_classes,
-    require_same_weights,
-    source_task,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -309,7 +304,7 @@ def compare_classifiers(
     named = _checked_tasks(tasks)
     checked_model(model)
     if truth_value(paired, "paired"):
-        _require_same_instances(named, chosen)
+        require_same_instances(named, chosen, "tasks", "pass paired=False")
     posterior = fit_jointly(
         named,
         model,
@@ -336,40 +331,3 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
     if len(named) < len(tasks):
         raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")
     return named
-
-
-def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric) -> None:
-    """Raise if two tasks cannot be tests on the same instances that know a metric at k1."""
-    remedy = "pass paired=False for classifiers tested on different instances"
-    for name, task in tasks.items():
-        place, bounds = f"tasks[{name!r}]", task.intervals
-        if bounds is None:
-            require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", place)
-        elif not bounds.known_counts(metric, np.array([task.n_classes])).size:
-            raise DataError(
-                f"{place}: pairing needs the {metric.label} at {task.n_classes} classes, which is "
-                f"unknown, because {bounds.reason}; {bounds.remedy}, or pass paired=False"
-            )
-    (first_name, first), *others = tasks.items()
-    for name, task in others:
-        pair = f"tasks: {first_name!r} and {name!r}"
-        require_same_classes(pair, first, task, remedy)
-        if task.n_test != first.n_test:
-            raise DataError(
-                f"{pair} have {first.n_test} and {task.n_test} instances, expected the same; "
-                f"{remedy}"
-            )
-        differing = np.flatnonzero(task.y != first.y)
-        if differing.size:
-            row = int(differing[0])
-            raise DataError(
-                f"{pair} have different true classes at row {row}: {first.y[row]} and "
-                f"{task.y[row]}; put the instances in the same order, or {remedy}"
-            )
-        require_same_weights(pair, first, task)
-    if isinstance(metric, Accuracy) and metric.m >= first.n_classes:
-        raise DataError(
-            f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
-            f"every classifier, so pairing cannot see its errors; expected an m below "
-            f"{first.n_classes}, or pass paired=False"
-        )

@@ -246,15 +246,14 @@ def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
     if not shares.any():
         raise DataError("mix: expected a share above 0, found none")
     omitted = [name for name in names if name not in mix]
-    total = sum(shares.tolist())  # inf for huge shares
+    total = shares.sum()
     if omitted and not np.isclose(total, _WHOLE, rtol=_ROUNDED).any():
         raise DataError(
             f"mix: found no share of {', '.join(map(repr, omitted))}, and the other shares sum to "
             f"{total:g}; write the share of every group (0 if it does not occur), or shares that "
             "sum to 1"
         )
-    shares /= shares.max()  # the sum of huge shares would overflow
-    return shares / shares.sum()
+    return shares / total
 
 
 def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
