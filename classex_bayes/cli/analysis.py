@@ -115,14 +115,19 @@ def refuse_target(target: float | None, metric: str, required: float | None) -> 
 
 def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     """The task in one file, or in the parts that several files hold."""
-    arguments = asdict(options)
-    distances, likeness = arguments.pop("distances"), arguments.pop("embedding_metric")
+    arguments = {name: value for name, value in asdict(options).items() if value is not None}
+    distances, design = arguments.pop("distances"), arguments.pop("design", None)
+    if distances:
+        arguments["higher_is_better"] = False
+    if "embedding_metric" in arguments:
+        arguments["metric"] = arguments.pop("embedding_metric")
     with terminal.reading(), bad_data():
-        from classex_bayes.io import read_task
+        from classex_bayes.io import read_design, read_task
 
+        if design is not None:
+            arguments |= read_design(design)
         # Ties are broken by the fixed seed of `read_task`, as in Python.
-        higher = False if distances else None
-        task = read_task(files, higher_is_better=higher, metric=likeness, **arguments)
+        task = read_task(files, **arguments)
     terminal.aside(str(task))
     if any("reversed" in doubt for doubt in task.doubts):
         remedy = "leave --distances out" if distances else "pass --distances for distances"

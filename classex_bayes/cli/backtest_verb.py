@@ -83,7 +83,6 @@ def backtest(
             metric=metric,
             n_pilots=n_pilots,
             ci_prob=ci_prob,
-            levels=(ci_prob,),
             random_seed=fit.seed,
             sampler={"draws": fit.draws, "tune": fit.draws, "chains": fit.chains},
             n_jobs=jobs,

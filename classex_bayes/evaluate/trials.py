@@ -67,7 +67,7 @@ class _Simulation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Study:
+class _Experiment:
     """What all simulations have in common."""
 
     draw: Draw
@@ -171,7 +171,7 @@ def run_trials(
     estimator could not be fitted ("mean" is missing then), or what is wrong with its draws. It is
     also the `partial` of an `Interrupted`.
     """
-    study = _Study(
+    study = _Experiment(
         draw,
         class_counts(k),
         named_metric(metric).name,

@@ -11,7 +11,6 @@ from typing import Any
 import xarray as xr
 
 from classex_bayes.exceptions import DataError, require_extra
-from classex_bayes.io.lost_chunks import refuse_external, refuse_lost_chunks
 
 
 @contextmanager
@@ -85,7 +84,6 @@ def read_tree(path: Path) -> xr.DataTree:
         if path.suffix == ".nc":
             # From bytes, because names that are not UTF-8 would not reach the library.
             return _read_netcdf(path.read_bytes())
-        _refuse_lost_chunks(path)
         with xr.open_datatree(path, engine="zarr") as tree:
             return _without_encodings(tree.load())
     except ImportError:
@@ -106,14 +104,6 @@ def _with_attributes(content: bytes, attributes: Mapping[str, Any]) -> bytes:
 
 
 def _read_netcdf(content: bytes) -> xr.DataTree:
-    import h5py
-
-    def refuse(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            refuse_external(item, name)
-
-    with h5py.File(io.BytesIO(content)) as file:
-        file.visititems(refuse)
     with xr.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
         return _without_encodings(tree.load())
 
@@ -143,14 +133,6 @@ def _require_library(path: Path) -> None:
 def _require_ending(path: Path) -> None:
     if path.suffix not in (".nc", ".zarr"):
         raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
-
-
-def _refuse_lost_chunks(path: Path) -> None:
-    import zarr
-
-    for name, item in zarr.open_group(path, mode="r").members(max_depth=None):
-        if isinstance(item, zarr.Array):
-            refuse_lost_chunks(item, name, path)
 
 
 def require_zarr() -> None:
