@@ -1,7 +1,7 @@
 """Settings from a TOML file, under the names that they have on the command line."""
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +16,36 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take settings of a verb that are not on the command line from a file.
 
     Keys at the top hold for every verb that knows them; those in the table of a verb
-    (``[extrapolate]``, ``[study.zoo]``) for this one, and go before. Lists are written as lists.
+    (``[extrapolate]``) for this one, and go before. Lists are written as lists.
     """
     if path is None or context.resilient_parsing:
         return path
-    settings_of = dict(_verbs(context.find_root().command))
-    options = settings_of[verb_name(context)]
-    chosen: dict[str, Any] = {}
-    for table, settings in _tables(_read(path)):
-        if table and table not in settings_of:
-            raise _unknown(path, f"table [{table}]", settings_of)
-        names = set(settings_of[table]) if table else set().union(*settings_of.values())
-        for name in settings:
-            if name not in names:
-                where = f" in [{table}]" if table else ""
-                raise _unknown(path, f"{name!r}{where}", settings_of[table] if table else options)
-        if not table or settings_of[table] is options:
-            chosen.update({name: settings[name] for name in settings if name in options})
+    # Underscores are what the same settings have in Python.
+    content = {name.replace("_", "-"): value for name, value in _read(path).items()}
+    verbs = {
+        name: _settings(verb)
+        for name, verb in context.find_root().command.commands.items()  # type: ignore[attr-defined]
+    }
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    for name, table in tables.items():
+        _refuse_unknown(path, [name], verbs)
+        tables[name] = {key.replace("_", "-"): value for key, value in table.items()}
+        _refuse_unknown(path, tables[name], verbs[name])
+    options = _settings(context.command)
+    top = {name: value for name, value in content.items() if name not in tables}
+    _refuse_unknown(path, top, options | {n: 0 for of_verb in verbs.values() for n in of_verb})
+    chosen = top | tables.get(verb_name(context), {})
     context.default_map = {
-        options[name].name: _as_typed(f"{path}: {name}", options[name], value)
+        options[name].name: _as_typed(options[name], value)
         for name, value in chosen.items()
+        if name in options
     }
     return path
 
 
 def verb_name(context: Any) -> str:
-    """Name of a verb below the program's own: "study.zoo"."""
-    above = context.parent
-    if above is None:
-        return ""
-    return ".".join(filter(None, [verb_name(above), context.info_name]))
+    """Name of a verb on the command line, without that of the program."""
+    return context.command_path.removeprefix(context.find_root().command_path).strip()
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -58,51 +58,26 @@ def _read(path: Path) -> dict[str, Any]:
         raise DataError(f"--config: {path} is no TOML ({error})") from None
 
 
-def _tables(content: dict[str, Any], name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Settings of the top and of each table, the top first; none of tables of tables alone."""
-    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    # Underscores are what the same settings have in Python.
-    settings = {key.replace("_", "-"): value for key, value in content.items() if key not in tables}
-    if settings or not tables:
-        yield name, settings
-    for key, table in tables.items():
-        yield from _tables(table, f"{name}.{key}" if name else key)
-
-
-def _verbs(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Verbs with their settings, by their names on the command line."""
-    below = getattr(command, "commands", None)
-    if below is None:
-        yield name, dict(_settings(command))
-        return
-    for key, verb in below.items():
-        yield from _verbs(verb, f"{name}.{key}" if name else key)
-
-
-def _settings(verb: Any) -> Iterator[tuple[str, Any]]:
+def _settings(verb: Any) -> dict[str, Any]:
+    """Settings of a verb by their long names on the command line."""
+    named = {}
     for setting in verb.params:
         long = [option[2:] for option in setting.opts if option.startswith("--")]
-        name = long[0] if long else setting.name
-        if name not in _NOT_SETTINGS:
-            yield name, setting
+        named[long[0] if long else setting.name] = setting
+    return {name: setting for name, setting in named.items() if name not in _NOT_SETTINGS}
 
 
-def _as_typed(name: str, setting: Any, value: Any) -> Any:
+def _as_typed(setting: Any, value: Any) -> Any:
     """A value as it would be typed: numbers of classes with commas; files are a list."""
-    values = value if isinstance(value, list) else [value]
-    flag = getattr(setting, "is_flag", False)
-    several = setting.nargs == -1 or str(setting.metavar).endswith(",...")
-    if (isinstance(value, list) and not several) or any(
-        isinstance(item, bool) != flag or not isinstance(item, bool | int | float | str)
-        for item in values
-    ):
-        wanted = "true or false" if flag else "numbers or text" if several else "a number or text"
-        raise DataError(f"--config: {name}: expected {wanted}, found {value!r}")
     if setting.nargs == -1:
-        return values
-    return ",".join(map(str, values)) if several else value
+        return value if isinstance(value, list) else [value]
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _unknown(path: Path, what: str, names: Iterable[str]) -> DataError:
-    expected = ", ".join(sorted(names))
-    return DataError(f"--config: {path} has {what}, which does not exist; expected {expected}")
+def _refuse_unknown(path: Path, names: Iterable[str], expected: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in expected]
+    if unknown:
+        raise DataError(
+            f"--config: {path} has {unknown[0]!r}, which does not exist; expected "
+            f"{', '.join(sorted(expected))}"
+        )

@@ -185,19 +185,19 @@ def test_a_command_shows_the_posterior_without_the_references(
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Interrupt the work on the task after so many."""
+    """Interrupt the work after so many fits."""
 
     def stop(number):
-        run, begun = trials._run, []
+        scores, begun = trials.fitted_copy, []
 
-        def counted(*arguments):
+        def counted(*arguments, **settings):
             begun.append(arguments)
             if len(begun) > number:
                 raise KeyboardInterrupt
-            return run(*arguments)
+            return scores(*arguments, **settings)
 
-        monkeypatch.setattr(trials, "_run", counted)
-        return lambda: monkeypatch.setattr(trials, "_run", run)
+        monkeypatch.setattr(trials, "fitted_copy", counted)
+        return lambda: monkeypatch.setattr(trials, "fitted_copy", scores)
 
     return stop
 
@@ -230,7 +230,7 @@ def test_the_back_test_command_shows_a_partial_table(
     verb = sys.modules["classex_bayes.cli.backtest_verb"]
     monkeypatch.setattr(verb, "point_estimators", lambda which, seed: [ClassExReg(0.5)])
     options = ["--n-source", "20,50", "--n-pilots", "2", "--draws", "100", "--out", "b", "--json"]
-    go_on = stop_after(3)
+    go_on = stop_after(6)  # of two estimators to each pilot
     code, out, err = run("backtest", embeddings, *options)
     found = strict(out)
     store = tmp_path / paths(found)["trials"]
@@ -275,22 +275,6 @@ def test_more_presses_of_ctrl_c_lose_no_draw(pilot, monkeypatch, capsys):
     assert interruption.value.partial is model
     assert "the draws so far are being kept, please wait" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_ctrl_c_while_the_posterior_is_saved_waits(run, strict, embeddings, few, monkeypatch):
-    from classex_bayes.bayes import storage
-
-    write = storage.save
-
-    def pressed(*arguments):
-        press(2)
-        return write(*arguments)
-
-    monkeypatch.setattr(storage, "save", pressed)
-    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
-    assert code == 130 and "posterior" in paths(strict(out))
-    assert "the posterior is being saved, please wait" in err
-    assert "interrupted while the posterior was saved; what was finished is above" in err
 
 
 def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, monkeypatch):

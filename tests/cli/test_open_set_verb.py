@@ -12,8 +12,8 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
 
 def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
-    asked = "--k", "199,3000", "--fpir", "0.05", "--rank", "2", "--ci-prob", "0.8"
-    code, out, _ = run("open-set", scores, *asked, "--json", *few)
+    options = "--k", "199,3000", "--fpir", "5%", "--rank", "2", "--ci-prob", "0.8"
+    code, out, _ = run("open-set", scores, *options, "--json", *few)
     assert code == 0
     found = strict(out)
     model = load(tmp_path / paths(found)["posterior"])
@@ -46,8 +46,8 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     cosines = others @ gallery.T / np.outer(*(np.linalg.norm(x, axis=1) for x in (others, gallery)))
     arrays = {"probes": probes, "gallery": gallery, "y": y, "nonmated": cosines}
     np.savez(tmp_path / "pilot.npz", **arrays, metric="cosine", group=y)
-    asked = "--k", "500", "--fpir", "0.05", "--no-files"
-    code, out, err = run("open-set", "pilot.npz", *asked, *few, "--json")
+    options = "--k", "500", "--fpir", "0.05", "--no-files"
+    code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
     found = strict(out)
     assert found["n_nonmated"] == 60 and found["task"]["embedding_metric"] == "cosine"
@@ -61,8 +61,8 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
 
 
 def test_the_title_says_how_embeddings_are_compared(run, embeddings, few):
-    asked = "--k", "500", "--fpir", "0.05", "--no-files"
-    _, out, _ = run("open-set", embeddings, *asked, *few)
+    options = "--k", "500", "--fpir", "0.05", "--no-files"
+    _, out, _ = run("open-set", embeddings, *options, *few)
     assert "from embeddings (squared distances: smaller is stricter)" in out
 
 
@@ -76,21 +76,20 @@ def test_table(run, scores, few, tmp_path):
 
 
 BAD = {
-    "no threshold": ([], "--fpir, --threshold: expected one of them, found neither"),
-    "both": (["--fpir", "0.1", "--threshold", "1"], "expected one of them, found both"),
-    "share": (["--fpir", "3"], "--fpir: expected a number"),
-    "percent": (["--fpir", "0.3%"], "found 0.3%, expected a share; write 0.003"),
-    "text": (["--fpir", "low"], "'low' is not a number"),
-    "outside": (["--threshold", "99"], "threshold: found 99, expected -"),
-    "unreachable": (["--fpir", "1e-300"], "fpir: 1e-300: no threshold reaches it with 500"),
+    "no threshold": ([], "error: --fpir, --threshold"),
+    "both": (["--fpir", "0.1", "--threshold", "1"], "error: --fpir, --threshold"),
+    "share": (["--fpir", "3"], "Usage"),
+    "text": (["--fpir", "low"], "Usage"),
+    "outside": (["--threshold", "99"], "error: threshold"),
+    "unreachable": (["--fpir", "1e-300"], "error: fpir"),
 }
 
 
-@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
-def test_bad_settings_are_one_line(run, scores, few, options, message):
+@pytest.mark.parametrize(("options", "start"), BAD.values(), ids=BAD)
+def test_bad_settings(run, scores, few, options, start):
     code, out, err = run("open-set", scores, "--k", "500", *options, *few, "--quiet")
-    assert code == 2 and out == "" and message in err
-    assert len(err.splitlines()) == 1 or err.startswith("Usage: ")
+    assert code == 2 and out == "" and err.startswith(start)
+    assert len(err.splitlines()) == 1 or start == "Usage"
 
 
 def test_files_without_scores_are_one_line(run, few, tmp_path):
