@@ -60,7 +60,7 @@ class DriftPrior:
     slope: float = 0.1
     wander: float = 0.05
 
-    def given(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
+    def posterior(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
         r"""Posterior given noisy measurements.
 
         For each :math:`\tau` on a grid the model is normal. Measurements have the covariance
@@ -83,7 +83,7 @@ class DriftPrior:
         Examples
         --------
         >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
-        >>> posterior = DriftPrior().given(x, -0.1 * x, noise)
+        >>> posterior = DriftPrior().posterior(x, -0.1 * x, noise)
         >>> round(posterior.slope_mean, 2), round(posterior.slope_sd, 2)
         (-0.09, 0.03)
         """
@@ -104,7 +104,7 @@ class DriftPrior:
 
 @dataclass(frozen=True)
 class DriftPosterior:
-    """Posterior of a drift given measurements; made by `DriftPrior.given`."""
+    """Posterior of a drift given measurements; made by `DriftPrior.posterior`."""
 
     prior: DriftPrior
     x: FloatArray  # (m,): log(k / k1) of the measurements
@@ -219,11 +219,6 @@ class Drift(Shown):
             If the prediction is a point estimate, a risk, a top-m or measured accuracy, or comes
             from another number of classes.
         """
-        if not isinstance(prediction, Extrapolation):
-            raise DataError(
-                "prediction: expected an Extrapolation, the result of predict(k), found "
-                f"{type(prediction).__name__}"
-            )
         if prediction.n_classes != self.n_classes:
             raise DataError(
                 f"prediction: made from {prediction.n_classes} classes, expected the "
@@ -352,7 +347,7 @@ def measure_drift(
         "se": np.sqrt(np.diag(noise)),
     }
     table = pd.DataFrame(columns, index=pd.Index(k, name="k"))
-    posterior = prior.given(np.log(k / task.n_classes), delta, noise)
+    posterior = prior.posterior(np.log(k / task.n_classes), delta, noise)
     return Drift(table.sort_index(), task.n_classes, posterior)
 
 

@@ -100,8 +100,8 @@ def confusion_information(
     information = entr(mean_row).sum() - prior @ entr(share)
     if correction == "miller_madow":
         variance = share * (1 - share) / size
-        seen = mean_row[place] > 0
-        of_mean = (prior**2 * variance)[seen] / mean_row[place][seen]
+        positive = mean_row[place] > 0
+        of_mean = (prior**2 * variance)[positive] / mean_row[place][positive]
         information += (of_mean.sum() - prior @ (variance / share)) / 2
     return float(information / NATS[unit])
 

@@ -87,9 +87,9 @@ def score_direction(task: SourceTask) -> str:
 
 def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
     """Most classes at which the accuracy of a pilot is known, and this accuracy, or its bounds."""
-    known = task.grid()
-    if known.size:
-        return int(known[-1]), percent(float(task.accuracy(known[-1])[0]), 1)
+    grid = task.grid()
+    if grid.size:
+        return int(grid[-1]), percent(float(task.accuracy(grid[-1])[0]), 1)
     lower, upper = task.accuracy_bounds(task.n_classes)
     return task.n_classes, percent_range(float(lower[0]), float(upper[0]))
 
@@ -118,13 +118,13 @@ def errors_sentence(task: SourceTask) -> str:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."
     worst = np.argsort(-errors, kind="stable")
     carried = np.cumsum(errors[worst]) / total
-    few = int(np.searchsorted(carried, _CARRIED - 1e-12)) + 1
-    share = f"{percent(carried[few - 1])} of the {total:,} errors"
-    if few > _MOST_NAMED:
+    number = int(np.searchsorted(carried, _CARRIED - 1e-12)) + 1
+    share = f"{percent(carried[number - 1])} of the {total:,} errors"
+    if number > _MOST_NAMED:
         tested = np.unique(task.y).size
-        return f"{few:,} of the {tested:,} tested classes carry {share}."
-    if errors[worst[few - 1]] == errors[worst[few]]:  # naming one of equals would be arbitrary
+        return f"{number:,} of the {tested:,} tested classes carry {share}."
+    if errors[worst[number - 1]] == errors[worst[number]]:  # one of equals is not named
         return f"The {total:,} errors are spread over {np.count_nonzero(errors):,} classes."
-    names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:few])
-    verb = "class carries" if few == 1 else "classes carry"
-    return f"{_NUMERALS[few]} {verb} {share}: {names}."
+    names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:number])
+    verb = "class carries" if number == 1 else "classes carry"
+    return f"{_NUMERALS[number]} {verb} {share}: {names}."

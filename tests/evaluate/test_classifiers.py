@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose, assert_array_equal
@@ -186,7 +186,6 @@ def test_other_metrics_need_longer_lists(listed):
 # Crossing
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     at=st.lists(st.floats(np.log(20), np.log(1e9)), min_size=1, max_size=5),
     slope=st.floats(1e-6, 10),
