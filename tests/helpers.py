@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from classex_bayes.task.source_task import SourceTask
 
 ANSWERED = 0, 3  # exit codes; so few draws need not converge
+
+
+def few_examples(number):
+    """Settings of a property whose examples are slow: so many by day, and more by night."""
+    return settings(max_examples=number * settings.default.max_examples // 20)
 
 
 def paths(found):

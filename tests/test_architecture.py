@@ -306,7 +306,7 @@ def test_docstring(name):
 def test_no_argument_is_swallowed(name):
     # scikit-learn's `set_params` takes parameters by name and checks them; exceptions take any.
     # A protocol is not called. Plots check what goes to the figure
-    # (tests/plots/test_every_plot.py: test_axes_that_do_not_fit). `read_task` takes the arguments of
+    # (tests/plots/test_every_plot.py: test_axes_that_do_not_fit). `read_task` has the arguments of
     # the constructors and refuses others (tests/io/test_io.py: test_options_that_do_not_apply).
     protocol = getattr(PUBLIC[name], "_is_protocol", False)
     plot = ".plot_" in name and not inspect.isclass(PUBLIC[name])

@@ -5,7 +5,7 @@ from math import comb
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc, ndtr
 from scipy.stats import norm
@@ -50,7 +50,6 @@ def binned_by_brute_force(basis, last_loss, n_classes):
 # CDFs and accuracies
 
 
-@settings(max_examples=50, deadline=None)
 @given(BASES, st.lists(st.floats(0, 1), min_size=1, max_size=20).map(sorted))
 def test_cdfs_are_cdfs(basis, u):
     cdf = basis.cdf(np.array(u))
@@ -75,7 +74,6 @@ def test_cdf_is_the_law_of_phi_of_a_normal():
     np.testing.assert_allclose(standard.cdf(u).ravel(), u, rtol=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(BASES)
 def test_regular_knots(basis):
     steps = np.diff(basis.knots)
@@ -147,7 +145,6 @@ def test_uniform_favorability_makes_every_loss_as_likely(n_classes):
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-11)
 
 
-@settings(max_examples=40, deadline=None)
 @given(BASES, st.integers(3, 10**6), st.integers(10, 60))
 def test_bin_probabilities_are_distributions(basis, n_classes, n_bins):
     share = basis.bin_probabilities(loss_bins(n_classes, n_bins), n_classes)
@@ -156,7 +153,6 @@ def test_bin_probabilities_are_distributions(basis, n_classes, n_bins):
     np.testing.assert_allclose(share.sum(axis=0), 1, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(BASES, st.integers(3, 48))
 def test_bin_probabilities_and_accuracies_are_the_same_moments(basis, n_classes):
     # E[f_k(L)] = E[U^(k-1)]: what makes ATA_k unbiased.
@@ -178,7 +174,6 @@ def test_rare_bins_keep_their_relative_precision(column):
 # Bins of losses
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(2, 10**9), st.integers(2, 200))
 def test_loss_bins(n_classes, n_bins):
     last = loss_bins(n_classes, n_bins)
@@ -190,7 +185,6 @@ def test_loss_bins(n_classes, n_bins):
         assert last[:single].tolist() == list(range(single))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(10**4, 10**9))
 def test_wide_bins_are_even_in_the_logarithm(n_classes):
     last = loss_bins(n_classes)[20:]
@@ -198,7 +192,6 @@ def test_wide_bins_are_even_in_the_logarithm(n_classes):
     assert ratio.max() < ratio.min() + 2 / last[0]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.integers(2, 500).flatmap(
         lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core import dependence
@@ -47,7 +47,6 @@ def test_carried_over_is_the_regression_of_new_answers_on_old():
     assert AnswerDependence(1.0, 0.1, 1.0, 4, 0.9, 50).carried_over == 1
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS, n_classes=st.integers(3, 9), equal=st.booleans())
 def test_estimates_are_those_of_all_pairs(seed, n_classes, equal, constants):
     rng = np.random.default_rng(seed)

@@ -1,13 +1,12 @@
 """Roots of increasing functions: inverses, ends of the bracket, and shapes."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.increasing_root import increasing_root
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-20, 20), min_size=1, max_size=6))
 def test_inverse_and_ends(goals):
     goal = np.array(goals)

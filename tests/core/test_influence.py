@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 from helpers import between_classes, weighted_scores
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.influence import (
@@ -89,7 +89,6 @@ def stream(source, y, weight, k):
     return statistics.losses, statistics.influence.covariance(weight)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=SEEDS,
     n_classes=st.integers(3, 8),
@@ -128,7 +127,6 @@ def test_one_class_with_nearly_all_the_weight():
     assert np.isfinite(covariance).all()
 
 
-@settings(max_examples=50, deadline=None)
 @given(seed=SEEDS, n_classes=st.integers(3, 12), most_repeats=st.integers(1, 6))
 def test_repaired_covariance_is_a_covariance(seed, n_classes, most_repeats):
     scores, y, weight = weighted_scores(np.random.default_rng(seed), n_classes, most_repeats)
@@ -150,7 +148,6 @@ def test_repair_keeps_a_covariance_and_floors_variances():
     np.testing.assert_allclose(repaired, np.diag([2.0, 0.7, 0.3]), atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, n_classes=st.integers(3, 10))
 def test_clustered_covariance_is_that_of_class_means(seed, n_classes):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincc, ndtr
 
@@ -47,7 +47,6 @@ def exact_chance(losses, n_classes, k, top):
     return float(Fraction(ways, comb(n_classes - 1, drawn)))
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_classes=st.integers(2, 7),
@@ -81,7 +80,6 @@ def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weig
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(n_classes=st.integers(2, 300), data=st.data())
 def test_chance_in_exact_fractions(n_classes, data):
     losses = np.arange(n_classes)
@@ -108,7 +106,6 @@ def test_chance_among_many_classes(n_classes, losses, k, top):
     assert found == pytest.approx(expected, abs=1e-13)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.integers(3, 10**6).flatmap(
         lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1, max_size=30))
@@ -161,7 +158,6 @@ def test_known_digits(line):
     np.testing.assert_allclose(found, truth, rtol=0, atol=1e-11)
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     knot=st.floats(-4, 8),
     bandwidth=st.floats(0.02, 2),
@@ -188,7 +184,6 @@ def test_uniform_favorability_is_guessing(top):
     np.testing.assert_allclose(found, np.minimum(top / k, 1), rtol=rtol, atol=1e-15)
 
 
-@settings(max_examples=25, deadline=None)
 @given(BASES, st.integers(3, 48), st.integers(1, 50))
 def test_subsampled_estimate_is_unbiased(basis, n_classes, top):
     k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
@@ -197,7 +192,6 @@ def test_subsampled_estimate_is_unbiased(basis, n_classes, top):
     np.testing.assert_allclose(mean, expected_top_accuracy(basis, k, top), rtol=0, atol=1e-11)
 
 
-@settings(max_examples=25, deadline=None)
 @given(BASES, st.lists(st.integers(1, 10**12), min_size=1, max_size=6).map(sorted))
 def test_expectation_rises_with_top_and_the_knot_and_falls_with_k(basis, k):
     tops = (1, 2, 3, 10, 100, 3000)

@@ -3,7 +3,8 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
@@ -66,7 +67,7 @@ def test_arbitrary_precision(mu, sd, k):
     assert found == pytest.approx(in_arbitrary_precision(mu, sd, k), abs=1e-11)
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(mu=st.floats(-4, 8), sd=st.floats(0.05, 3), exponent=st.floats(np.log(2), np.log(1e9)))
 def test_arbitrary_precision_anywhere(mu, sd, exponent):
     k = round(np.exp(exponent))
@@ -79,7 +80,6 @@ def test_uniform_favorability_is_guessing():
     np.testing.assert_allclose(expected_power(0, 1, k).ravel(), 1 / k, rtol=0, atol=1e-11)
 
 
-@settings(deadline=None)
 @given(st.floats(-6, 10), st.floats(1, 1e12))
 def test_no_spread_is_a_power(mu, k):
     # In logs: the power of a rounded Phi(mu) would be off by 1e-4 at k = 1e12.
@@ -89,7 +89,6 @@ def test_no_spread_is_a_power(mu, k):
         assert found == pytest.approx(ndtr(mu) ** (k - 1), rel=1e-10, abs=1e-300)
 
 
-@settings(deadline=None)
 @given(st.floats(-6, 10), st.floats(0, 3))
 def test_two_classes_are_a_normal_probability(mu, sd):
     # P(eps' < mu + sd eps) for independent normals.
@@ -97,7 +96,6 @@ def test_two_classes_are_a_normal_probability(mu, sd):
     assert expected_power(mu, sd, np.array([2.0])).item() == pytest.approx(expected, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(
     mu=st.lists(st.floats(-6, 10), min_size=1, max_size=5),
     sd=st.floats(0, 3),
@@ -181,7 +179,6 @@ def test_signals_in_arbitrary_precision(accuracy, k):
     assert in_arbitrary_precision(signal, 1, k) == pytest.approx(accuracy, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     accuracy=st.lists(st.floats(1e-9, 1 - 1e-12), min_size=1, max_size=5),
     exponent=st.floats(np.log(2), np.log(1e9)),
@@ -194,7 +191,6 @@ def test_round_trip_from_accuracy(accuracy, exponent):
     assert np.array_equal(signal > 1e-9, np.array(accuracy) > 1 / k + 1e-12)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(-2, 6), st.floats(2, 1e9))
 def test_round_trip_from_signal(signal, k):
     accuracy = signal_accuracy(signal, np.array([k])).item()

@@ -5,7 +5,8 @@ from itertools import combinations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import hypergeom
@@ -45,7 +46,6 @@ def statistic(name, ranks, weights):
 # Pilots
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 7), weighted=st.booleans())
 def test_equals_the_metric_over_all_subsets(seed, n_classes, weighted):
     rng = np.random.default_rng(seed)
@@ -95,7 +95,6 @@ def test_hypergeometric_means_among_many_classes(n_classes, losses, k):
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-10), name
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     st.integers(3, 10**5).flatmap(
         lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1, max_size=20))
@@ -161,7 +160,6 @@ def test_arbitrary_precision(name, mu, sd, k):
     assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(BASES, st.sampled_from([1, 2, 7, 100, 1000]), st.floats(np.log(2), np.log(1e12)))
 def test_cut_gains_are_sums_of_accuracies(basis, m, size):
     """Sums by parts of P(R <= r), which `expected_top_accuracy` computes another way."""
@@ -185,7 +183,6 @@ def test_cut_gains_are_sums_of_accuracies(basis, m, size):
         np.testing.assert_allclose(found, at_most / m, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(BASES, st.floats(np.log(2), np.log(1e12)))
 def test_whole_lists(basis, size):
     """MRR by its closed form on other nodes; the mean rank by E[1 - U]."""
@@ -201,7 +198,7 @@ def test_whole_lists(basis, size):
     np.testing.assert_allclose(found, 1 + (k - 1) * (lost @ density), rtol=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(BASES, st.integers(2, 60), st.sampled_from(MEANS))
 def test_subsampled_estimate_is_unbiased(basis, n_classes, name):
     k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
@@ -264,7 +261,7 @@ def test_the_median_is_the_smallest_rank_with_half_the_chance(k):
     np.testing.assert_array_equal(shape, found.reshape(2, 10, 1))
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(BASES, st.lists(st.integers(1, 10**12), min_size=1, max_size=4, unique=True).map(sorted))
 def test_expectations_rise_or_fall_within_bounds(basis, k):
     for name in (*NAMES, "mrr@1000"):

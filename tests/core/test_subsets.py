@@ -6,7 +6,7 @@ from math import comb
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.subsets import (
@@ -43,7 +43,6 @@ def exact_chance(losses, n_classes, k):
         return float(mpmath.exp(up - down))
 
 
-@settings(max_examples=60, deadline=None)
 @given(n_classes=st.integers(2, 200), data=st.data())
 def test_chance_is_a_ratio_of_binomials(n_classes, data):
     losses = np.arange(n_classes)
@@ -54,7 +53,6 @@ def test_chance_is_a_ratio_of_binomials(n_classes, data):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_chance_in_arbitrary_precision(data):
     n_classes = data.draw(st.sampled_from([10**3, 10**5, 999_999, 10**6]))
@@ -70,7 +68,6 @@ def test_chance_in_arbitrary_precision(data):
     assert found == pytest.approx(expected, rel=2e-10, abs=1e-300)
 
 
-@settings(max_examples=40, deadline=None)
 @given(n_classes=st.integers(4, 3000), seed=st.integers(0, 2**32 - 1))
 def test_consecutive_sizes_by_recurrence(n_classes, seed):
     """Many consecutive k come from a recurrence, scattered ones from log gammas."""

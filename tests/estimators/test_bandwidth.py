@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
@@ -57,7 +58,7 @@ def test_samples_do_not_disturb_each_other(rule):
 
 
 @ALL
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 200), exponent=st.integers(-900, 900))
 def test_order_sign_and_unit_do_not_matter(rule, seed, n, exponent):
     x = sample(seed, n)

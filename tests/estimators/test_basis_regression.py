@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -40,7 +40,6 @@ def test_knots_of_the_paper(repeats, bandwidth):
     assert spacing[0] >= bandwidth / 2 > 2 * largest / knots.size
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), m=st.integers(1, 5))
 def test_normal_equations(seed, m):
     rng = np.random.default_rng(seed)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import few_errors, random_scores, score_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_errors, few_examples, random_scores, score_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 from scipy.stats import norm
@@ -384,7 +384,7 @@ def test_standard_error_is_the_standard_deviation(k1, repeats):
 # Properties
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6))
 def test_only_the_ranking_matters(seed):
     scores, y = random_scores(seed, 15, 2)
@@ -398,7 +398,6 @@ def test_only_the_ranking_matters(seed):
 
 
 @unsound_data
-@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     k1=st.integers(4, 60),

@@ -7,8 +7,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from helpers import random_scores, score_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, random_scores, score_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit
@@ -295,7 +295,7 @@ def test_same_seed_same_numbers(gaussian):
     assert small(2, random_seed=None).fit(gaussian).n_steps_ == 2
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
 def test_unit_and_location_of_the_scores_do_not_matter(seed, exponent, shift):
     scores, y = random_scores(seed)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import random_scores, unsound_data
-from hypothesis import assume, given, settings
+from helpers import few_examples, random_scores, unsound_data
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -265,7 +265,7 @@ def test_result(estimator):
 
 @unsound_data
 @of_each([*FROM_RANKS, *FROM_CURVES[2:], *FROM_SCORES])
-@settings(max_examples=8, deadline=None)
+@few_examples(8)
 @given(seed=st.integers(0, 10**6), k1=st.integers(4, 60), lead=st.floats(-1, 5))
 def test_predictions_are_shares_that_fall_with_k(estimator, seed, k1, lead):
     task = SourceTask.from_scores(*random_scores(seed, k1, 1, lead))
@@ -280,7 +280,7 @@ def test_predictions_are_shares_that_fall_with_k(estimator, seed, k1, lead):
 
 
 @of_each([*FROM_RANKS, *FROM_CURVES, *FROM_SCORES])
-@settings(max_examples=8, deadline=None)
+@few_examples(8)
 @given(seed=st.integers(0, 10**6))
 def test_names_of_the_classes_do_not_matter(estimator, seed):
     scores, y = random_scores(seed, 15, 2)

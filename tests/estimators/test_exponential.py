@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import unsound_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
@@ -45,7 +45,6 @@ def test_recovers_a_law_on_the_grid():
 
 
 @unsound_data
-@settings(max_examples=20, deadline=None)
 @given(
     rate=st.floats(1e-3, 2.0), slow=st.floats(0.02, 0.3), share=st.floats(0.1, 0.9), k1=st.just(30)
 )
@@ -81,7 +80,6 @@ def test_is_the_fit_that_the_paper_prints():
 
 # A few random ranks may be no better than guessing.
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), k1=st.integers(3, 700))
 def test_conditions_of_optimality_and_range(seed, k1):
     task = random_task(seed, k1, repeats=1)

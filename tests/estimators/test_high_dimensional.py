@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import losses_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, losses_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.normal_law import expected_power, signal_accuracy
@@ -74,7 +74,7 @@ def squares(signal, k, accuracy, weight):
     return weight @ (signal_accuracy(signal, k) - accuracy[:, None]) ** 2
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_least_squares_are_global(data, seed):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from helpers import random_scores, score_task, unsound_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -139,7 +139,6 @@ def test_refuses_bandwidth(bad):
         KDE(bad).fit(task)
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
 def test_unit_and_location_of_the_scores(seed, exponent, shift):
     scores, y = random_scores(seed)

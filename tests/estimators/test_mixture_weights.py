@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -16,7 +16,6 @@ def test_disjoint_laws_take_the_shares():
     np.testing.assert_allclose(slope, 1, atol=1e-8)
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_two_laws_against_one_dimension(seed):
     rng = np.random.default_rng(seed)
@@ -32,7 +31,6 @@ def test_two_laws_against_one_dimension(seed):
     assert slope.max() <= 1 + 1e-6
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_constraint_holds_and_costs_likelihood(seed):
     rng = np.random.default_rng(seed)
@@ -48,7 +46,6 @@ def test_the_constraint_holds_and_costs_likelihood(seed):
     assert slope[weights > 1e-6] == pytest.approx(1, abs=1e-3)
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), n_nearest=st.integers(1, 5))
 def test_where_the_excess_has_one_sign_only_the_nearest_columns_have_weight(seed, n_nearest):
     rng = np.random.default_rng(seed)
@@ -63,7 +60,6 @@ def test_where_the_excess_has_one_sign_only_the_nearest_columns_have_weight(seed
     assert np.all(np.isneginf(slope[~nearest])) and np.all(np.isfinite(slope[nearest]))
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 60))
 def test_the_search_starts_within_the_constraints(seed, m):
     rng = np.random.default_rng(seed)

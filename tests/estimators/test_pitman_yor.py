@@ -6,8 +6,8 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from helpers import losses_task, unsound_data
-from hypothesis import example, given, settings
+from helpers import few_examples, losses_task, unsound_data
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from classex_bayes.estimators.pitman_yor import PitmanYor, expected_share
@@ -111,7 +111,7 @@ def test_fits_of_pydataless(name):
 
 
 @unsound_data
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     total=st.floats(0.5, 12),
     share=st.floats(0.02, 0.98),
@@ -131,7 +131,7 @@ def test_exact_curves_are_recovered(total, share, k):
 
 
 @unsound_data
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 0.1))
 def test_least_squares_are_the_least_of_a_grid(seed, noise):
     rng = np.random.default_rng(seed)

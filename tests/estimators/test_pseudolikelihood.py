@@ -7,8 +7,8 @@ import cvxpy
 import mpmath
 import numpy as np
 import pytest
-from helpers import losses_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, losses_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom
@@ -64,7 +64,7 @@ def shares(task):
 
 @unsound_data
 @every_variant
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(seed=st.integers(0, 10**6), k1=st.integers(3, 120), repeats=st.sampled_from([1, 3, 40]))
 def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
     task = random_task(seed, k1, k1 * repeats)
@@ -144,7 +144,7 @@ def test_convex_solver_finds_the_same(monotone, moment, k1, repeats):
 
 
 @unsound_data
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(seed=st.integers(0, 10**6), k1=st.integers(3, 60))
 def test_constraints_cost_likelihood(seed, k1):
     task = random_task(seed, k1, 3 * k1)
@@ -385,7 +385,7 @@ def test_range_of_all_maxima_in_closed_form(counts):
 
 @unsound_data
 @every_variant
-@settings(max_examples=8, deadline=None)
+@few_examples(8)
 @given(seed=st.integers(0, 10**6), k1=st.sampled_from([3, 4, 10, 40]))
 def test_range_holds_the_prediction(monotone, moment, seed, k1):
     task = random_task(seed, k1, 5 * k1)

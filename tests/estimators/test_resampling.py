@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.estimators.resampling import losses_among, redraw_test_classes, subtasks
@@ -18,7 +18,6 @@ def score_task(rng, k1, repeats, decimals=6, **options):
     return scores, y, SourceTask.from_scores(scores, y, **options)
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 15), n_sets=st.integers(1, 4))
 def test_losses_among_copies(seed, k1, n_sets):
     rng = np.random.default_rng(seed)
@@ -48,7 +47,6 @@ def test_embeddings():
     np.testing.assert_array_equal(part.y, expected.y)
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), k1=st.integers(4, 15))
 def test_subtasks_are_tasks_on_the_subset(seed, k1):
     rng = np.random.default_rng(seed)
@@ -116,7 +114,6 @@ def test_unknown_scores_among_copies_lose_to_each_with_their_chance():
     assert np.mean(losses) == pytest.approx(expected, abs=4 * np.sqrt(variance / (200 * 40)))
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 12))
 def test_redrawn_classes_keep_their_instances(seed, k1):
     rng = np.random.default_rng(seed)

@@ -3,8 +3,8 @@
 import mpmath
 import numpy as np
 import pytest
-from helpers import losses_task, unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, losses_task, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
@@ -67,7 +67,7 @@ def test_probabilities_of_losses_in_arbitrary_precision(k1, mean, sd):
             assert value == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(mean=st.floats(-2, 4), log_sd=st.floats(np.log(0.05), np.log(5)), k1=st.integers(3, 60))
 def test_probabilities_sum_to_one(mean, log_sd, k1):
     losses = np.arange(k1)
@@ -105,7 +105,7 @@ def test_extreme_parameters_do_not_underflow():
 
 
 @unsound_data
-@settings(max_examples=4, deadline=None)
+@few_examples(4)
 @given(
     seed=st.integers(0, 10**6),
     shape=st.sampled_from([(0.3, 0.2), (20, 2), (1, 1), (5, 0.5)]),
@@ -139,7 +139,7 @@ def test_class_weights_count():
 
 
 @unsound_data
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     mean=st.floats(-1, 5),
     sd=st.floats(0.07, 6),
@@ -196,7 +196,7 @@ def test_embeddings_extrapolate(method):
 
 
 @unsound_data
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 0.1))
 def test_least_squares_are_the_least_of_a_grid(seed, noise):
     rng = np.random.default_rng(seed)

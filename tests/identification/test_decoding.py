@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.exceptions import DataError
@@ -24,7 +24,6 @@ def experiment(n, q, seed, p=None, noise=0.5):
     return responses, predictions, noise * root @ root.T
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 8))
 def test_scores_are_mahalanobis_distances(seed, q):
     responses, predictions, covariance = experiment(6, q, seed)

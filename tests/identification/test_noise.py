@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -14,7 +14,6 @@ RESIDUALS = arrays(float, (7, 3), elements=st.floats(-10, 10)).filter(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(RESIDUALS, st.floats(0, 1))
 def test_shrunk_covariance_is_the_formula(residuals, shrinkage):
     raw = sum(np.outer(row, row) for row in residuals) / 7
@@ -32,7 +31,6 @@ def test_any_shrinkage_makes_few_residuals_invertible():
     assert smallest > 0.99 * 0.05 * np.mean(residuals**2, axis=0).min()
 
 
-@settings(max_examples=30, deadline=None)
 @given(RESIDUALS)
 def test_intensity_is_the_formula(residuals):
     scaled = residuals / np.sqrt(np.mean(residuals**2, axis=0))
@@ -47,7 +45,6 @@ def test_intensity_is_the_formula(residuals):
     assert shrinkage_intensity(residuals) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
 @given(RESIDUALS, arrays(float, 3, elements=st.floats(0.1, 100)))
 def test_intensity_does_not_depend_on_units(residuals, units):
     assert shrinkage_intensity(residuals * units) == pytest.approx(

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -123,7 +123,6 @@ def test_elastic_net_selects_features_and_penalties():
     assert set(fit.l1_ratio) <= {0.5, 1.0} and np.all(fit.alpha > 0)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(2, 6), st.lists(st.integers(0, 9), min_size=20, max_size=40), st.integers(0, 99))
 def test_presentations_of_a_stimulus_share_a_fold(cv, y, seed):
     stimuli = np.arange(10.0)[:, None] % 8  # the last two repeat the first two

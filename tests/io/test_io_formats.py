@@ -193,9 +193,7 @@ def test_arguments_go_before_the_file(tmp_path):
 # Many files
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),

@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.ranks import losses as losses_module
@@ -52,7 +52,6 @@ def over_all_subsets(scores, y, weight, cost, k, ties, seed):
     return risk
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=SEEDS,
     n_classes=st.integers(3, 7),

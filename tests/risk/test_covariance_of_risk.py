@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import between_classes, weighted_scores
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from classex_bayes.core.influence import (
@@ -71,7 +71,6 @@ def written_out(scores, y, weight, cost, k):
     return covariance
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     seed=SEEDS,
     n_classes=st.integers(3, 7),
@@ -89,7 +88,6 @@ def test_streamed_covariance_is_the_written_formula(seed, n_classes, most_repeat
     np.testing.assert_allclose(streamed.cost_by_rank[0], by_rank, atol=1e-14)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=SEEDS,
     n_classes=st.integers(3, 30),

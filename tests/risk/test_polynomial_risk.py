@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from helpers import unsound_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.exceptions import DataError
@@ -44,7 +44,6 @@ def test_powers_of_the_draft_are_biased(quadratic_task):
     assert model.predict(200).mean[200] == pytest.approx(0.897, abs=5e-4)  # 0.990 is true
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(4, 30), degree=st.integers(0, 5))
 def test_reproduces_the_risks_on_few_classes(seed, n_classes, degree):
     # The chance of a rank in subsets of k classes is a polynomial of degree k - 2 in the rank.

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammainc, gammaln, ndtr
 from scipy.stats import chi, chi2, f, norm
@@ -215,7 +215,6 @@ LAW = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     LAW,
     st.lists(st.integers(2, 10**9), min_size=2, max_size=6).map(sorted),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
@@ -41,7 +41,6 @@ def accuracy_by_integration(rho, labels):
     return np.mean(norm.cdf(edges[1:], means, sd) - norm.cdf(edges[:-1], means, sd))
 
 
-@settings(max_examples=50, deadline=None)
 @given(RHO, st.lists(FINITE, min_size=2, max_size=12))
 def test_generalization_accuracy_is_the_mass_of_the_cells(rho, labels):
     accuracy = BivariateNormal(rho).generalization_accuracy(labels)
@@ -84,7 +83,6 @@ def test_simulated_probes_of_concrete_labels():
 # Favorability
 
 
-@settings(max_examples=50, deadline=None)
 @given(RHO, FINITE, FINITE)
 def test_favorability_is_the_chance_that_a_competitor_is_farther(rho, x, y):
     distance = abs(rho * y - x)
@@ -113,7 +111,6 @@ def test_favorability_broadcasts():
     assert law.favorability(0.7, 1.0) == pytest.approx(1.0)
 
 
-@settings(max_examples=20, deadline=None)
 @given(arrays(float, (6, 5), elements=FINITE))
 def test_label_sets_are_rows(labels):
     law = BivariateNormal(0.6)

@@ -7,7 +7,7 @@ from math import log, pi
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import gaussian_kde, multivariate_normal, norm
 from sklearn.discriminant_analysis import (
@@ -216,7 +216,6 @@ def test_logistic_scores_are_log_probabilities(sample):
     np.testing.assert_allclose(np.exp(guess), 1 / 6, atol=1e-3)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(0, 1), st.permutations(range(6)))
 def test_order_of_training_instances_does_not_matter(shrinkage, order):
     train, train_y, test, _ = GaussianClasses(2).sample(2, n_train=3, n_test=5, random_seed=3)

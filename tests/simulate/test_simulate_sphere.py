@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ive
 
@@ -11,7 +11,6 @@ from classex_bayes.simulate import UniformSphere, VonMisesFisher, sphere
 from classex_bayes.task.source_task import SourceTask
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(1e-4, 1), st.integers(2, 60), st.integers(2, 300))
 def test_uniform_caps_have_a_uniform_favorability(cap, k, dim):
     with mpmath.workdps(30):

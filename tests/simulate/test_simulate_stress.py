@@ -4,7 +4,7 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri
@@ -89,7 +89,6 @@ def test_accuracy(law):
     np.testing.assert_allclose(law.accuracy(K), truth, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.floats(-3, 6).map(lambda x: 10**x),
     st.floats(1e-3, 20),
