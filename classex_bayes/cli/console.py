@@ -70,11 +70,11 @@ class Terminal:
                 yield
 
     def aside(self, message: str) -> None:
-        """Tell what is no result; silent with --quiet."""
+        """Show what is no result; silent with --quiet."""
         self._asides.print(message, markup=False, highlight=False)
 
     def error(self, message: str) -> None:
-        """Tell of a failure, even with --quiet."""
+        """Show a failure, even with --quiet."""
         print(f"error: {message}", file=sys.stderr)
 
     def result(

@@ -289,8 +289,9 @@ def compare_classifiers(
     ...     "all": SourceTask.from_embeddings(probes, gallery, y),
     ...     "half": SourceTask.from_embeddings(probes[:, :5], gallery[:, :5], y),
     ... }
+    >>> few = {"draws": 200, "tune": 200, "chains": 2}
     >>> comparison = compare_classifiers(
-    ...     tasks, [60, 600], sampler={"chains": 2}, random_seed=1, progressbar=False
+    ...     tasks, [60, 600], sampler=few, random_seed=1, progressbar=False
     ... )
     >>> bool(comparison.prob_best().loc[600, "all"] > 0.9)
     True

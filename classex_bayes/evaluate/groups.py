@@ -171,16 +171,15 @@ def extrapolate_groups(
 
     Examples
     --------
-    >>> from classex_bayes.task.glyphs import load_glyphs
-    >>> glyphs = load_glyphs()
-    >>> pilot = np.isin(glyphs.y, glyphs.classes[::50])
-    >>> task = glyphs.task().select(np.arange(0, 2965, 50))
+    >>> from classex_bayes.simulate import GaussianNearestNeighbor
+    >>> probes, gallery, y = GaussianNearestNeighbor(dim=10).sample(60, repeats=3, random_seed=1)
+    >>> task, camera = SourceTask.from_embeddings(probes, gallery, y), ["old", "new", "new"] * 60
     >>> grouped = extrapolate_groups(
-    ...     task, glyphs.font[pilot], [60, 600], sampler={"chains": 2}, random_seed=1,
-    ...     progressbar=False,
+    ...     task, camera, [60, 600], sampler={"draws": 200, "tune": 200, "chains": 2},
+    ...     random_seed=1, progressbar=False,
     ... )
-    >>> grouped.with_mix({"rounded": 0.7, "brush": 0.3}).summary().shape
-    (8, 5)
+    >>> grouped.with_mix({"old": 0.1, "new": 0.9}).summary().shape
+    (6, 5)
     """
     counts = class_counts(k)
     source_task(task)

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers import paths
 
 import classex_bayes
 from classex_bayes.bayes import sampling
 
 
-def test_a_sampler_that_diverges_is_told(run, embeddings, monkeypatch, strict):
+def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
     draw = sampling.draw_by_nutpie
 
     def wild(prior, data, settings, seed):
@@ -52,6 +53,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_first_answer_in_a_read_only_home_and_another_locale(
     run, strict, tmp_path, drawn_once, monkeypatch
 ):

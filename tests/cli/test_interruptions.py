@@ -37,13 +37,13 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chain
     model = BayesianExtrapolator()
     with pytest.raises(KeyboardInterrupt) as interruption:
         model.fit(pilot.task, **SHORT)
-    told = f"{len(chains)} x {draws} of 3 x 200 draws"
-    assert interruption.value.partial is model and told in str(interruption.value)
+    size = f"{len(chains)} x {draws} of 3 x 200 draws"
+    assert interruption.value.partial is model and size in str(interruption.value)
     kept, expected = model.weights_, whole.weights_
     np.testing.assert_array_equal(kept, expected.isel(chain=chains, draw=slice(draws)))
     prediction = model.predict(1000)
-    assert f"sampling was interrupted: {told}" in prediction.notes
-    assert f"\n{told} (interrupted): " in repr(model)
+    assert f"sampling was interrupted: {size}" in prediction.notes
+    assert f"\n{size} (interrupted): " in repr(model)
     again = load(save(model, tmp_path / "model.nc")).predict(1000)
     assert again.notes == prediction.notes
     np.testing.assert_array_equal(again.accuracy, prediction.accuracy)

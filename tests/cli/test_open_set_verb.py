@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import paths
+from helpers import ANSWERED, paths
 
 import classex_bayes as cb
 from classex_bayes.bayes.storage import load
@@ -12,13 +12,16 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
 
 def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
-    options = "--k", "199,3000", "--fpir", "5%", "--rank", "2", "--ci-prob", "0.8"
+    options = "--k", "59,3000", "--fpir", "5%", "--rank", "2", "--ci-prob", "0.8"
     code, out, _ = run("open-set", scores, *options, "--json", *few)
     assert code == 0
     found = strict(out)
-    model = load(tmp_path / paths(found)["posterior"])
-    assert isinstance(model, OpenSetExtrapolator)
-    rates = model.predict([199, 3000], fpir=0.05, rank=2)
+    assert isinstance(load(tmp_path / paths(found)["posterior"]), OpenSetExtrapolator)
+    # The fit is that of Python with the same seed.
+    arrays = np.load(tmp_path / scores)
+    task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
+    model = cb.OpenSetExtrapolator().fit(task, draws=150, chains=2, random_seed=3)
+    rates = model.predict([59, 3000], fpir=0.05, rank=2)
     rows = {(row["rate"], row["k"]): row for row in found["predictions"]}
     assert (
         len(rows) == 4
@@ -30,14 +33,8 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
         assert row["mean"] == pytest.approx(draws.mean().item(), rel=1e-12)
         assert row["lower"] == pytest.approx(np.quantile(draws, 0.1), rel=1e-9)
         assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item(), rel=1e-12)
-    assert found["task"]["n_classes"] == 200 and found["seed"] == 3 and found["doubts"] == []
+    assert found["task"]["n_classes"] == 60 and found["seed"] == 3 and found["doubts"] == []
     assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
-    # The fit is that of Python with the same seed.
-    arrays = np.load(tmp_path / scores)
-    task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
-    again = cb.OpenSetExtrapolator().fit(task, draws=200, chains=2, random_seed=3)
-    fnir = again.predict([199, 3000], fpir=0.05, rank=2).fnir
-    np.testing.assert_allclose(fnir, rates.fnir)
 
 
 def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path):
@@ -52,7 +49,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     found = strict(out)
     assert found["n_nonmated"] == 60 and found["task"]["embedding_metric"] == "cosine"
     task = cb.SourceTask.from_embeddings(probes, gallery, y, metric="cosine")
-    model = cb.OpenSetExtrapolator().fit(task, nonmated=cosines, draws=200, chains=2, random_seed=3)
+    model = cb.OpenSetExtrapolator().fit(task, nonmated=cosines, draws=150, chains=2, random_seed=3)
     rates = model.predict(500, fpir=0.05)
     means = {row["rate"]: row["mean"] for row in found["predictions"]}
     assert means == pytest.approx(
@@ -71,8 +68,8 @@ def test_table(run, scores, few, tmp_path):
     rates = load(tmp_path / "classex-bayes-results" / "scores-det.nc").predict(3000, threshold=-4.5)
     mean = rates.fpir.mean().item()
     assert code == 0 and re.search(rf"FPIR\W+3,000\W+-4.5\W+{mean:.3g}\W", out)
-    assert "Open-set identification, from 200 source classes" in out and "89% interval" in out
-    assert "SourceTask: 200 classes" in err
+    assert "Open-set identification, from 60 source classes" in out and "89% interval" in out
+    assert "SourceTask: 60 classes" in err
 
 
 BAD = {
@@ -113,10 +110,9 @@ def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
 
 
 def test_the_report_has_its_section(run, scores, few, tmp_path):
-    options = "--k", "500", "--fpir", "0.05", "--no-references", "--out", "a.html", "--json"
+    options = "--k", "500", "--fpir", "0.05", "--no-references", "--out", "a.html"
     code, out, _ = run("report", scores, *options, *few)
-    assert code in (0, 3) and '"FPIR"' in out
-    code, out, _ = run("report", scores, *options[:-1], *few)
+    assert code in ANSWERED
     assert re.search(r"BayesianExtrapolator +500 ", out) and re.search(
         r"FNIR +500 .*\n FPIR +500 ", out
     )

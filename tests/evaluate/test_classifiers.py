@@ -21,7 +21,7 @@ from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
 K = [50, 500, 2000]
-SAMPLER = {"draws": 200, "tune": 300, "chains": 2, "cores": 1}
+SAMPLER = {"draws": 200, "tune": 150, "chains": 2, "cores": 1}
 
 
 def views(n_classes, repeats=2, seed=1, dims=(10, 6)):

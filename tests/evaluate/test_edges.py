@@ -51,7 +51,7 @@ QUIET = pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("edge", EDGES.values(), ids=EDGES)
 def test_the_posterior_is_finite_falling_and_within_bounds(fit, edge):
     task = edge()
-    model = fit(task, draws=100, tune=300)
+    model = fit(task, draws=60, tune=150)
     draws = model.predict(K).accuracy.values
     assert np.isfinite(draws).all() and draws.min() >= 0 and draws.max() <= 1
     assert np.all(np.diff(draws) <= 1e-15)
@@ -66,8 +66,8 @@ def test_the_posterior_is_finite_falling_and_within_bounds(fit, edge):
 
 @QUIET
 def test_the_posterior_knows_the_ends(fit):
-    perfect = fit(matrix(lambda row: row >= 0, per_class=20), draws=200, tune=300).predict(12)
-    hopeless = fit(matrix(lambda row: row < 0, per_class=20), draws=200, tune=300).predict(12)
+    perfect = fit(matrix(lambda row: row >= 0, per_class=20), draws=200, tune=200).predict(12)
+    hopeless = fit(matrix(lambda row: row < 0, per_class=20), draws=200, tune=200).predict(12)
     # Instances of a class may agree: 12 right classes, by the rule of succession.
     assert perfect.mean[12] > 13 / 14 and hopeless.mean[12] < 1 / 14
 

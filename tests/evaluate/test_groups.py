@@ -11,7 +11,7 @@ from classex_bayes.task.glyphs import FONTS, load_glyphs
 from classex_bayes.task.source_task import SourceTask
 
 K = [60, 600]
-SAMPLER = {"draws": 200, "tune": 300, "chains": 2, "cores": 1}
+SAMPLER = {"draws": 200, "tune": 150, "chains": 2, "cores": 1}
 EASY, HARD = 0.2, 0.6
 
 

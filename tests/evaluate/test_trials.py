@@ -72,7 +72,7 @@ def test_other_cells_leave_a_cell_as_it_is():
 
 
 def test_processes_do_not_matter():
-    same(run(), run(n_jobs=2))
+    same(run(n_simulations=2), run(n_simulations=2, n_jobs=2))
 
 
 class Counted(Parameters):
@@ -316,6 +316,7 @@ class Dies(ClassExReg):
         return super().fit(task)
 
 
+@pytest.mark.slow  # processes start for seconds
 def test_a_lost_process_loses_no_finished_task(tmp_path):
     store = tmp_path / "study.csv"
     whole = run_trials([ClassExReg(0.5)], draw, [2.0], K, n_simulations=3, store=store)

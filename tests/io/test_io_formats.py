@@ -263,7 +263,7 @@ def test_stacked_rows_are_those_of_one_matrix(seed, n_parts):
 
 
 def shards(tmp_path, *parts):
-    """Write .npz files whose arrays differ from those of the scores as told."""
+    """Write .npz files whose arrays differ from those of the scores as said."""
     files = []
     for number, changes in enumerate(parts):
         rows = slice(4 * number, 4 * number + 4)

@@ -89,7 +89,7 @@ def test_what_rounding_takes_is_below_the_error(number, error):
     one = DrawsTable(pd.DataFrame({"a": [number]}), pd.DataFrame({"a": [error]}))
     rounded, text = one.frame("auto")["a"].item(), one.text()["a"].item()
     assert abs(rounded - number) <= error * (1 + 1e-9)
-    if text.startswith("<"):  # the bound that is told in place of 0
+    if text.startswith("<"):  # the bound in place of 0
         assert rounded == 0 and 0 < number < float(text[1:])
     else:
         assert float(text) == rounded and (rounded != 0 or number <= 0)
