@@ -131,7 +131,7 @@ def _on_distances(task: Any) -> Any:
         "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --no-files",
         "classex-bayes extrapolate ranks.csv --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --distances --k 5000 --json",
-        "classex-bayes extrapolate part-*.npz --config settings.toml",
+        "classex-bayes extrapolate part-*.npz --k 1000 --ci-prob 95% --draws 2000",
     )
 )
 @with_options(data=TaskOptions(), fit=FitOptions(), place=FileOptions())

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from classex_bayes.cli.config import read_config, verb_name
 from classex_bayes.cli.console import Terminal
 
 _input = partial(typer.Option, rich_help_panel="Input")
@@ -33,9 +32,9 @@ def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[...,
     """
     groups["terminal"] = OutputOptions()
 
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
         parameters = [_keyword("context", typer.Context)]
-        for name, parameter in inspect.signature(verb).parameters.items():
+        for name, parameter in inspect.signature(function).parameters.items():
             if name in groups:
                 parameters += [
                     _keyword(field.name, field.type, getattr(groups[name], field.name))
@@ -44,15 +43,17 @@ def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[...,
             else:
                 parameters.append(parameter)
 
-        @wraps(verb)
+        @wraps(function)
         def flat(*, context: typer.Context, **values: Any) -> None:
             for name, group in groups.items():
                 options = {field.name: values.pop(field.name) for field in fields(group)}
                 values[name] = type(group)(**options)
             output = values["terminal"]
-            values["terminal"] = Terminal(output.quiet, output.as_json, verb_name(context))
+            # The name of the program may be several words, as of `python -m`.
+            verb = context.command_path.removeprefix(context.find_root().command_path).strip()
+            values["terminal"] = Terminal(output.quiet, output.as_json, verb)
             with values["terminal"].warnings_as_notes():
-                verb(**values)
+                function(**values)
 
         # Typer reads this attribute, which functions may have and their type does not name.
         flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -145,11 +146,9 @@ WantedFpir = Annotated[
     ),
 ]
 Every = Annotated[
-    bool, typer.Option("--all/--usual", help="All that take seconds, not only ClassExReg and KDE.")
+    bool, typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE.")
 ]
-Slow = Annotated[
-    bool, typer.Option("--slow/--not-slow", help="All, and CleaneX, which takes minutes.")
-]
+Slow = Annotated[bool, typer.Option("--slow", help="All, and CleaneX, which takes minutes.")]
 Resamples = Annotated[
     int | None,
     typer.Option(
@@ -179,9 +178,7 @@ class DataOptions:
         Path | None,
         _input(metavar="FILE", help="Labels (.npy) of scores in .npy.", callback=present),
     ] = None
-    distances: Annotated[
-        bool, _input("--distances/--scores", help="Smaller scores are better.")
-    ] = False
+    distances: Annotated[bool, _input("--distances", help="Smaller scores are better.")] = False
     embedding_metric: Annotated[
         Literal["sqeuclidean", "cosine", "dot"] | None,
         _input(
@@ -272,7 +269,7 @@ class FileOptions:
     out: Annotated[
         Path, _output("--out", "-o", metavar="FOLDER", help="Folder of posterior and figure.")
     ] = Path("classex-bayes-results")
-    no_files: Annotated[bool, _output("--no-files/--with-files", help="Write no file.")] = False
+    no_files: Annotated[bool, _output("--no-files", help="Write no file.")] = False
 
     @property
     def folder(self) -> Path | None:
@@ -300,21 +297,9 @@ class PageOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is printed, and the file of settings: options of every verb."""
+    """What is printed: options of every verb."""
 
-    as_json: Annotated[bool, _output("--json/--no-json", help="One JSON object and no tables.")] = (
-        False
-    )
+    as_json: Annotated[bool, _output("--json", help="One JSON object and no tables.")] = False
     quiet: Annotated[
-        bool, _output("--quiet/--loud", "-q", help="Nothing but errors on standard error.")
+        bool, _output("--quiet", "-q", help="Nothing but errors on standard error.")
     ] = False
-    config: Annotated[
-        Path | None,
-        _output(
-            "--config",
-            metavar="FILE",
-            help="TOML file with settings; the command line goes before it.",
-            callback=read_config,
-            is_eager=True,
-        ),
-    ] = None
